@@ -26,7 +26,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    """Return the BLEU of a finished stage for its line on the screen."""
+    """Return the BLEU score that the screen shows after the finished stage `score`."""
     if stage.kind != "score":
         return ""
     return f" BLEU {json.loads(stage.outputs[0].read_text(encoding='utf-8'))['bleu']:.1f}"
@@ -39,7 +39,7 @@ def check(settings: Settings, output: Path) -> int:
 def claim(rows: list[Row], least_gap: float) -> int:
     """Return 0 if the demo shows that word order matters, otherwise print an error and return 1.
 
-    The best encoding must exceed the model without positions by `least_gap` BLEU, and that model must score above 0.
+    The best encoding must score at least `least_gap` BLEU more than `none`, and `none` must score above 0.
     """
     bleu = {row["encoding"]: row["bleu"] for row in rows}
     best = max(bleu, key=lambda name: bleu[name])
@@ -49,7 +49,7 @@ def claim(rows: list[Row], least_gap: float) -> int:
         return 0
     print(
         f"error: the best encoding ({best}, {bleu[best]:.1f} BLEU) must be at least {least_gap} BLEU above "
-        f"`none` ({none:.1f} BLEU), and `none` must be above 0. Look for the cause in logs/ beside results.md.",
+        f"`none` ({none:.1f} BLEU), and `none` must score above 0. Look for the cause in logs/ beside results.md.",
         file=sys.stderr,
     )
     return 1

@@ -1,4 +1,4 @@
-"""Plan all commands of the demo in order. Training and translation are plain fairseq with `--pos-enc`."""
+"""Plan all commands of the demo in order. Training and translation use fairseq's own commands with `--pos-enc`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
-    """Return the plan; `shown` is the output folder relative to the repository, as commands write it."""
+    """Return the plan; `shown` is the path of the output folder in commands, relative to the repository."""
     return Planner(settings, output, shown).plan()
 
 

@@ -25,7 +25,7 @@ PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
 def collect(output: Path, encodings: list[str]) -> list[Row]:
-    """Return one flat row per encoding, the best first."""
+    """Return one row of results per encoding, with the highest BLEU first."""
     measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, measured[name]) for name in encodings]
     return sorted(rows, key=lambda row: -row["bleu"])

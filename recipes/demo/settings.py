@@ -17,10 +17,10 @@ CONF = Path(__file__).parent / "conf"
 class Settings(recipe.Settings):
     encodings: list[str] = field(metadata=about("Position encodings to compare; `none` is always included."))
     least_gap: float = field(metadata=about("Number of BLEU points by which the best encoding must beat `none`."))
-    corpus: dict[str, int] = field(metadata=about("Number of sentence pairs: train, valid, test."))
+    corpus: dict[str, int] = field(metadata=about("Number of sentence pairs in the set train, valid or test."))
     subwords: dict[str, int] = field(metadata=about("Size of the subword vocabulary."))
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
-    generate: Flags = field(metadata=about("A flag of fairseq-generate."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
+    generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 4."))
 
     def __post_init__(self) -> None:
         # The BLEU, parameters and training time of every encoding are compared with those of `none`.

@@ -28,7 +28,7 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
     """Return the encoding, the sizes and the number of updates of the pretrained model.
 
     Raises:
-        ValueError: The encoding cannot be fine-tuned with these segments and this length.
+        ValueError: The encoding does not support one of the segment encodings, or `longest` positions.
         CheckpointError: The checkpoint cannot be read.
     """
     pretrained = read(source)
@@ -62,9 +62,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
-    add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one beside the model).")
+    add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one next to the model).")
     add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: any).")
-    add("--segments", action="append", default=[], choices=list(SEGMENTS), help="Kind of segments; may be repeated.")
+    add("--segments", action="append", default=[], choices=list(SEGMENTS), help="Segment encoding; may be repeated.")
     add("--longest", type=int, required=True, metavar="N", help="Maximum number of pieces of a fine-tuning input.")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()

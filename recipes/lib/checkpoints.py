@@ -1,4 +1,4 @@
-"""Load the model of a fairseq checkpoint, and read how long it was trained."""
+"""Load the model of a fairseq checkpoint, and read its number of updates."""
 
 from __future__ import annotations
 

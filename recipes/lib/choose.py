@@ -10,7 +10,8 @@ from .values import Refused
 def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Stage]:
     """Return the stages from `first` to `last`, both included.
 
-    `train` means every training. `train:shaw` means that training only, and leaves out all stages of other variants.
+    `train` means the trainings of all variants. `train:shaw` means the training of the variant `shaw` only, and leaves
+    out all stages of other variants.
 
     Raises:
         Refused: A stage does not exist, or `first` comes after `last`.

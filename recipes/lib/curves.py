@@ -29,7 +29,8 @@ class Curve(NamedTuple):
 def read(log: Path) -> Curve:
     """Return the losses in a log of fairseq-train.
 
-    A training that was killed repeats the updates after its last checkpoint. The last loss logged for an update counts.
+    A killed training repeats the updates after its last checkpoint, so that an update may be logged twice. Only the
+    last loss of an update counts.
     """
     train: dict[int, float] = {}
     valid: dict[int, float] = {}
@@ -45,7 +46,7 @@ def read(log: Path) -> Curve:
 
 
 def figures(log: Path, name: str) -> Points:
-    """Return what each validation logged under a name, by update. Validations without this name are left out."""
+    """Return the value that each validation logged as `name`, with its update. Skip validations without this value."""
     logged = [facts for kind, facts in _lines(log) if kind == "valid" and name in facts]
     return sorted({int(facts["valid_num_updates"]): float(facts[name]) for facts in logged}.items())
 
@@ -93,7 +94,7 @@ def draw(
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, complete or not at all."""
+    """Write a figure to a PNG file, which appears only when it is complete."""
     figure.tight_layout()
     with whole(path) as partial:
         figure.savefig(partial, format="png", dpi=150)

@@ -19,20 +19,20 @@ FREE = {
 
 
 def changed(preset: Flags, flags: Flags, *, intervals: bool = False) -> set[str]:
-    """Return the flags that differ from those of a preset. A flag that is false counts as missing.
+    """Return the names of the flags that differ from a preset. A flag that is false counts as missing.
 
     Args:
         preset: Flags of the preset.
         flags: Flags of the run.
-        intervals: Compare the intervals of validating and saving too; needed if the best checkpoint or the mean of
-            several is used.
+        intervals: Whether to compare the intervals of validation and saving too. They matter if the best checkpoint
+            or a mean of checkpoints is scored.
     """
     names = {*preset, *flags} - FREE - (set() if intervals else INTERVALS)
     return {name for name in names if preset.get(name, False) != flags.get(name, False)}
 
 
 def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bool = False) -> list[str]:
-    """Return the flags that differ from those of a preset, in words: `--train.lr 0.1, not 0.2`."""
+    """Describe the flags that differ from a preset, such as `--train.lr 0.1, not 0.2`."""
     return [
         f"--{table}.{name} {_shown(flags.get(name, False))}, not {_shown(preset.get(name, False))}"
         for name in sorted(changed(preset, flags, intervals=intervals))
@@ -40,7 +40,7 @@ def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bo
 
 
 def of_settings(preset: Mapping[str, Any], settings: object) -> list[str]:
-    """Return the settings that differ from those of a preset, in words: `--epochs 2, not 3`.
+    """Describe the settings that differ from a preset, such as `--epochs 2, not 3`.
 
     Args:
         preset: Values by setting, with `_` in the names.

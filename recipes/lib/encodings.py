@@ -32,12 +32,12 @@ class Encoding:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the members of a composition such as `learned+t5`; usually there is only one name."""
+        """Return the names of the combined encodings: `learned` and `t5` for `learned+t5`, `rope` for `rope`."""
         return self.name.split("+")
 
     @property
     def remembers(self) -> bool:
-        """Return whether the encoding, or each member of a composition, supports the memory of Transformer-XL."""
+        """Return whether all of the combined encodings support the memory of Transformer-XL."""
         return all(facts(name)["memory"] for name in self.names)
 
     def takes(self, option: str) -> bool:
@@ -99,14 +99,14 @@ def parse_all(labels: list[str]) -> list[Encoding]:
 
 
 def parse_either(label: str) -> Either:
-    """Return the encoding of a model with two stacks, which may be written as `ENCODER/DECODER`.
+    """Return the encoding of a model with an encoder and a decoder, which may be written as `ENCODER/DECODER`.
 
     Raises:
-        Refused: There are more than two encodings, or one of them is refused by `parse`.
+        Refused: There are more than two encodings, or `parse` refuses one of them.
     """
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:
-        raise Refused(f"--pos-enc {label}: a model has two stacks. Write NAME for both, or ENCODER/DECODER.")
+        raise Refused(f"--pos-enc {label}: a model has only two stacks. Write NAME for both, or ENCODER/DECODER.")
     encodings = [parse(part) for part in parts]
     return encodings[0] if len(set(encodings)) == 1 else Stacks(*encodings)
 
@@ -119,10 +119,10 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """Return whether an encoding supports `memory` of earlier segments, and its `options` with their defaults.
+    """Return facts about an encoding: whether it supports `memory`, and its `options` with their defaults.
 
     Raises:
-        Refused: The file with the facts is older than the encoding.
+        Refused: encodings.json has no entry for this encoding.
     """
     if name not in _facts():
         problem = f"{FACTS.relative_to(ROOT)} has no entry for the encoding '{name}'"
@@ -136,10 +136,10 @@ def published(
 ) -> float | None:
     """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
-    Two encodings are the same if all their options are equal. Options that are not written have their defaults.
+    Two encodings are the same if their names and all their options are equal, including options that have defaults.
 
     Args:
-        figures: Numbers of the paper.
+        figures: Numbers that the paper reports.
         encoding: The encoding to look for.
         unset: Values that the paper's models have for options without a default.
     """
@@ -154,7 +154,7 @@ def published(
 
 
 def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) -> dict[str, str]:
-    """Return the value of every option of every member by names such as `m4.clip`, with defaults filled in."""
+    """Return the values of all options, including defaults, by names such as `m4.clip`."""
     values = {
         f"{name.replace('-', '_')}.{option}": (unset or {}).get(option) if default is None else default
         for name in encoding.names
@@ -169,7 +169,7 @@ def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) ->
 
 
 def _plain(value: object) -> str:
-    """Return a value in one spelling, so that equal values compare equal: `1` for 1.0, `layer_wise` for layer-wise."""
+    """Return a value in its standard spelling: `1` for 1.0, `layer_wise` for layer-wise."""
     text = str(value).lower().replace("-", "_")
     try:
         return f"{float(text):g}"

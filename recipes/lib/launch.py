@@ -37,9 +37,9 @@ class Training(Settings):
     precision: Literal["fp32", "fp16", "bf16", "amp"] = field(
         default="fp32", metadata=about("Floating-point format of training.")
     )
-    batches: int = at_least(1, "Number of batches per update, over all processes together.", default=1)
+    batches: int = at_least(1, "Number of batches per update, summed over all processes.", default=1)
     threads: int = at_least(0, "Number of threads of each command (0: all cores).", default=0)
-    train: Flags = field(default_factory=dict, metadata=about("A flag of fairseq-train."))
+    train: Flags = field(default_factory=dict, metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
     batch_flag: ClassVar[str] = "max-tokens"  # the flag of fairseq-train that sets the batch size
 
@@ -65,7 +65,7 @@ class Training(Settings):
 
     @property
     def on_gpu(self) -> bool:
-        """Return whether GPUs are used. With `auto` that needs a GPU on this machine, except for Slurm jobs."""
+        """Return whether GPUs are used. `--device auto` uses them in Slurm jobs and on machines with a GPU."""
         if self.device == "auto":
             return self.launch == "slurm" or bool(gpus())
         return self.device == "gpu"
@@ -75,7 +75,7 @@ class Training(Settings):
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return environment variables for each of the parallel commands, which divide the GPUs among them."""
+        """Return environment variables that give each of the parallel commands its share of the GPUs."""
         devices = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
         if not devices:
             return [{} for _ in range(self.jobs)]
@@ -112,7 +112,7 @@ def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, t
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return the words that determine the result of a training, without the number of processes and the launcher."""
+    """Return what determines the result of a training: its flags, precision and batches, but not its processes."""
     return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
@@ -129,7 +129,7 @@ def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
 
 
 def notes(how: Training, batch: str) -> list[str]:
-    """Return what a user should know about the training before it runs.
+    """Return sentences that the user should read before the training runs.
 
     Args:
         how: Settings of the training.
@@ -150,8 +150,8 @@ def update_freq(how: Training) -> int:
     if how.batches % processes:
         divisors = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
         raise Refused(
-            f"--batches {how.batches}: {how.nodes} x {how.processes} processes cannot share {how.batches} batches "
-            f"equally. Use {', '.join(map(str, divisors))} processes in total. Or give --batches {processes} and "
+            f"--batches {how.batches}: {processes} processes cannot share {how.batches} batches equally. "
+            f"Use {', '.join(map(str, divisors))} processes in total. Or give --batches {processes} and "
             f"multiply --train.{how.batch_flag} by {how.batches}/{processes}, which keeps the size of an update."
         )
     return how.batches // processes
@@ -175,7 +175,7 @@ def device_flags(how: Training) -> list[str]:
 
 
 def precision_flags(how: Training) -> list[str]:
-    """Return the flags of the precision.
+    """Return the flags of fairseq-train that set the precision.
 
     fairseq assumes that --bf16 means a TPU; fairseq_posenc/compat/command_line.py corrects that.
     """
@@ -202,7 +202,7 @@ def local(flags: list[str], how: Training) -> list[str]:
 
 
 def torchrun(flags: list[str], how: Training) -> list[str]:
-    """Return a torchrun command that starts our worker, because fairseq-train would start independent trainings."""
+    """Return a torchrun command that starts worker.py, because fairseq-train would start independent trainings."""
     if how.nodes > 1 and not how.rendezvous:
         raise Refused(f"--nodes {how.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT.")
     meet = ["--standalone"]
@@ -213,7 +213,7 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 
 
 def slurm(flags: list[str], how: Training) -> list[str]:
-    """Return an srun command that starts our worker. fairseq-train counts GPUs if there is one task per node."""
+    """Return an srun command that starts worker.py, because fairseq-train might start its own processes."""
     if not how.on_gpu:
         raise Refused("--launch slurm: Slurm jobs train on GPUs only. To train on CPUs, give --launch torchrun.")
     processes = str(how.processes)
@@ -222,6 +222,6 @@ def slurm(flags: list[str], how: Training) -> list[str]:
 
 
 def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
-    """Return a command that uses at most one GPU, such as a translation. With --launch slurm it runs through srun."""
+    """Return a command that uses at most one GPU, such as a translation. With --launch slurm, srun runs it."""
     srun = ["srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1"] if how.launch == "slurm" else []
     return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))

@@ -1,4 +1,4 @@
-"""Read and write lines that end in LF only. `str.splitlines` also splits at other characters, which shifts pairs."""
+"""Read and write lines that end in LF only. `str.splitlines` also splits at other characters, which misaligns pairs."""
 
 from __future__ import annotations
 

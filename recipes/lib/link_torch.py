@@ -5,8 +5,8 @@
 Run this script with the Python that has torch. It prints `torch VERSION` if it linked torch, otherwise nothing.
 
 Links are better than `--system-site-packages`, which would also show all other packages of that Python (another
-fairseq, a second copy of this plugin). It would not add their commands to .venv/bin, and it does not see a torch in
-another virtual environment. pip does not change files behind a link, so the other environment is safe.
+fairseq, a second copy of this plugin). That option would not add their commands to .venv/bin, and it does not see torch
+in another virtual environment. pip does not change files behind a link, so the other environment is safe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FAMILY = re.compile(r"^(nvidia|cuda|triton|pytorch-triton|torch)", re.IGNORECASE
 
 
 def family(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Add to `distributions` a package and those of its requirements that belong to a torch build; return them."""
+    """Add a package and the parts of a torch build that it requires to `distributions`, and return `distributions`."""
     try:
         dist = distribution(name)
     except PackageNotFoundError:

@@ -104,13 +104,13 @@ def make_parser(recipe: Recipe[S]) -> Parser:
         allow_abbrev=False,  # an abbreviation could change its meaning when settings are added
     )
     add = parser.add_argument
-    presets = f"Preset with all settings: {', '.join(recipe.presets())} (default: {recipe.preset}). They are in conf/."
+    presets = f"Preset with all settings: {', '.join(recipe.presets())} (default: {recipe.preset}), from conf/."
     add("--preset", metavar="NAME", help=presets)
     add("--config", type=Path, metavar="FILE", help="TOML file with settings that replace those of the preset.")
     add("--output", type=Path, metavar="DIR", help=f"Output folder (default: results/{recipe.name} in the repository).")
     add("--stage", metavar="NAME", help="Begin with this stage; all stages before it must be done.")
     add("--stop-stage", metavar="NAME", help="End with this stage.")
-    add("--force", action="store_true", help="Repeat stages that are done; stages that depend on them become open.")
+    add("--force", action="store_true", help="Repeat finished stages; stages that depend on them count as unfinished.")
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
     _add_settings(parser, recipe)

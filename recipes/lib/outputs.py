@@ -46,13 +46,13 @@ def _recipe(output: Path) -> str:
 
 
 def claim(output: Path, recipe: str) -> None:
-    """Mark the folder as one of this recipe."""
+    """Mark the folder as a run of this recipe."""
     write_whole(output / RECIPE, recipe + "\n")
 
 
 @contextmanager
 def making(output: Path) -> Iterator[None]:
-    """Turn the error of a folder that cannot be created or written into a Refused, because trying again is no use."""
+    """Raise Refused if the folder cannot be created or written, because the same command would fail again."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Resolve paths that the user names. Commands run in the repository, but paths are relative to the user's folder."""
+"""Resolve the user's paths: they are relative to the current folder, but commands run in the repository."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def refuse_missing(option: str, *paths: str | Path) -> None:
 
 
 def raw(folder: str) -> str:
-    """Return the folder of --raw as commands write it."""
+    """Return the path of the --raw folder in commands."""
     return folder if folder == RAW else str(Path(folder).resolve())

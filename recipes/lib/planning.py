@@ -39,12 +39,12 @@ def module(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Planner(Generic[S]):
-    """Write the stages of a recipe.
+    """Define the stages of a recipe.
 
     Attributes:
         settings: The settings of the run.
         output: The folder of the run.
-        shown: The path of that folder as it is written in commands, relative to the repository.
+        shown: The path of the output folder in commands, relative to the repository.
     """
 
     settings: S
@@ -52,7 +52,7 @@ class Planner(Generic[S]):
     shown: str
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the words of a command that determine its result; subclasses leave out file names that do not."""
+        """Return the words of a command that determine its result. Subclasses replace file names that do not matter."""
         return tuple(command)
 
     def stage(
@@ -72,7 +72,7 @@ class Planner(Generic[S]):
             name: Name of the stage.
             command: Words of the command.
             outputs: Paths that the stage writes, relative to the folder of the run.
-            after: Stages that must run before.
+            after: Stages that must run before this stage.
             inputs: Files that the stage reads; if one changes, the stage runs again.
             on_device: Whether the command uses a GPU if there is one.
             free: More words of the command that do not change its result, such as the number of processes.

@@ -66,7 +66,7 @@ class Settings:
         return {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return more environment variables for each of the commands that run at the same time."""
+        """Return the extra environment variables of each command among those that run at the same time."""
         return [{} for _ in range(self.jobs)]
 
 
@@ -75,7 +75,7 @@ S = TypeVar("S", bound=Settings)
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages of a run. Phases run one after another; the chains of a phase may run at the same time."""
+    """The stages of a run. Phases run one after another; chains of stages in a phase may run at the same time."""
 
     phases: list[Phase]
     notes: tuple[str, ...] = ()  # sentences for the user before the run, and for the report
@@ -86,7 +86,7 @@ class Plan:
 
 
 def shown(output: Path) -> str:
-    """Return the output folder as commands write it: relative to the root of the repository."""
+    """Return the path of the output folder in commands, which is relative to the root of the repository."""
     return os.path.relpath(output, ROOT)
 
 
@@ -106,22 +106,22 @@ class Recipe(Generic[S]):
         settings: Class of the settings.
         conf: Folder of the presets.
         preset: Name of the default preset.
-        plan: Function that returns the plan from the settings, the output folder, and that folder as commands write it.
-        results: Function that returns one flat row per result, for result.json and the report.
+        plan: Function that returns the plan from the settings, the output folder, and its path in commands.
+        results: Function that returns the rows of the table of results, for result.json and the report.
         check: Function that returns the exit status: 0 if the recipe shows what it claims.
-        tell: Function that returns what the line of a finished stage says besides its time.
+        tell: Function that returns the text that the screen shows after a finished stage's name and time.
         examples: Examples of arguments for --help.
         own_report: Markdown file that a stage writes, if it replaces report.md.
         columns: Columns of the results in the report's table; empty means all.
         forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.
-        figure: Image among the outputs for the report.
-        hints: Function that returns commands that use the outputs, by title.
+        figure: Image that a stage writes and the report shows.
+        hints: Function that returns commands for using the outputs, by title.
         files: Further output files to name at the end of a run.
         anew: Command or option that repeats the whole run.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. For each preset, the settings for which readers must have
-            files of their own, with the names of shell variables for them.
+        plain: Presets that plain.py writes as shell scripts. A preset may need the reader's own files: its value names
+            a shell variable for each setting that needs such a file.
     """
 
     name: str

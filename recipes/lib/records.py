@@ -11,9 +11,9 @@ from .stages import MARKERS, marker_name, read_marker
 
 
 def cost(output: Path, *stages: str) -> Row:
-    """Return columns of a result: the mean minutes of stages, the command of the first stage, and their commits.
+    """Return the mean minutes of the stages, the command of the first stage, and the commits of all stages.
 
-    A column without a record is None.
+    A value is None if the runner did not record it.
 
     Args:
         output: Folder of the run.
@@ -35,7 +35,7 @@ def busy_minutes(output: Path) -> float | None:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return how much time the spans cover. Overlapping spans count once, and pauses do not count."""
+    """Return the total time that the spans cover. Overlapping spans count once, and pauses do not count."""
     total, reached = 0.0, 0.0
     for started, ended in sorted(spans):
         total += max(0.0, ended - max(started, reached))

@@ -17,7 +17,7 @@ from .stages import Ledger, Stage
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
-    """Write the report, then result.json. So if result.json exists, the report exists too."""
+    """Write the report first and result.json last, so that result.json exists only if the report does."""
     facts: dict[str, Any] = {
         "recipe": recipe.name,
         "command": shlex.join([recipe.program, *arguments]),
@@ -74,7 +74,7 @@ def _cell(value: object, form: str = ".4g") -> str:
 
 
 def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
-    """Return the table of results. A long value that all rows share, such as a signature, is written once below it."""
+    """Return the table of results. A long value that all rows share, such as a signature, stands below the table."""
     rows = [{name: row[name] for name in columns or row if name in row} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}

@@ -31,7 +31,7 @@ class Failed(Exception):
 
 @dataclass
 class Runner:
-    """Run stages, several at the same time if there are several slots."""
+    """Run stages, as many at the same time as there are slots."""
 
     output: Path
     ledger: Ledger
@@ -53,7 +53,7 @@ class Runner:
         """Run the phases one after another.
 
         Raises:
-            Failed: A stage failed. Stages that do not need it were run to their end.
+            Failed: A stage failed. Stages that do not depend on it were run to their end.
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]

@@ -1,11 +1,11 @@
 """Run a training for a number of epochs, with a linear decay that ends with the last update.
 
-fairseq needs the number of updates for that, so this program computes it from the number of training items.
+fairseq needs the number of updates for this decay, so this program computes it from the number of training items.
 
 python -m recipes.lib.scheduled --record data/glue.json --count splits.train.items --epochs 3 --batch 32 --warmup 0.1 \
     -- fairseq-train DATA FLAGS
 
-The command replaces this process and gets --max-update, --total-num-update and --warmup-updates.
+The command replaces this process and receives --max-update, --total-num-update and --warmup-updates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def counted(record: Path, place: str) -> int:
 
 
 def schedule(items: int, batch: int, epochs: int, warmup: float) -> list[str]:
-    """Return the flags of fairseq-train for a schedule. The last batch of an epoch may be smaller than the others."""
+    """Return the schedule as flags of fairseq-train. The last batch of an epoch may be smaller than the others."""
     updates = math.ceil(items / batch) * epochs
     return flags(max_update=updates, total_num_update=updates, warmup_updates=int(warmup * updates))
 
@@ -43,10 +43,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--record", type=Path, required=True, metavar="FILE", help="JSON file with the number of training items.")
-    add("--count", required=True, metavar="KEY.KEY", help="Keys that lead to this number in the file.")
+    add("--count", required=True, metavar="KEY.KEY", help="Keys that lead to the number in --record.")
     add("--epochs", type=int, required=True, metavar="N", help="Number of epochs.")
     add("--batch", type=int, required=True, metavar="N", help="Number of items per update.")
-    add("--warmup", type=float, required=True, metavar="P", help="Fraction of the updates with a rising learning rate.")
+    add("--warmup", type=float, required=True, metavar="P", help="Fraction of the updates that belong to the warm-up.")
     add("command", nargs="+", help="Command of the training, after --.")
     args = parser.parse_args()
     command = [executable(args.command[0]), *args.command[1:]]

@@ -95,7 +95,7 @@ def _are_tables(*values: object) -> bool:
 
 
 def known_only(table: Table, hints: Table, where: str) -> Table:
-    """Return the table with `_` for `-` in its keys, and refuse unknown settings. Both spellings are allowed."""
+    """Return the table with `_` instead of `-` in its keys, and refuse unknown settings."""
     known: Table = {}
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -114,7 +114,7 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
     """Replace values by newer ones; tables are merged key by key.
 
-    A table refuses new keys, except for tables of type Flags, whose program knows more flags than the preset contains.
+    New keys are refused, except in tables of type Flags: their program knows more flags than the preset contains.
     """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):

@@ -47,7 +47,7 @@ class Stage:
         """Return a hash of everything that determines the result.
 
         Args:
-            folder: The run's folder as commands write it. It does not count, so a moved or copied run stays done.
+            folder: The path of the run's folder in commands. The hash ignores it, so a moved or copied run stays done.
         """
         words = json.dumps(self.identity or self.command)
         parts = [words.replace(json.dumps(folder)[1:-1], "OUTPUT") if folder else words]
@@ -86,7 +86,7 @@ class Ledger:
 
     def __init__(self, folder: Path, shown: str = "") -> None:
         self.folder = folder
-        self.shown = shown  # the run's folder as commands write it
+        self.shown = shown  # the path of the run's folder in commands
 
     def key(self, stage: Stage) -> str:
         """Return the key of a stage in this folder."""
@@ -158,7 +158,7 @@ class Ledger:
         self._path(stage, "begun").unlink(missing_ok=True)
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
-        """Mark the chosen stages, and all `stages` (in order) that depend on them, as not done."""
+        """Mark the chosen stages as not done, and also the stages among `stages` (in order) that depend on them."""
         reopened = set(chosen)
         for stage in stages:
             if stage in reopened or reopened.intersection(stage.after):
@@ -173,7 +173,7 @@ class Ledger:
 
 
 def marker_name(stage: str) -> str:
-    """Return the name of a stage in file names of markers."""
+    """Return the name of a stage in the file names of its markers."""
     return stage.replace(":", ".")
 
 

@@ -23,7 +23,7 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL for a command and the processes 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a command as `subprocess.Popen` does; it ends when this process ends.
 
-    To end it earlier, call `terminate()`. `kill()` would end the program between, and leave the command running.
+    To end it earlier, call `terminate()`. `kill()` would leave the command running.
     """
     program = [sys.executable, "-I", "-S", __file__, str(os.getpid())]
     return subprocess.Popen([*program, *command], **options)

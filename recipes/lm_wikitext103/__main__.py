@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """Return the result of a finished stage for its line on the screen."""
+    """Return the short result that the screen shows after a finished stage."""
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "evaluate":
@@ -42,7 +42,7 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    """Return the size of a prepared text. It is unknown if fairseq-preprocess wrote the folder without this recipe."""
+    """Return the size of a prepared text. It is unknown if the user ran fairseq-preprocess without this recipe."""
     if not (folder / "counts.json").is_file():
         return f"{folder.name}, which was not prepared by this recipe"
     counts = read_json(folder / "counts.json")
@@ -73,7 +73,7 @@ def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
     """Return the fairseq command that evaluates the model of a table row.
 
     Args:
-        row: Row of the table of the run in `folder`.
+        row: Row of the table of results in `folder`.
         data: Folder of binary data.
         folder: Folder of the run.
         split: Split to evaluate.

@@ -22,7 +22,7 @@ def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) ->
     """Return the number of parameters without the word embeddings.
 
     Raises:
-        ValueError: The model refuses its options, or its encoding does not define the lengths in evaluation.
+        ValueError: The model refuses its options, or its encoding has too few positions for the evaluation.
     """
     config = configuration(encoding, flags)
     config.model.max_target_positions = trained
@@ -34,11 +34,11 @@ def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) ->
     if encoding.remembers:
         if not model.decoder.pos.capabilities.memory:
             problem = "the encoding does not support a memory with these options"
-            raise ValueError(f"{problem}. Leave it out, or give --mem-train 0 --mem-eval 0.")
+            raise ValueError(f"{problem}. Leave the encoding out, or give --mem-train 0 --mem-eval 0.")
         if longest > (limit := model.decoder.max_positions()):
             raise ValueError(
-                f"the encoding is defined for {limit} positions, but memory and segment in evaluation have {longest}. "
-                "Lower --mem-eval or --eval-segment, or leave the encoding out."
+                f"the encoding has {limit} positions, but evaluation needs {longest} positions for the memory and the "
+                "segment. Lower --mem-eval or --eval-segment, or leave the encoding out."
             )
     return sum(weight.numel() for weight in model.parameters() if len(words) not in weight.shape)
 
@@ -48,8 +48,8 @@ def main() -> None:
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
-    add("--trained", type=int, required=True, metavar="N", help="Tokens of memory and segment in training.")
-    add("--longest", type=int, required=True, metavar="N", help="Tokens of memory and segment in evaluation.")
+    add("--trained", type=int, required=True, metavar="N", help="Tokens of memory plus segment in training.")
+    add("--longest", type=int, required=True, metavar="N", help="Tokens of memory plus segment in evaluation.")
     add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
     args = parser.parse_args()
     parameters: dict[str, int] = {}

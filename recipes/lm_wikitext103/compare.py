@@ -57,7 +57,8 @@ def main() -> None:
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
-    add("--memories", action="append", required=True, metavar="N,...", help="Memory lengths of each --pos-enc.")
+    text = "Memory lengths to report; give one list for each --pos-enc."
+    add("--memories", action="append", required=True, metavar="N,...", help=text)
     args = parser.parse_args()
     table: list[Row] = []
     points: dict[str, Points] = {}

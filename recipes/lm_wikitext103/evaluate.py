@@ -47,7 +47,7 @@ def evaluate(model: Any, task: Any, criterion: Any, split: str, streams: int, gp
 
 
 def clamped(args: str | None, clamp: int) -> str:
-    """Return the options of an encoding with a largest distance, unless the options already have a largest distance."""
+    """Return the options of an encoding with `clamp` added, unless they already contain `clamp`."""
     options = [word for word in (args or "").split(",") if word]
     return ",".join(options if any(word.startswith("clamp=") for word in options) else [*options, f"clamp={clamp}"])
 
@@ -59,10 +59,10 @@ def main() -> None:
     add("--data", required=True, metavar="DIR", help="Folder of binary data.")
     add("--split", default="test", metavar="NAME", help="Split to evaluate (default: test).")
     add("--memory", type=int, required=True, metavar="N", help="Number of earlier states that each layer reads.")
-    add("--segment", type=int, required=True, metavar="N", help="Number of tokens of a segment.")
-    add("--streams", type=int, default=10, metavar="N", help="Number of streams (default: 10).")
+    add("--segment", type=int, required=True, metavar="N", help="Number of tokens per segment.")
+    add("--streams", type=int, default=10, metavar="N", help="Number of parallel text streams (default: 10).")
     add("--same-length", action="store_true", help="Let every token attend to the same number of keys.")
-    add("--clamp", type=int, metavar="N", help="Largest distance of xl and gcdf (default: no limit).")
+    add("--clamp", type=int, metavar="N", help="xl and gcdf treat larger distances as this one (default: no limit).")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     add("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order. The trainings are plain fairseq with `--pos-enc` and a task with memory."""
+"""Plan all commands of the recipe in order. The trainings use fairseq-train with `--pos-enc` and a task with memory."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Return a quick check of models, flags and lengths, which finds errors before hours of training."""
+        """Return the stage that checks models, flags and lengths, so that errors appear before hours of training."""
         settings = self.settings
         longest = max(settings.protocol(memory)[0] + memory for memory in settings.mem_eval)
         command = module("lm_wikitext103.check") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
@@ -86,7 +86,7 @@ class Planner(planning.Planner[Settings]):
         return [*before, prepare, self.binarise(prepare)]
 
     def source(self) -> tuple[list[Stage], str]:
-        """Return the stages that fetch or write the text, and its folder."""
+        """Return the stages that fetch or write the text, and the folder of the text."""
         settings = self.settings
         if settings.own:
             return [], str(Path(settings.corpus).resolve())
@@ -126,7 +126,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the files that identify data of the user: its dictionary and the lengths of its lines."""
+        """Return the files that identify the user's binary data: the dictionary and the lengths of the lines."""
         if not self.settings.prepared:
             return ()
         return (Path(self.data) / "dict.txt", *(Path(self.data) / f"{split}.idx" for split in SPLITS))

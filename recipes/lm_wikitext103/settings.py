@@ -49,14 +49,14 @@ class Settings(launch.Training):
     workers: int = launch.at_least(1, "Number of processes of fairseq-preprocess.", default=1)
     length: int = launch.at_least(1, "Number of tokens per segment in training.")
     mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
-    mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; the report has a row for each of them."))
+    mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; the report has a row for each length."))
     eval_segment: int = launch.at_least(
-        1, "Number of tokens per segment in evaluations with a memory longer than --length; others use --length."
+        1, "Number of tokens per segment if the memory in evaluation is longer than --length (otherwise: --length)."
     )
     eval_clamp: int = launch.at_least(
         0,
-        f"Largest distance of {' and '.join(with_option('clamp'))} in evaluations with a memory longer than --length "
-        "(0: no limit).",
+        f"In evaluations with a memory longer than --length, {' and '.join(with_option('clamp'))} treat larger "
+        "distances as this one (0: no limit).",
     )
     eval_same_length: bool = field(
         metadata=about(
@@ -67,7 +67,7 @@ class Settings(launch.Training):
     split: Literal["test", "valid"] = field(default="test", metadata=about("Split to evaluate."))
     arch: str = field(metadata=about("Architecture, such as posenc_transformer_lm_wt103."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
     batch_flag = "batch-size"
 
@@ -102,19 +102,19 @@ class Settings(launch.Training):
 
     @property
     def streams(self) -> int:
-        """Return the number of streams in training, over all processes together."""
+        """Return the number of streams in training, summed over all processes."""
         return self.number("batch-size", 1) * self.processes * self.nodes
 
     def memory_of(self, encoding: Encoding) -> int:
-        """Return the length of the memory in training."""
+        """Return the memory length of an encoding in training."""
         return self.mem_train if encoding.remembers else 0
 
     def memories_of(self, encoding: Encoding) -> list[int]:
-        """Return the lengths of the memory in evaluation."""
+        """Return the memory lengths of an encoding in evaluation."""
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return the settings of an evaluation: tokens per segment, largest distance (0: no limit), --same-length."""
+        """Return how to evaluate: tokens per segment, `clamp` (0: no limit), and whether to give --same-length."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """Return a short result of a finished stage for the screen."""
+    """Return the short result that the screen shows after a finished stage."""
     if stage.kind == "corpus":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "import":
@@ -39,7 +39,7 @@ def tell(stage: Stage) -> str:
         parts = (f"{text}: {', '.join(report[name]) or 'none'}" for name, text in names.items())
         return f" {'; '.join([*parts, *report['notes']])}"
     if stage.kind == "unigrams":
-        return f" loss of the piece frequencies {read_json(stage.outputs[0])['bits']:.2f} bits"
+        return f" loss of a model that only knows piece frequencies: {read_json(stage.outputs[0])['bits']:.2f} bits"
     if stage.kind == "evaluate":
         scores = read_json(stage.outputs[0])
         return f" loss {scores['bits']:.3f} bits, accuracy {scores['accuracy']:.1%} on masked pieces"
@@ -67,7 +67,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """Return a line about the weights that --init-from dropped and added for an encoding; none without the option."""
+    """Return a line about the weights that --init-from dropped and added; no line without --init-from."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")

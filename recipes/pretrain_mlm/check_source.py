@@ -1,4 +1,4 @@
-"""Check that a pretrained model fits the model that starts from its weights, before any text is prepared.
+"""Check that the new model has the shape of the pretrained model in --init-from, before any text is prepared.
 
 python -m recipes.pretrain_mlm.check_source --source DIR --output FILE -- FLAGS OF fairseq-train
 """
@@ -34,9 +34,13 @@ FIELDS = {
 
 
 def differences(source: ModelConfig, ours: Any) -> list[str]:
-    """Return a text for each flag that differs, with its value and the value of the pretrained model."""
+    """Describe each flag that differs: its value, and the value of the pretrained model."""
     pairs = {flag: (getattr(ours, flag.replace("-", "_")), getattr(source, field)) for flag, field in FIELDS.items()}
-    return [f"--{flag} is {own}, but the model has {theirs}" for flag, (own, theirs) in pairs.items() if own != theirs]
+    return [
+        f"--{flag} is {own}, but the pretrained model has {theirs}"
+        for flag, (own, theirs) in pairs.items()
+        if own != theirs
+    ]
 
 
 def main() -> None:
@@ -53,7 +57,8 @@ def main() -> None:
     except (CheckpointError, ValueError, OSError) as error:
         sys.exit(f"{where}: {error}")
     if problems := differences(source, model):
-        sys.exit(f"{where}: {'; '.join(problems)}. Give the --arch of the model, or --train.FLAG for each flag.")
+        advice = "Give the --arch of the pretrained model, or set each flag, for example --train.encoder-layers N"
+        sys.exit(f"{where}: {'; '.join(problems)}. {advice}.")
     facts = {field: getattr(source, field) for field in (*FIELDS.values(), "max_length", "vocabulary")}
     write_whole(args.output, json.dumps(facts, indent=1))
 

@@ -50,7 +50,7 @@ def main() -> None:
     curves = {encoding: read(args.output / "logs" / f"{encoding.slug}.train.log") for encoding in encodings}
     rows = [row(encoding, curve, plateau, args.output) for encoding, curve in curves.items()]
     points = {encoding.label: curve.valid or curve.train for encoding, curve in curves.items()}
-    floor = ("loss of the piece frequencies", plateau)
+    floor = ("loss of a model that only knows piece frequencies", plateau)
     draw(points, "validation loss in bits per masked piece", args.output / "curves.png", floor=floor)
     write_whole(args.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
 

@@ -58,7 +58,7 @@ def evaluate(model: Any, task: Any, gpu: bool) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint to evaluate.")
-    parser.add_argument("--data", required=True, metavar="DIR", help="First shard, which has the validation text.")
+    parser.add_argument("--data", required=True, metavar="DIR", help="First shard, which contains the validation text.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     parser.add_argument("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     args = parser.parse_args()

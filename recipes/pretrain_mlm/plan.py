@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order. The trainings are plain fairseq with `--pos-enc` and the plugin's task."""
+"""Plan all commands of the recipe in order. The trainings use fairseq-train with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Return a quick check of the models and their flags, which finds errors before hours of training."""
+        """Return the stage that checks the models and their flags, so that errors appear before hours of training."""
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
         command += ["--", *PLUGIN, *self.model_flags(gpt2_encoder=False)]
         return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py"])
@@ -91,7 +91,7 @@ class Planner(planning.Planner[Settings]):
         return [*before, replace(stage, identity=identity)]
 
     def sources(self) -> tuple[list[Stage], list[str]]:
-        """Return the stages that fetch or generate the text, and the options of prepare_corpus.py that name it."""
+        """Return the stages that fetch or generate the text, and the options that name it for prepare_corpus.py."""
         settings = self.settings
         if settings.corpus == BUILTIN:
             folder = f"{self.shown}/builtin"
@@ -131,7 +131,7 @@ class Planner(planning.Planner[Settings]):
         return str(Path(settings.tokenizer_path).resolve()) if settings.tokenizer_path else ""
 
     def files(self) -> tuple[Path, ...]:
-        """Return the user's files of text. The plan does not list downloaded files, which fetch.py checks."""
+        """Return the user's text files. The plan does not list downloaded files, which fetch.py checks."""
         settings = self.settings
         if settings.own:
             folder = Path(settings.corpus).resolve()
@@ -140,7 +140,7 @@ class Planner(planning.Planner[Settings]):
         return tuple(sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()))
 
     def large(self, files: tuple[Path, ...]) -> bool:
-        """Return whether the files are too large to hash them."""
+        """Return whether the files are too large to be hashed."""
         return sum(path.stat().st_size for path in files) > LARGE
 
     def builtin(self) -> Stage:
@@ -151,7 +151,7 @@ class Planner(planning.Planner[Settings]):
     def fetch(self, corpus: str, *more: str, after: list[Stage]) -> Stage:
         """Return a stage that fetches a corpus.
 
-        It has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
+        The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
         """
         command = ["python", "data-bin-scripts/fetch.py", corpus, "--output", self.settings.raw, *more]
         return self.stage(f"fetch-{corpus}", command, [], after[-1:])
@@ -162,12 +162,12 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def as_prepared(self) -> tuple[Path, ...]:
-        """Return the record of a corpus that the user prepared, as an input file. So a changed corpus is noticed."""
+        """Return the record of a corpus that the user prepared. Stages that read it run again if the corpus changes."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     @property
     def shards(self) -> list[str]:
-        """Return the folders of the shards; if the user prepared the corpus, those that exist."""
+        """Return the folders of the shards. If the user prepared the corpus, only existing folders are returned."""
         if self.settings.prepared:
             return sorted(str(path) for path in Path(self.data).glob("shard*"))
         return [f"{self.data}/shard{number:05d}" for number in range(self.settings.tasks)]

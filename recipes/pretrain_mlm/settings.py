@@ -91,10 +91,10 @@ class Settings(launch.Training):
         metadata=about("Pretrained BERT or RoBERTa to start from: a Hugging Face folder or a fairseq checkpoint."),
     )
     init_model: str = field(default="", metadata=about("Name of the model that --init-from must contain."))
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
     prepare: Flags = field(
         default_factory=dict,
-        metadata=about("A flag of prepare_corpus.py about machines, such as slurm-partition or memory."),
+        metadata=about("Flag of prepare_corpus.py about machines, such as slurm-partition or memory."),
     )
 
     batch_flag = "batch-size"
@@ -143,9 +143,9 @@ class Settings(launch.Training):
         return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
 
     def _refuse_start(self) -> None:
-        """Refuse a warm start without --init-from, and find the tokenizer of the model.
+        """Refuse a preset that needs --init-from without it, and find the tokenizer of the pretrained model.
 
-        Without its model, the preset would train from scratch with an unsuitable schedule.
+        Without --init-from, such a preset would train from scratch with an unsuitable schedule.
 
         Raises:
             Refused: The preset needs --init-from, or the tokenizer of the model is not given.
@@ -165,14 +165,14 @@ class Settings(launch.Training):
         self.tokenizer_path = str(own)
 
     def _refuse_schedule(self) -> None:
-        """Refuse a linear decay without an end. fairseq's default end comes early, and then the learning rate is 0."""
+        """Refuse a linear decay without a last update. By default, fairseq soon reaches a learning rate of 0."""
         train = self.train
         if train.get("lr-scheduler") == "polynomial_decay" and not {"max-update", "total-num-update"} & set(train):
             problem = "the decay needs the number of updates"
             raise Refused(f"--train.lr-scheduler polynomial_decay: {problem}. Give --train.max-update N.")
 
     def _refuse_prepared(self) -> None:
-        """Refuse settings that do not fit a prepared corpus: another tokenizer or too short sequences."""
+        """Refuse settings that do not fit a prepared corpus: a different tokenizer or too short sequences."""
         options = json.loads((Path(self.corpus) / RECORD).read_text(encoding="utf-8"))["options"]
         if (tokenizer := options["tokenizer"]) != self.tokenizer:
             raise Refused(
@@ -186,7 +186,7 @@ class Settings(launch.Training):
             )
 
     def _refuse_without_effect(self) -> None:
-        """Refuse settings that have no effect on this corpus and are not at their default."""
+        """Refuse settings that differ from their defaults but have no effect on this corpus."""
         fetched, c4 = bool(self.named), self.named == ("c4_en",)
         useless = {
             "valid_part": "the corpus already has a validation text" if not fetched or c4 else "",

@@ -1,4 +1,4 @@
-"""Compute the loss of a model that only knows piece frequencies. Every training first reaches this plateau.
+"""Compute the loss of a model that only knows piece frequencies. Every training first reaches this loss.
 
 The frequencies come from the training text, with one added to each count. The loss is in bits per piece of the
 validation text.
@@ -31,7 +31,7 @@ def counts(prefix: Path, types: int) -> NDArray[np.float64]:
 
 
 def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> float:
-    """Return the bits per piece of `valid` under the smoothed frequencies of `train`; both are counts, [types]."""
+    """Return the bits per piece of the counts `valid` [types] under the smoothed frequencies of the counts `train`."""
     probabilities = (train + 1) / (train + 1).sum()
     return float(-(valid * np.log2(probabilities)).sum() / valid.sum())
 
@@ -39,7 +39,7 @@ def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--shard", type=Path, required=True, metavar="DIR", help="First shard, which also has the validation text.")
+    add("--shard", type=Path, required=True, metavar="DIR", help="First shard, which has the validation text.")
     add("--without-specials", action="store_true", help="Leave out </s>, which whole-word masking never predicts.")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()

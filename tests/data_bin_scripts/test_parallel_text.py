@@ -142,11 +142,12 @@ def test_an_empty_file_is_refused(folder: Path) -> None:
 
 def test_a_missing_side_is_told_with_what_is_there(folder: Path) -> None:
     told = refused(folder, target="cs")
-    assert f"{folder / 'train.cs'}: neither this file nor train.cs.gz exists. The folder has train in de, en." in told
+    languages = "The folder has the set train in these languages: de, en."
+    assert f"{folder / 'train.cs'}: neither this file nor train.cs.gz exists. {languages}" in told
     for language in ("en", "de"):
         (folder / f"test.{language}").rename(folder / f"test_2016.{language}")
     assert "these sets in en: test_2016, train, val. Name yours with --train-set" in refused(folder)
-    assert "is not a folder. Name one with --corpus" in refused(folder / "nowhere")
+    assert "is not a folder. Name a folder with --corpus" in refused(folder / "nowhere")
 
 
 def test_a_file_plain_and_gzipped_must_be_the_same(folder: Path) -> None:

@@ -120,7 +120,10 @@ def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(
         "--preset", "smoke", "--corpus", str(folder), "--stop-stage", "corpus", "--output", str(tmp_path / "new")
     )
     assert status == 1
-    assert "train.de: neither this file nor train.de.gz exists. The folder has train in en, xx" in text
+    assert (
+        "train.de: neither this file nor train.de.gz exists. The folder has the set train in these languages: en, xx"
+        in text
+    )
     assert not list((tmp_path / "new").glob("raw*"))
 
 

@@ -59,7 +59,7 @@ def test_the_command(settings, wanted):
         ({"rendezvous": "first:29400"}, "only --launch torchrun with --nodes 2 or more"),
         ({"launch": "slurm", "device": "cpu"}, "--launch slurm: Slurm jobs train on GPUs only"),
         ({"device": "cpu", "precision": "amp"}, "--precision amp: this precision needs a GPU"),
-        ({"processes": 6, "batches": 16}, "1 x 6 processes cannot share 16 batches equally. Use 1, 2, 4, 8, 16"),
+        ({"processes": 6, "batches": 16}, "6 processes cannot share 16 batches equally. Use 1, 2, 4, 8, 16"),
         ({"processes": 0}, "--processes 0: the value must be at least 1"),
         ({"batches": 0}, "--batches 0: the value must be at least 1"),
     ],

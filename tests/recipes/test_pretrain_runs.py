@@ -56,7 +56,7 @@ def test_a_start_of_another_size_is_told_before_the_text_is_prepared(tmp_path, c
     output = tmp_path / "out"
     asked = [*TINY, "--output", str(output), "--pos-enc", "m4", "--init-from", str(source), *words]
     assert main(PRETRAIN_MLM, asked) == 1
-    assert "--encoder-layers is 2, but the model has 1" in capsys.readouterr().out
+    assert "--encoder-layers is 2, but the pretrained model has 1" in capsys.readouterr().out
     assert not (output / "data").exists()
 
 

@@ -1,4 +1,4 @@
-"""Say whether a paper's score is comparable with that of a fine-tuned model, and write comparison.json."""
+"""Say whether a paper's score is comparable with the score of a fine-tuned model, and write comparison.json."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def encoding_of(label: str) -> Encoding | None:
 def comparable(differences: Sequence[str]) -> str:
     """Return the text of the column that says whether a paper's score is comparable with ours.
 
-    The corpora of the pretraining are unknown, because a checkpoint does not name them.
+    The pretraining corpora are unknown, because a checkpoint does not name them.
 
     Args:
         differences: The differences that prevent a comparison, in a few words each.

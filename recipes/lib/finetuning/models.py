@@ -25,7 +25,7 @@ class Model:
     """A pretrained model.
 
     Attributes:
-        label: The encoding if the path shows it, otherwise the name of the file or folder.
+        label: Name of the encoding if the path contains it, otherwise the name of the file or folder.
         path: A fairseq checkpoint or a Hugging Face folder.
     """
 
@@ -42,9 +42,9 @@ def models(places: Sequence[str]) -> list[Model]:
     """Return the models that --checkpoint names.
 
     Args:
-        places: Checkpoints, folders of import-hf or Hugging Face, or runs of recipes/pretrain_mlm. A run stands for the
-            models of all its encodings. A path that does not exist yet stands for one model, so that --dry-run works
-            before pretraining.
+        places: Paths of checkpoints, of import-hf or Hugging Face folders, or of runs of recipes/pretrain_mlm. A run
+            contains one model for each of its encodings. A path that does not exist yet counts as one model, so that
+            --dry-run works before pretraining.
     Raises:
         Refused: Two models have the same name.
     """
@@ -74,7 +74,8 @@ def _models_of(place: Path) -> list[Model]:
 def _named_after(place: Path) -> Path:
     """Return the path whose last part names the model.
 
-    That is the folder if a program chose the name of the checkpoint, otherwise the file without its suffix.
+    If a program chose the file name, such as checkpoint_last.pt, the folder names the model; otherwise the file does,
+    without its suffix.
     """
     if place.suffix != ".pt":
         return place
@@ -85,8 +86,8 @@ def with_encodings(named: Sequence[Model], encodings: Sequence[Encoding], pretra
     """Return the models that have these encodings, in the order of the encodings.
 
     Args:
-        named: The models of --checkpoint.
-        encodings: The encodings of --pos-enc.
+        named: The models that --checkpoint names.
+        encodings: The encodings that --pos-enc names.
         pretraining: The command that pretrains the models, for the error message.
     Raises:
         Refused: An encoding has no model.

@@ -1,4 +1,4 @@
-"""Stages shared by all recipes that fine-tune: how they name pretrained models, and the training itself."""
+"""Stages shared by all fine-tuning recipes: the paths of pretrained models in commands, and the training itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARCH = "posenc_roberta_pretrained"
 
 @dataclass(frozen=True)
 class Planner(planning.Planner[S]):
-    """Write the stages of a recipe that fine-tunes."""
+    """Define the stages of a fine-tuning recipe."""
 
     def place(self, model: Model) -> str:
         """Return the path of a model as it is written in commands."""
@@ -41,7 +41,7 @@ class Planner(planning.Planner[S]):
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """Return a placeholder for each path in a command: moving a file must not change the identity of a stage."""
+        """Return a placeholder for each path in a command, so that a stage stays done if a file is moved."""
         models = {} if self.settings.builtin else {self.place(model): model.label for model in self.settings.models}
         tokenizer = self.settings.tokenizer_file
         return {**models, **({str(tokenizer): "TOKENIZER"} if tokenizer else {})}
@@ -79,14 +79,14 @@ class Planner(planning.Planner[S]):
         best: str = "",
         inputs: Iterable[Path] = (),
     ) -> Stage:
-        """Return the stage of a training.
+        """Return the stage that runs a training.
 
         Args:
             slug: Name of the training in paths and stages.
             data: Folder with the binarised data.
             words: Flags of fairseq-train, including those of the user.
             schedule: Options of recipes.lib.scheduled, which computes the number of updates.
-            after: Stages that must run before.
+            after: Stages that must run before this stage.
             best: The validation score that chooses the best checkpoint; empty for the loss.
             inputs: Input files.
         """

@@ -36,7 +36,7 @@ class FineTuning(launch.Training):
         default_factory=list,
         metadata=about(
             "Pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, "
-            f"folders of import-hf or export-hf, or Hugging Face folders. With {BUILTIN}, the recipe "
+            f"folders that import-hf or export-hf wrote, or Hugging Face folders. With {BUILTIN}, the recipe "
             "pretrains tiny models itself."
         ),
     )
@@ -101,7 +101,7 @@ class FineTuning(launch.Training):
 
     @property
     def tokenizer(self) -> str:
-        """Return --tokenizer-path for the commands: paths are absolute, because commands run in the repository."""
+        """Return the --tokenizer-path of the commands, which is absolute because commands run in the repository."""
         path = self.tokenizer_path
         return path if path in ("", *self.tokenizer_names) else str(Path(path).resolve())
 

@@ -16,13 +16,13 @@ from .models import Model
 
 @dataclass(frozen=True)
 class Variant:
-    """A pretrained model on a task.
+    """A pretrained model that is fine-tuned on a task.
 
     Attributes:
         task: Name of the task; empty if all trainings have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encoding of the row in the paper's table. Tasks of single sentences have a score in that row,
-            although their models use no segments.
+        row: Segment encoding of the row in the paper's table. Tasks of single sentences also have a score in this row,
+            although their models use no segment encoding.
     """
 
     task: str
@@ -57,7 +57,7 @@ class Trial:
 
     @property
     def hyperparameters(self) -> str:
-        """Return learning rate, epochs and seed as text, which is the slug without the variant."""
+        """Return the learning rate, epochs and seed as text, which follows the variant in the slug."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
@@ -83,10 +83,10 @@ class Grid:
         return [trial for group in self.groups(variant) for trial in group]
 
     def best(self, variant: Variant, score: Callable[[Trial], float]) -> list[Trial]:
-        """Return the trials of the learning rate and the epochs with the highest median score.
+        """Return the group of trials (one learning rate and number of epochs) with the highest median score.
 
         Args:
-            score: Function that returns the score of a trial. It is not called if there is only one group.
+            score: Function that returns the score of a trial. It is not called if there is only one group of trials.
         """
         groups = self.groups(variant)
         return groups[0] if len(groups) == 1 else max(groups, key=lambda group: statistics.median(map(score, group)))
@@ -109,7 +109,7 @@ def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
     """
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help="A model to compare.")
+    option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help="Model to compare.")
     option("--lr", type=float, action="append", required=True, metavar="LR", help="A learning rate that was tried.")
     option("--epochs", type=int, action="append", required=True, metavar="N", help="A number of epochs that was tried.")
     option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a run.")

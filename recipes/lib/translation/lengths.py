@@ -1,7 +1,7 @@
 """Compute BLEU by the length of the source in words, as a table and a figure.
 
 If training used short sentences only, BLEU on longer sentences shows whether an encoding extrapolates. A system that
-has too few positions refuses long sentences. It gets no score for their lengths, but the number of refused sentences.
+has too few positions refuses long sentences. For such lengths, the table shows the number of refused sentences.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def buckets(bounds: list[int]) -> list[Bucket]:
 
 
 def members(sources: list[str], bounds: list[int]) -> dict[Bucket, list[int]]:
-    """Return the numbers of the sentences in each bucket, without empty buckets."""
+    """Return the sentence numbers (from 0) in each bucket that has sentences."""
     counts = [len(source.split()) for source in sources]
     groups = {
         bucket: [number for number, words in enumerate(counts) if bucket.holds(words)] for bucket in buckets(bounds)
@@ -88,7 +88,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
     Args:
         systems: Rows of each system by its label.
         trained: Longest training sentence in words; 0 draws no dashed line.
-        beyond: Number of buckets that training covers.
+        beyond: Number of buckets with lengths that occur in training.
         path: File of the figure.
     """
     figure, axes = pyplot.subplots(figsize=(8, 5))
@@ -125,7 +125,7 @@ def _line(axes: Axes, name: str, rows: list[Row], colour: Any) -> None:
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reason why each system refused sentences, as a clause without its subject."""
+    """Return why each system refused sentences, as text that follows the name of the system."""
     texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
@@ -143,14 +143,14 @@ def main() -> None:
     option("--source", type=Path, required=True, metavar="FILE", help="Raw source of the test set.")
     option("--reference", type=Path, required=True, metavar="FILE", help="Raw references of the test set.")
     option("--language", required=True, metavar="NAME", help="Language code of the references.")
-    option("--bound", type=int, action="append", required=True, metavar="N", help="Upper bound of a bucket, in words.")
+    option("--bound", type=int, action="append", required=True, metavar="N", help="Longest length in a bucket (words).")
     option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
     option(
         "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."
     )
     option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
     option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
-    text = "A system and its label. Systems with the same label are averaged."
+    text = "Label and name of a system. Systems with the same label are averaged."
     option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)
     option(
         "--output", type=Path, required=True, metavar="FILE", help="Output files without their suffix (.json, .png)."

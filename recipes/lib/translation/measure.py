@@ -49,7 +49,7 @@ def load(checkpoint: Path, decoding: list[str]) -> Loaded:
 
     Args:
         checkpoint: The trained checkpoint.
-        decoding: Flags of fairseq-generate. --lenpen-form has no effect here, because it changes no time or memory.
+        decoding: Flags of fairseq-generate. --lenpen-form does not matter for time and memory.
     """
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
     command = ["data-bin", "--path", str(checkpoint), *PLUGIN, *decoding]
@@ -59,7 +59,7 @@ def load(checkpoint: Path, decoding: list[str]) -> Loaded:
 
 
 def words(batch: dict[str, Any], dictionary: Any) -> int:
-    """Return the number of words of the batch's sources; the pieces of a word count as one."""
+    """Return the number of source words in the batch; a word counts once, not once per piece."""
     pieces = dictionary.string(batch["net_input"]["src_tokens"], extra_symbols_to_ignore={dictionary.pad()})
     joined = pieces.replace("@@ ", "")
     return joined.count("\u2581") or len(joined.split())
@@ -124,7 +124,7 @@ def wait_for_gpu() -> None:
 
 
 def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str, float]]:
-    """Return the seconds of each step, turn by turn."""
+    """Return the duration of each step in seconds, for each turn."""
     for step in steps.values():  # the first step also allocates memory, so it is not timed
         step()
     seconds_by_turn: list[dict[str, float]] = []
@@ -138,7 +138,7 @@ def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str,
 
 
 def compared(turns: list[dict[str, float]], words: int) -> dict[str, tuple[float | None, float | None]]:
-    """Return words per second, and the time relative to the first model; both are medians over the turns."""
+    """Return words per second, and the time relative to the first model, as medians over the turns."""
     names = list(turns[0])
     first = names[0]
     return {
@@ -158,7 +158,7 @@ def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memo
         return memory.of_gpu(translation_step(loaded, utils.move_to_cuda(batch)))
     except torch.OutOfMemoryError as error:
         print(
-            f"{checkpoint}: the memory was not measured, because the model does not fit into that of the GPU: {error}"
+            f"{checkpoint}: the memory was not measured, because the model does not fit into the GPU's memory: {error}"
         )
         return None
 
@@ -166,8 +166,8 @@ def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memo
 def memories(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, Memory | None]:
     """Return the memory of each model.
 
-    On a CPU, call this before this process computes anything: PyTorch would then wait in a fork for threads that only
-    the parent has.
+    On a CPU, call this before this process computes anything. Otherwise, PyTorch would wait in a forked process for
+    threads that only the parent process has.
     """
     if gpu:
         return {name: translation_memory(path, decoding, gpu) for name, path in checkpoints.items()}
@@ -224,9 +224,9 @@ def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
-    text = "A trained checkpoint and its name. The first one is the baseline."
+    text = "Name and path of a trained checkpoint. The first checkpoint is the baseline."
     option("--checkpoint", action="append", required=True, metavar="NAME:FILE", help=text)
-    option("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate, quoted as one word.")
+    option("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate, as one quoted string.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the results.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     arguments = parser.parse_args()

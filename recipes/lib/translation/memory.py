@@ -58,7 +58,7 @@ def _status(name: str) -> float:
 
 
 def forked(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns in a fork of this process; None if the fork was killed."""
+    """Run a function in a fork of this process and return its result, or None if the fork was killed."""
     context = get_context("fork")
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(sending, function, arguments))

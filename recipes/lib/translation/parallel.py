@@ -26,7 +26,7 @@ COUNTS = "counts.json"
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a line.
+    """A problem in a line of text.
 
     Attributes:
         kind: Kind of the problem, for counting.
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass
 class Problems:
-    """The problems of a split.
+    """The problems in a split.
 
     Attributes:
         drop: Whether bad pairs are left out, which is possible in the training set only.
@@ -66,10 +66,10 @@ class Problems:
 
 
 def side(folder: Path, name: str, language: str) -> Path:
-    """Return the file of one language, plain or gzipped. Both may exist, because the downloader keeps both.
+    """Return the plain or gzipped file of a language. Both files may exist, because the downloader keeps both.
 
     Raises:
-        SystemExit: There is no file, or there are two with different text.
+        SystemExit: There is no file, or the two files have different text.
     """
     plain = folder / f"{name}.{language}"
     files = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
@@ -83,13 +83,14 @@ def side(folder: Path, name: str, language: str) -> Path:
 
 
 def advice(folder: Path, name: str, language: str) -> str:
-    """Return a sentence that says which files the folder has instead of a missing one."""
+    """Return a sentence that says which files the folder has, to explain a missing file."""
     if not folder.is_dir():
-        return f"{folder} is not a folder. Name one with --corpus."
+        return f"{folder} is not a folder. Name a folder with --corpus."
     names = [path.name.removesuffix(".gz") for path in sorted(folder.iterdir()) if path.is_file()]
     languages = [file.removeprefix(f"{name}.") for file in names if file.startswith(f"{name}.")]
     if languages:
-        return f"The folder has {name} in {', '.join(languages)}. Set --source-lang and --target-lang to two of these."
+        known = f"The folder has the set {name} in these languages: {', '.join(languages)}"
+        return f"{known}. Set --source-lang and --target-lang to two of them."
     sets = [file.removesuffix(f".{language}") for file in names if file.endswith(f".{language}")]
     if sets:
         names_of_sets = f"The folder has these sets in {language}: {', '.join(sets)}"
@@ -103,7 +104,7 @@ def faults(path: Path, number: int, line: bytes) -> list[Problem]:
     if line.endswith(b"\r"):
         return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
     if b"\r" in line or b"\0" in line:
-        what = "the line contains a CR or NUL character, at which programs may split it or stop. Remove the character."
+        what = "the line contains a CR or NUL character, where programs may split the line. Remove the character."
         return [Problem("control", where, what)]
     try:
         text = line.decode("utf-8")
@@ -122,7 +123,7 @@ def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[b
     """Yield the good pairs, and add the problems of bad ones to `problems`.
 
     Raises:
-        SystemExit: A file is empty or ends before the other.
+        SystemExit: A file is empty or shorter than the other file.
     """
     number = 0
     lines = zip_longest(*map(raw_lines, sides))
@@ -152,7 +153,7 @@ def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int,
         targets: The two files to write.
         problems: Receives the problems of bad pairs.
         limit: Maximum number of pairs to read (0: all).
-        longest: Leave out pairs with a side of more words (0: leave out none).
+        longest: Maximum number of words per side; longer pairs are left out (0: no limit).
     Returns:
         The number of pairs written, and the number left out because they are too long.
     """
@@ -182,7 +183,7 @@ def bad_pairs(split: str, count: int, kinds: str = "") -> str:
 
 
 def lay_out(arguments: argparse.Namespace, output: Path) -> dict[str, dict[str, object]]:
-    """Write all splits, and return for each the number of pairs written and left out."""
+    """Write all splits, and return how many pairs of each split were written and left out."""
     languages = (arguments.source_lang, arguments.target_lang)
     names = {split: getattr(arguments, f"{split}_set") for split in SPLITS}
     sides = {split: [side(arguments.folder, name, code) for code in languages] for split, name in names.items()}
@@ -211,7 +212,7 @@ def main() -> None:
     option("--source-lang", required=True, metavar="NAME", help="Code of the source language.")
     option("--target-lang", required=True, metavar="NAME", help="Code of the target language.")
     for split in SPLITS:
-        option(f"--{split}-set", required=True, metavar="NAME", help="Name of its files without the language suffix.")
+        option(f"--{split}-set", required=True, metavar="NAME", help="Name of the files without the language suffix.")
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
     option("--limit", type=int, default=0, metavar="N", help="Maximum number of training pairs (0: all).")

@@ -42,10 +42,10 @@ def tokenizer(language: str) -> str:
 def score(
     translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
 ) -> dict[str, Any]:
-    """Return the unrounded scores. If translations are missing, scores are None and `refused` has their numbers.
+    """Return the unrounded scores. If translations are missing, the scores are None and `refused` lists the sentences.
 
     Args:
-        translations: Translations by the number of the sentence.
+        translations: Translations by sentence number.
         references: The raw references.
         language: Target language.
         may_refuse: Whether translations may be missing.

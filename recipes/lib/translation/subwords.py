@@ -1,4 +1,4 @@
-"""Learn subwords on the training set, for both languages together or for each one, and encode all splits with them.
+"""Learn subwords on the training set, jointly for both languages or separately for each, and encode all splits.
 
 fairseq's own tokenizers encode the text. fairseq-generate and fairseq-interactive use the same tokenizers, so training
 and decoding agree.
@@ -60,7 +60,7 @@ class SentencePiece:
 
 
 class FastBPE:
-    """BPE on words of Moses (Sennrich et al. 2016): `tokenizers` learns the merges, and fastBPE applies them."""
+    """BPE on Moses-tokenized words (Sennrich et al. 2016): `tokenizers` learns the merges, and fastBPE applies them."""
 
     def __init__(self, folder: Path, kind: str = "", language: str = "", coverage: float = 1.0) -> None:
         self.codes = folder / _name("codes", language)
@@ -110,11 +110,11 @@ def merges(tokenizer: str) -> Iterator[str]:
 
 
 def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], Encode], dict[str, dict[str, int]]]:
-    """Learn one model for both languages, or with --separate one for each.
+    """Learn one model for both languages, or with --separate one model for each language.
 
     Returns:
-        A function that returns the encoder of a language, and the number of pieces by the languages of a model. Pieces
-        of one character are also counted, because each rare character of crawled text displaces a longer piece.
+        A function from a language to its encoder, and the number of pieces of each model. Pieces of one character are
+        also counted, because each rare character of crawled text displaces a longer piece.
     Raises:
         SystemExit: The text is too small for the vocabulary.
     """
@@ -157,7 +157,7 @@ def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: int) -> Iterator[str]:
-    """Yield the lines of a file in subwords, in their order."""
+    """Yield the lines of a file in order, split into subwords."""
     if workers == 1:
         yield from map(make(language), read(path))
         return
@@ -172,7 +172,7 @@ def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: i
 
 
 def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
-    """Return the side (0 or 1) that is too long or has no piece, and its number of pieces; None if both are good."""
+    """Return the side (0 or 1) that is too long or empty, and its number of pieces; None if both sides are good."""
     lengths = [len(line.split()) for line in pair]
     return next(((side, length) for side, length in enumerate(lengths) if not 0 < length <= longest), None)
 
@@ -180,10 +180,10 @@ def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
 def encode_split(
     make: Callable[[str], Encode], split: str, arguments: argparse.Namespace, output: Path
 ) -> dict[str, int]:
-    """Write both sides of a split in subwords, and return the number of pairs written and left out.
+    """Encode both sides of a split, write them, and return the number of pairs written and left out.
 
     Raises:
-        SystemExit: Pairs are bad. In the training set, --bad-lines drop leaves them out instead.
+        SystemExit: There are bad pairs. In the training set, --bad-lines drop leaves them out instead.
     """
     names = [f"{split}.{language}" for language in arguments.languages]
     sides = [
@@ -222,13 +222,13 @@ def refusal(path: Path, number: int, length: int, longest: int) -> str:
         return f"error: {path}:{number}: the line has no visible character. Remove it from both files."
     return (
         f"error: {path}:{number}: the sentence has {length} pieces, but at most {longest} are allowed. Shorten "
-        "it, or raise --longest (from 1024 on together with --train.max-source-positions and "
-        "--train.max-target-positions)."
+        "the sentence, or raise --longest. For a value above 1023, also raise --train.max-source-positions and "
+        "--train.max-target-positions."
     )
 
 
 def coverage(text: str) -> float:
-    """Return the character coverage.
+    """Return the character coverage as a number.
 
     Raises:
         argparse.ArgumentTypeError: SentencePiece does not accept the value.
@@ -248,9 +248,9 @@ def main() -> None:
     option("--kind", choices=KINDS, default="sentencepiece", help="Method that learns and applies subwords.")
     option("--separate", action="store_true", help="Learn one model for each language, instead of one for both.")
     option("--model-type", choices=("unigram", "bpe"), default="unigram", help="Type of the SentencePiece model.")
-    text = "Share of the training text's characters that become pieces (SentencePiece only)."
+    text = "Fraction of the characters of the training text that become pieces (SentencePiece only)."
     option("--character-coverage", type=coverage, default=1.0, metavar="P", help=text)
-    option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in a model.")
+    option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in each subword model.")
     option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")
     text = "Leave out training and validation pairs with more pieces per side (0: the value of --longest)."
     option("--longest-training", type=int, default=0, metavar="N", help=text)

@@ -1,9 +1,10 @@
 """Write the answers of a fine-tuned model into the files that SQuAD's own scripts read.
 
-predictions.json has one answer to each question. nbest_predictions.json has several, with their logits and
-probabilities. null_odds.json has the score of the empty answer minus that of the best span, for evaluate-v2.0.py
---na-prob-file. For SQuAD 2.0, texts.json has the predictions before the threshold, and null_threshold.json has the
-threshold. out_of_reach.json lists the questions whose gold answers the model cannot predict.
+predictions.json has one answer to each question. nbest_predictions.json has several answers to each question, with
+their logits and probabilities. null_odds.json has the score of the empty answer minus the score of the best span, for
+evaluate-v2.0.py --na-prob-file. For SQuAD 2.0, texts.json has the predictions before the threshold, and
+null_threshold.json has the threshold. out_of_reach.json lists the questions whose gold answers the model cannot
+predict.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def answers(
 def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]:
     """Return the entries of nbest_predictions.json, best first.
 
-    The empty answer is one of them if `null` is set or if the search found no span. The best span is always kept,
-    because the threshold decides between it and the empty answer.
+    The entries include the empty answer if `null` is set or if the search found no span. The best span is always
+    included, because the threshold decides between it and the empty answer.
     """
     best = [*answers.best]
     if null or not best:
@@ -79,7 +80,7 @@ def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]
 
 
 def out_of_reach(questions: Sequence[Question], longest: int) -> dict[str, list[str]]:
-    """Return the ids of questions whose gold answers are not among the spans that are searched, by reason.
+    """Return the ids of questions whose gold answers the search cannot find, by reason.
 
     Args:
         questions: The questions.
@@ -105,8 +106,8 @@ def write(
         by_question: Answers by question id.
         questions: The questions.
         how: Settings of the search.
-        threshold: Answer with the empty text if the odds of no answer exceed it. If it is None, every question gets an
-            answer.
+        threshold: Largest value in null_odds.json with which a question still gets an answer. If it is None, every
+            question gets an answer.
     """
     texts = best = {name: answer.best[0].text if answer.best else "" for name, answer in by_question.items()}
     odds = {name: answer.odds for name, answer in by_question.items()}
@@ -127,7 +128,7 @@ def write(
 
 
 def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
-    """Return the model in evaluation mode and its task with these questions.
+    """Return the model in evaluation mode, and its task, which reads the questions in `data`.
 
     Raises:
         SystemExit: The questions were prepared for another model.
@@ -142,7 +143,7 @@ def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
 
 
 class Answering:
-    """A fine-tuned model that answers prepared questions with the options of a command line."""
+    """A fine-tuned model that answers prepared questions, set up from the options of a command line."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.data: Path = arguments.data
@@ -151,7 +152,7 @@ class Answering:
         self.model, self.task = load(arguments.checkpoint, arguments.data, gpu=self.gpu)
 
     def write(self, output: Path, split: str, threshold: float | None = None) -> int:
-        """Write the answers to a split and return the number of questions."""
+        """Answer the questions of a split, write the answers, and return the number of questions."""
         by_window = logits(self.model, self.task, split, self.gpu)
         questions = spans.questions(self.data, split)
         write(output, dict(answers(self.data, split, by_window, self.how)), questions, self.how, threshold)
@@ -162,7 +163,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options shared by all commands that answer questions."""
     option = parser.add_argument
     option("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint of the fine-tuned model.")
-    option("--data", type=Path, required=True, metavar="DIR", help="Questions that prepare_spans.py prepared.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Folder that prepare_spans.py wrote.")
     option("--n-best", type=int, default=20, metavar="N", help="Number of answers in nbest_predictions.json.")
     option("--longest-answer", type=int, default=30, metavar="N", help="Maximum number of pieces of an answer.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")

@@ -1,7 +1,7 @@
 """Stages of the recipes that train on SQuAD; the plan.py of a recipe puts them in order.
 
-The stages run the modules of recipes/finetune_squad. Training is plain fairseq-train with the plugin's task and loss,
-started by recipes.lib.scheduled, which computes the number of updates.
+The stages run the modules of recipes/finetune_squad. Training uses fairseq-train with the plugin's task and loss;
+recipes.lib.scheduled computes the number of updates and starts it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Q = TypeVar("Q", bound=QuestionSettings)
 
 @dataclass(frozen=True)
 class Training:
-    """One training on questions.
+    """A training on questions.
 
     Attributes:
         slug: Name of the training in paths and stages.
@@ -62,7 +62,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Questions(Planner[Q]):
-    """Write the stages of question answering.
+    """Define the stages of question answering.
 
     Attributes:
         version: Version of SQuAD: 1.1 or 2.0.
@@ -70,7 +70,7 @@ class Questions(Planner[Q]):
         separators: Number of </s> between question and context.
         batch: Number of windows in an update.
         keep: The checkpoint that answers the questions: last or best.
-        null_threshold: Threshold for the odds of no answer in SQuAD 2.0; None for SQuAD 1.1.
+        null_threshold: Threshold for the values in null_odds.json for SQuAD 2.0; None for SQuAD 1.1.
     """
 
     version: str
@@ -113,7 +113,7 @@ class Questions(Planner[Q]):
         return {**super().places, **{str(path.resolve()): path.name for path in paths}}
 
     def check(self, training: Training) -> Stage:
-        """Return a quick check of the model, its encoding at this length and the flags, before hours of training."""
+        """Return the stage that checks the model, the length and the flags before hours of training."""
         output = f"checked/{training.slug}.json"
         words = flags(checkpoint=self.place(training.model), max_length=self.longest, output=f"{self.shown}/{output}")
         # The number of updates is a placeholder: it is known only when the questions are prepared.
@@ -130,8 +130,8 @@ class Questions(Planner[Q]):
             model: The pretrained model.
             check: The stage that checks the model.
             more: More options of prepare_spans.py.
-            after: Stages that write files named by these options.
-            inputs: Input files named by these options.
+            after: Stages that write the files named by `more`.
+            inputs: Input files named by `more`.
         """
         words = [*self._questions(), *self.windows(), *self.options("limit"), "--output", self.data(model), *more]
         paths = [Path(file).resolve() for file in self.settings.question_files.values()]
@@ -146,7 +146,7 @@ class Questions(Planner[Q]):
             name: Name of the prepared folder.
             model: The pretrained model.
             words: Options of prepare_spans.py that name the questions.
-            after: Stages that must run before.
+            after: Stages that must run before this stage.
             inputs: Files with the questions.
         """
         tokenizer = self.settings.tokenizer or "auto"

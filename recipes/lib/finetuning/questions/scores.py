@@ -37,7 +37,7 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
     """Return the scores, and for SQuAD 2.0 also the best threshold.
 
     Args:
-        gold: Gold answers by question.
+        gold: Gold answers by question id.
         predictions: A folder with the files that answers.py writes, or a predictions.json alone. A lone file is scored
             without a search for the best threshold.
         rules: One of `squad.RULES`.

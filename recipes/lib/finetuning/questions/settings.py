@@ -15,9 +15,9 @@ from ..settings import DECIDED, FineTuning
 DECIDED_OF_QUESTIONS = {
     **DECIDED,
     "pos-enc-args": "--pos-enc-args",
-    "lr-scheduler": "--warmup; after it the learning rate falls linearly to 0",
-    "max-positions": "--max-length (in finetune_xtreme --longest) for the length of windows",
-    "max-tokens": "--train.batch-size, in windows",
+    "lr-scheduler": "--warmup; after the warm-up the learning rate falls linearly to 0",
+    "max-positions": "--max-length for the length of windows (finetune_xtreme: --longest)",
+    "max-tokens": "--train.batch-size, a number of windows",
     **dict.fromkeys(("task", "criterion"), "it uses posenc_squad"),
 }
 
@@ -27,15 +27,17 @@ class QuestionSettings(FineTuning):
     train_file: str = field(default="", metadata=about("File with the training questions, plain or .gz."))
     dev_file: str = field(default="", metadata=about("File with the validation questions, plain or .gz."))
     limit_dev: int = launch.at_least(0, "Number of questions to score (0: all).", default=0)
-    stride: int = launch.at_least(1, "For questions: number of pieces between the starts of two windows.", default=128)
+    stride: int = launch.at_least(
+        1, "For questions: number of pieces between the starts of consecutive windows.", default=128
+    )
     longest_question: int = launch.at_least(
-        1, "Maximum number of pieces of a question; longer ones are cut and counted.", default=64
+        1, "Maximum number of pieces of a question; longer questions are cut and counted.", default=64
     )
     pos_enc_args: str = field(
         default="",
         metadata=about(
-            "For questions: options added to the models' own, such as extend=interpolate,extend_to=N "
-            "for longer windows."
+            "For questions: options to add to the options of the models' encodings. For longer windows, give "
+            "extend=interpolate,extend_to=N, for example."
         ),
     )
     longest_answer: int = launch.at_least(1, "Maximum number of pieces of an answer.", default=30)
@@ -62,12 +64,12 @@ class QuestionSettings(FineTuning):
 
     @property
     def question_files(self) -> Mapping[str, str]:
-        """Return the user's files by their option of prepare_spans.py; none for fetched or built-in questions."""
+        """Return the user's question files by option of prepare_spans.py; none for fetched or built-in questions."""
         raise NotImplementedError
 
 
 def refuse_same(train: str, dev: str) -> None:
-    """Refuse one file for training and development: scores on training questions mean nothing."""
+    """Refuse the same file for training and development, because scores on training questions mean nothing."""
     if train and dev and Path(train).resolve() == Path(dev).resolve():
         raise Refused(f"--train-file and --dev-file are the same file, {train}. Name two different files.")
 

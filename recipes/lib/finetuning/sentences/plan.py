@@ -40,7 +40,7 @@ class Sentences(Planner[SentenceSettings]):
         notes = launch.notes(settings, f"An update consists of {settings.batch} rows.")
         singles = [task for task in settings.task if not TASKS[task].pair]
         if singles and settings.segments != ["none"]:
-            notes.append(f"Tasks of single sentences have no segments: {', '.join(singles)}.")
+            notes.append(f"These tasks have single sentences and therefore no segment encoding: {', '.join(singles)}.")
         notes += self.notes_on_models
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} trainings of {len(self.variants)} combinations of model and task"
@@ -64,7 +64,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def checks(self) -> dict[Model, Stage]:
-        """Return a quick check of each model, which finds errors that would otherwise appear after hours."""
+        """Return the stages that check each model, so that errors appear before hours of training."""
         return {model: self._check(model) for model in self.settings.models}
 
     def _check(self, model: Model) -> Stage:
@@ -113,7 +113,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:
-        """Return the stages that score a constant answer on each task. Its score does not depend on the tokenizer."""
+        """Return the stages that score a constant answer on each task. This score does not depend on the tokenizer."""
         return {task: self._baseline(task, self.settings.models[0]) for task in self.settings.task}
 
     def _baseline(self, task: str, model: Model) -> Stage:

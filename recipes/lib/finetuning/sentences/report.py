@@ -1,4 +1,4 @@
-"""Write the lines about rows and their scores on the screen and in the report."""
+"""Describe prepared rows and scores in lines for the screen and the report."""
 
 from __future__ import annotations
 

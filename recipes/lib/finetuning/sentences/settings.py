@@ -44,18 +44,18 @@ class SentenceSettings(FineTuning):
     protocol: str
     bad: Literal["refuse", "skip"] = field(
         default="refuse",
-        metadata=about("Unusable rows: refuse stops with a list, skip leaves them out."),
+        metadata=about("What to do with unusable rows: refuse stops with a list, skip leaves them out."),
     )
     train_rows: int = launch.at_least(
-        0, "For a FOLDER without a training file: number of development rows to use for training instead.", default=0
+        0, "For --data FOLDER without a training file: number of development rows to train on instead.", default=0
     )
     lr: list[float] = field(
-        default_factory=list, metadata=about(f"Learning rates; the best one is reported {UNSET_TEXT}.")
+        default_factory=list, metadata=about(f"Learning rates to try; the best one is reported {UNSET_TEXT}.")
     )
     epochs: list[int] = field(
-        default_factory=list, metadata=about(f"Numbers of epochs; the best one is reported {UNSET_TEXT}.")
+        default_factory=list, metadata=about(f"Numbers of epochs to try; the best one is reported {UNSET_TEXT}.")
     )
-    runs: int = launch.at_least(1, f"Number of seeds per setting; the median is reported {ZERO_TEXT}.", default=0)
+    runs: int = launch.at_least(1, f"Number of seeds per setting; the median score is reported {ZERO_TEXT}.", default=0)
     keep: Literal["", "last", "best"] = field(
         default="", metadata=about(f"Checkpoint to score: the last or the best {UNSET_TEXT}.")
     )
@@ -64,7 +64,7 @@ class SentenceSettings(FineTuning):
         default=-1.0, metadata=about(f"Fraction of the updates in which the learning rate rises {UNSET_TEXT}.")
     )
     longest: int = launch.at_least(
-        8, f"Maximum number of pieces of an item; longer ones are cut {ZERO_TEXT}.", default=0
+        8, f"Maximum number of pieces of an item; longer items are cut {ZERO_TEXT}.", default=0
     )
     separators: int = field(
         default=0, metadata=about(f"Number of </s> between sentences of a pair: 1 for BERT, 2 for RoBERTa {ZERO_TEXT}.")
@@ -81,7 +81,7 @@ class SentenceSettings(FineTuning):
         **dict.fromkeys(("max-tokens", "max-sentences", "batch-size"), "--batch"),
         **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
         **dict.fromkeys(
-            ("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task, whose first metric is used"
+            ("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task; its first metric decides"
         ),
         **dict.fromkeys(("init-token", "separator-token"), "--separators"),
         **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
@@ -97,7 +97,7 @@ class SentenceSettings(FineTuning):
         self._take_protocol()
         super().__post_init__()
         if self.keep == "best" and self.train.get("disable-validation"):
-            raise Refused("--train.disable-validation: --keep best needs validation. Leave out one of them.")
+            raise Refused("--train.disable-validation: --keep best needs validation. Leave out one of these options.")
         _refuse_unknown("task", self.task, self.known)
         _refuse_unknown("segments", self.segments, ("none", "input", "head"))
         if self.separators not in (1, 2):
@@ -127,7 +127,7 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Return how the run departs from the protocol, apart from segments, which select the paper's row."""
+        """Describe how the run departs from the protocol, except in segments, which select the paper's row."""
         values, flags = protocol(self.protocol)
         del values["segments"]
         return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best")
@@ -156,7 +156,7 @@ class SentenceSettings(FineTuning):
 
     @property
     def chosen(self) -> list[str]:
-        """Return options of the script that choose files to prepare; without options it prepares all of them."""
+        """Return the options of `script` that choose the files to prepare; without options, it prepares all files."""
         return []
 
     @property
@@ -164,7 +164,7 @@ class SentenceSettings(FineTuning):
         return Grid(self.lr, self.epochs, [self.seed + run for run in range(self.runs)])
 
     def variants(self) -> list[Variant]:
-        """Return every combination of task, segments and model. Tasks of single sentences have no segments."""
+        """Return all combinations of task, segments and model. Tasks of single sentences have no segments."""
         row = self.segments[0] if len(self.segments) == 1 else "none"
         kinds = [(task, kind) for task in self.task for kind in (self.segments if TASKS[task].pair else [""])]
         return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in self.models]

@@ -18,7 +18,7 @@ class Task:
     Attributes:
         pair: Whether an item has two sentences.
         classes: Number of classes; 1 means regression.
-        metrics: Names of the metrics. The first one chooses checkpoints and learning rates.
+        metrics: Names of the metrics. The first metric chooses checkpoints and learning rates.
         rows: Published number of rows by split; for XNLI, the number for each language.
         submissions: File names of a GLUE submission by split.
         folders: Folders that the published archives unpack to, apart from one with the name of the task.
@@ -60,7 +60,7 @@ HEADLINE = {xnli.XNLI: xnli.MEAN}
 
 
 def metrics(task: str, protocol: str) -> list[str]:
-    """Return the metrics of a task. The first chooses checkpoints and learning rates and is compared with the paper."""
+    """Return the metrics of a task. The first metric chooses checkpoints and is compared with the paper."""
     known = list(TASKS[task].metrics)
     first = FIRST.get((protocol, task), known[0])
     return [first, *(name for name in known if name != first)]

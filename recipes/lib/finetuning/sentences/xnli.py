@@ -34,7 +34,7 @@ def _others(splits: Collection[str]) -> list[str]:
 
 
 def with_means(scores: Scores) -> dict[str, Mapping[str, float]]:
-    """Return the scores with two means added: over all languages, and over all except English."""
+    """Return the scores with two means added: over all languages, and over all languages except English."""
     chosen = scored(scores)
     others = _others(chosen)
     with_mean = {**scores, MEAN: _mean(scores, chosen)}
@@ -47,7 +47,7 @@ def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
 
 
 def differences(labelled: Collection[str]) -> list[str]:
-    """Return how a mean differs from that of XTREME, which is over the test sets of all languages."""
+    """Return how our mean differs from XTREME's mean, which covers the test sets of all languages."""
     chosen = scored(labelled)
     languages = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
     return languages + ([] if chosen[0].startswith("test-") else ["scores of development sets"])

@@ -48,8 +48,8 @@ class Positions:
 
     def __post_init__(self) -> None:
         if not 0 < self.query_length <= self.key_length:
-            numbers = f"{self.query_length} and {self.key_length}"
-            raise ValueError(f"query_length must be from 1 to key_length, but the two are {numbers}")
+            numbers = f"query_length is {self.query_length} and key_length is {self.key_length}"
+            raise ValueError(f"query_length must be from 1 to key_length, but {numbers}")
         if not 0 <= self.memory <= self.offset:
             raise ValueError(f"memory={self.memory} must be from 0 to {self.offset}, the number of earlier columns")
         if self.span is not None and (self.span < 1 or not self.causal):

@@ -38,7 +38,7 @@ def test_every_distance_occurs_once_in_the_vector(queries: int, keys: int) -> No
 
 @pytest.mark.parametrize(("queries", "keys"), [(0, 3), (4, 3), (-1, 3)])
 def test_more_queries_than_keys_are_refused(queries: int, keys: int) -> None:
-    with pytest.raises(ValueError, match=rf"{queries} and {keys}"):
+    with pytest.raises(ValueError, match=rf"query_length is {queries} and key_length is {keys}"):
         Positions(queries, keys, CPU)
 
 

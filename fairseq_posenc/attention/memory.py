@@ -47,7 +47,7 @@ class SegmentMemory:
         """Prepare the memory for the segment with this number, and return it.
 
         Raises:
-            ValueError: The segment is none of these: the first one, the same one again, or the next one after a
+            ValueError: The segment is neither the first one nor a repetition of the last one, and it does not follow a
                 segment whose states were kept.
         """
         if segment == 0:

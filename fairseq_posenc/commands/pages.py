@@ -77,7 +77,7 @@ def index() -> str:
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
     note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table is for the default options."
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
-    more = "[Half precision](../half-precision.md) shows how much each differs from float64 in lower precision."
+    more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
     return "\n\n".join(parts) + "\n"
 
@@ -141,7 +141,7 @@ def _counts(counted: list[dict[str, Any]]) -> str:
 
 def _no_decay(name: str) -> list[str]:
     parameters = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
-    text = f"Weight decay would make attention uniform or stop its learning: `--pos-enc-no-decay` exempts {parameters}."
+    text = f"Weight decay would make attention uniform or stop learning; `--pos-enc-no-decay` exempts {parameters}."
     return [text] if parameters else []
 
 
@@ -150,7 +150,7 @@ def _without_effect(name: str) -> list[str]:
     for part, setting, stacks in constant(name):
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
-    text = "These parts add one number to all logits of a query. The softmax cancels it, so they receive no gradient:"
+    text = "Each part adds one number to all logits of a query. The softmax cancels it, so the part gets no gradient:"
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
 
 

@@ -206,7 +206,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """Return the parameters, or parts of them (`theta[..., 0]`), that add the same to all logits of a query.
+        """Return the parameters, or parts of them (`theta[..., 0]`), that add the same number to all logits of a query.
 
         The softmax cancels them, so that they have no effect and get no gradient.
         """
@@ -221,7 +221,7 @@ class PositionEncoding(nn.Module):
     def costs(self) -> tuple[Cost, ...] | None:
         """Return the costs of the encoding, or None for the general costs of its hooks (see the command `params`).
 
-        If there are several, the largest one counts.
+        If there are several costs, the largest one is reported.
         """
         return None
 

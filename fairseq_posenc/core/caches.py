@@ -67,7 +67,8 @@ class EvaluationCache:
         """Return the value for a length N >= `length`, and N.
 
         Args:
-            length: Minimum length. The kept value grows geometrically, because each decoding step needs one more.
+            length: Minimum length. The kept value grows geometrically, because the required length grows by one in each
+                decoding step.
             parameters: The parameters and buffers from which the value is computed.
             compute: Function that computes the value for any N.
             training: Whether the encoding is in training mode.
@@ -91,7 +92,7 @@ class EvaluationCache:
     def _is_current(self, parameters: Sequence[Tensor]) -> bool:
         """Return whether the parameters still hold the numbers from which the value was computed.
 
-        The cache holds references to the old tensors. Otherwise new data could get the address of the old ones, and
+        The cache holds references to the old tensors. Otherwise a new tensor could get the address of an old one, and
         the comparison of addresses would miss the change.
         """
         same = self._computed_at == STEPS.count and len(parameters) == len(self._computed_from)

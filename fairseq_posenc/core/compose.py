@@ -27,7 +27,7 @@ class Composition(nn.Module):
 
     Args:
         members: Pairs of name and encoding, in the order of the command line.
-        stack: The stack of layers that they serve.
+        stack: The stack of layers that the encodings are for.
 
     Raises:
         ValueError: The members cannot be combined, or they do not work in this stack.
@@ -80,7 +80,7 @@ class Composition(nn.Module):
 
     @property
     def needs_boundaries(self) -> bool:
-        """Return whether a member reads positions within sentences, which need the ids that end a sentence."""
+        """Return whether a member reads positions within sentences; these depend on the ids that end a sentence."""
         return any(member.needs_boundaries for member in self.members.values())
 
     @property
@@ -108,7 +108,7 @@ class Composition(nn.Module):
         span: int | None = None,
         segments: Tensor | None = None,
     ) -> Positions:
-        """Make the positions of `tokens`. The stack decides on their direction and on whether they have a [CLS].
+        """Make the positions of `tokens`. The stack decides whether they are causal and whether they have a [CLS].
 
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
@@ -233,7 +233,7 @@ class LayerView:
     def reads_raw_keys(self) -> bool:
         """Return whether raw keys must be cached in addition to k'.
 
-        That is so if a member's `content_bias` reads keys and a member projects them.
+        They are needed if a member's `content_bias` reads keys and a member's `project_k` changes keys.
         """
         reading = self.by_hook.get("content_bias", [])
         return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)

@@ -12,7 +12,8 @@ CURE = "use only one of them"
 def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
     """Raise ValueError if members cannot be combined.
 
-    That is so if two members replace, change or scale the same product, or if one compresses the keys of another.
+    Members cannot be combined if two of them replace, change or scale the same product, or if one compresses the keys
+    that another needs.
     """
 
     def having(*hooks: str) -> list[str]:
@@ -34,12 +35,13 @@ def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
     for scale in scaling:
         others = [name for name in projecting if name != scale]
         if others:
-            text = f"{scale} sets the scale of a product whose queries {others[0]} changes"
+            text = f"{scale} sets the scale of the content product q·k, but {others[0]} changes the queries q"
             raise ValueError(f"--pos-enc: {text}; {CURE}")
     if scaling and scores and scaling != scores:
-        raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces; {CURE}")
+        text = f"{scaling[0]} sets the scale of the content product q·k, but {scores[0]} replaces this product"
+        raise ValueError(f"--pos-enc: {text}; {CURE}")
     for name in having("compress"):
         others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
         if others:
-            text = f"{name} compresses the keys, which then have no positions for {others[0]}"
+            text = f"{name} compresses the keys to slots without positions, but {others[0]} needs positions of keys"
             raise ValueError(f"--pos-enc: {text}; {CURE}")

@@ -66,7 +66,7 @@ class Extended(PositionEncoding):
             ids: Positions from 0; they may exceed n - 1 unless `extend=error`.
 
         Returns:
-            [*ids, width], or [..., ids, width].
+            The rows, [*ids, width] or [..., ids, width].
         """
         if self.options.extend == "interpolate":
             return self._stretched(table, ids)

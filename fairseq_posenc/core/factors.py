@@ -58,11 +58,11 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return two costs: the products, once per table, and adding them to the logits of each head."""
+        """Return two costs: computing the products once per table, and adding them to the logits of each head."""
         return self.costs_of_factors("n^2")
 
     def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
-        """Return both costs for heads with `logits` logits each, which is `n^2` or `nk`."""
+        """Return the two costs of `costs` if each head has `logits` logits, either `n^2` or `nk`."""
         products = f"{tables.axes(self.options.share)}{logits}"
         return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
 

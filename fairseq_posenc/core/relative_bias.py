@@ -55,7 +55,7 @@ class RelativeBias(SharedBias, CachingEncoding):
 
 
 class DistanceScalars(RelativeTable, RelativeBias):
-    """bias[i, j] = w[clip(j - i, -k, k)], one number per distance. Distances beyond k, or beyond n, share a number."""
+    """bias[i, j] = w[clip(j - i, -k, k)], one number per distance up to k. Larger distances share a number."""
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:

@@ -11,7 +11,7 @@ from .base import Layer, PositionEncoding
 
 
 class SharedBias(PositionEncoding):
-    """Base of content-free biases. A subclass has `bias_of`, and `parts` if a layer reads more than tables."""
+    """Base of content-free biases. A subclass has `bias_of`, and `parts` if its bias needs more than tables."""
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias of one entry of `parts`, [1 or B, 1 or h, Q, K]."""

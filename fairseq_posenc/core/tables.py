@@ -18,7 +18,10 @@ INITS = ("normal", "zeros", "ones", "xavier-uniform")
 
 def share_option(default: str) -> Any:
     """Return the option `share`, which says along which axes a table is shared."""
-    text = "Tables that are shared: none, those of the heads (head-wise), those of the layers (layer-wise), or all."
+    text = (
+        "Who shares a table: nobody (none), the heads of a layer (head-wise), heads of the same number in all layers "
+        "(layer-wise), or all heads of all layers (all)."
+    )
     return option(default, text, choices=SHARING)
 
 

@@ -48,7 +48,7 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     Args:
         spec: A name, or several names joined by `+`, for example `learned+m4m`.
         args: Options such as `clip=64,share=head-wise`. If several members of a composition have an option, write the
-            member before it: `m4m.clip=64`.
+            member's name before it: `m4m.clip=64`.
         stack: The stack of layers that the encoding is built for.
 
     Raises:
@@ -62,7 +62,7 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
 
 
 def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `args` with the member before each option (`m4m.clip`), so that more members can be added.
+    """Return `args` with the member's name before each option (`m4m.clip`), so that more members can be added.
 
     Raises:
         ValueError: An encoding or option is unknown, or several members have the option.
@@ -72,7 +72,7 @@ def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any
 
 
 def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
-    """Return `args`, completed by those `defaults` ('sinusoidal.freq=t2t') that are for members of `spec`.
+    """Return `args` plus the `defaults` (such as 'sinusoidal.freq=t2t') of the encodings that `spec` names.
 
     Raises:
         ValueError: The defaults name an unknown encoding or option.

@@ -41,8 +41,8 @@ class DebertaOptions(Options):
     tie_wr_wt: bool = option(False, "Use one matrix for both position terms (form=paper only).", example=True)
     buckets: int | None = option(
         None,
-        "Number of logarithmic buckets per direction up to the distance k, 256 in DeBERTa v2 and v3 (form=original "
-        "only; unset: no buckets).",
+        "Number of logarithmic buckets per direction, which cover the distances up to k; DeBERTa v2 and v3 use 256 "
+        "(form=original only; unset: no buckets).",
         example=4,
     )
     share_att_key: bool = option(
@@ -59,18 +59,19 @@ class DebertaOptions(Options):
 class Deberta(CachingEncoding):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
-    r and t are two projections of one table of distances, and both terms read the same distance. The option `init` is
-    for this table; matrices start from N(0, 0.02). Each form is a subclass with its own `row_of` and `project`.
+    r and t are two projections of one table of distances, and both terms read the same distance. The option `init`
+    applies to this table; the matrices start from N(0, 0.02). Each form is a subclass with its own `row_of` and
+    `project`.
     """
 
     Options = DebertaOptions
     facts = Facts(
         title="DeBERTa: disentangled",
-        paper="He et al. 2020, or with form=paper Huang et al., M4M (arXiv)",
-        equation="equation (4), or with form=paper M4M's equation (13)",
+        paper="He et al. 2020; Huang et al., M4M (arXiv)",
+        equation="equation (4) of the first paper or, for form=paper, (13) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
-        count="m ((2k+1) d/h + 2 (d/h)^2); with tie_wr_wt m ((2k+1) d/h + (d/h)^2), which is the papers' count; "
-        "with form=original 2k d + 2m (d^2 + d)",
+        count="m ((2k+1) d/h + 2 (d/h)^2); with tie_wr_wt, m ((2k+1) d/h + (d/h)^2), as the papers count; "
+        "with form=original, 2k d + 2m (d^2 + d)",
     )
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions
@@ -87,11 +88,11 @@ class Deberta(CachingEncoding):
 
     @property
     def flat_from(self) -> int:
-        """Return the distance from which on all distances in a direction share one row."""
+        """Return the distance from which all larger distances in the same direction share one row."""
         raise TypeError(f"{type(self).__name__} does not implement flat_from")
 
     def project(self, first: int, rows: int) -> Tensor:
-        """Return r and t of `rows` rows from `first`; a single tensor if both are the same.
+        """Return r and t of the `rows` table rows from row `first` on; a single tensor if r and t are equal.
 
         Returns:
             [1 or 2, L or 1, h or 1, rows, D].
@@ -123,7 +124,7 @@ class Deberta(CachingEncoding):
         return layer.tensors["projected"]
 
     def _rows(self, positions: Positions) -> Tensor | slice:
-        """Return the row of each of the L distances, counted from the first that occurs."""
+        """Return the row of each of the L distances, counted from the first row that occurs."""
         first, rows = self._range_of(positions)
         if self.row_per_distance and rows == len(positions.distances):
             return slice(0, rows)
@@ -137,7 +138,7 @@ class Deberta(CachingEncoding):
         return self._range(1 - positions.key_length, positions.query_length - 1)
 
     def _range(self, left: int, right: int) -> tuple[int, int]:
-        """Return the first row of the distances left .. right and the number of rows they span; all in a graph."""
+        """Return the first row and the number of rows for the distances left .. right; a graph reads all rows."""
         if torch.compiler.is_compiling():
             return 0, self.weight.shape[-2]
         first, last = self.row_of(torch.tensor([left, right])).tolist()
@@ -158,7 +159,8 @@ class PaperDeberta(RelativeTable, Deberta):
     """The form of the M4M papers: r_ij = a_ij W^R and t_ij = a_ij W^T with a_ij = w[clip(j - i, -k, k)].
 
     This is equation (13) of M4M (arXiv). The papers print d_x x d_z as the shape of the matrices, but only D x D fits
-    the equation; they count one of the two matrices. `share` applies to the table and to the matrices.
+    the equation. Their numbers of parameters include only one of the two matrices. `share` applies to the table and to
+    the matrices.
     """
 
     w_r: Tensor

@@ -39,9 +39,12 @@ class OriginalDeberta(Deberta):
 
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
         if options.share != "head-wise":
-            raise ValueError(f"share={options.share} belongs to form=paper; form=original always shares its table")
+            raise ValueError(
+                f"share={options.share} belongs to form=paper: leave share out, because with form=original all layers "
+                "use the same table"
+            )
         if options.tie_wr_wt:
-            raise ValueError("tie_wr_wt=true belongs to form=paper; with form=original, use share_att_key=true")
+            raise ValueError("tie_wr_wt=true belongs to form=paper: with form=original, set share_att_key=true instead")
         super().__init__(options, stack)
         self.longest = _longest(options, stack)
         self.row_per_distance = options.buckets is None
@@ -144,7 +147,8 @@ class OriginalDeberta(Deberta):
 def log_bucket(distances: Tensor, buckets: int, longest: int) -> Tensor:
     """Return the bucket of each distance, which has the sign of the distance.
 
-    Distances up to half of the buckets have a bucket each. Larger ones share logarithmic buckets up to `longest` - 1.
+    Each distance up to `buckets` / 2 has a bucket of its own. Larger distances share logarithmic buckets, which end at
+    the distance `longest` - 1.
     """
     exact = buckets // 2
     size = distances.abs()
@@ -167,14 +171,15 @@ def _longest(options: DebertaOptions, stack: StackShape) -> int:
     buckets = options.buckets
     if buckets is not None and (buckets < 4 or buckets % 2):
         raise ValueError(
-            f"buckets={buckets}: give an even number of at least 4, because half of them hold one distance"
+            f"buckets={buckets} must be an even number of at least 4: half of the buckets hold a single distance each, "
+            "the other half hold ranges of distances"
         )
     if options.clip is None:
         return max(stack.max_length, buckets or 1)
     longest = tables.clip_of(options.clip, stack)
     if buckets is not None and longest - 1 <= buckets // 2:
         raise ValueError(
-            f"clip={longest} must be greater than {buckets // 2 + 1}: with buckets={buckets}, smaller distances have a "
-            "bucket each"
+            f"clip={longest} must be greater than {buckets // 2 + 1}, because with buckets={buckets} every distance up "
+            f"to {buckets // 2} has a bucket of its own"
         )
     return longest

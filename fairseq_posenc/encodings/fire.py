@@ -40,12 +40,13 @@ class FireOptions(Options):
 class Fire(SharedBias, CachingEncoding):
     """FIRE adds f_h(log(1 + |c (i-j)|) / (log(1 + |c max(i, T)|) + 1e-6)) to the logits, with T = |l threshold|.
 
-    The network f has 32 ReLUs and one output per head; f, c and l are learned. Each layer has its own;
-    share=layer-wise is the paper's FIRE-S. Heads that share have one output. The position i counts the tokens of its
-    sample from 0, without padding. Up to T the bias depends on the distance alone, so an encoder cannot distinguish
-    left from right. Beyond T it also depends on i. FIRE is therefore not shift invariant, and it does not allow
-    memory, which would change the positions. The biases of the outputs add the same number to a whole row. They have no
-    effect after the softmax, but the paper's code has them.
+    The network f has 32 ReLUs and one output per head; f, c and l are learned. By default each layer has its own f, c
+    and l; with share=layer-wise all layers share them, which is the paper's FIRE-S. If heads share (`head-wise` or
+    `all`), f has a single output. The position i counts the tokens of its sample from 0, without padding. Up to T the
+    bias depends on the distance alone, so an encoder cannot distinguish left from right. Beyond T it also depends on i.
+    FIRE is therefore not shift invariant, and it does not allow memory, which would change the positions. The output
+    biases of f add the same number to all logits of a query. They have no effect after the softmax, but the paper's
+    code has them.
     """
 
     Options = FireOptions
@@ -91,7 +92,7 @@ class Fire(SharedBias, CachingEncoding):
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the bias at each distance if no position is beyond T, otherwise the parameters of each layer.
 
-        Beyond T every row has its own bias.
+        Beyond T, the bias at a distance also depends on the position of the query.
         """
         if self._within_threshold(positions):
             return [{"by_distance": vector} for vector in self._by_distances(positions)]

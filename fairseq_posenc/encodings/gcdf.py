@@ -18,16 +18,20 @@ class GCDFOptions(XLOptions):
     """Options of GCDF."""
 
     lambda_: float = option(
-        4.0, "Height of the functions R, which grow from 0 far to the right to lambda far to the left.", example=2.0
+        4.0,
+        "Height lambda of the functions R. They are close to 0 for keys far to the right and close to lambda for keys "
+        "far to the left.",
+        example=2.0,
     )
 
 
 class GCDF(XL):
     """GCDF is `xl` with R_p[k] = lambda Phi(p / sigma_k) for p = i - j, sigma_k = d^(k/d) and k = 1..d.
 
-    Phi is the Gaussian distribution function. p keeps its sign at any distance, whereas the authors' code reads the
-    other sign beyond its table. The projection is applied to R - lambda/2. This subtracts the same number from all
-    logits of a query, which does not change the softmax, and it reduces rounding errors in half precision.
+    Phi is the Gaussian distribution function. This code computes R_p for any distance p, whereas the authors' code uses
+    -p instead of p if p lies beyond its table. The projection is applied to R - lambda/2. This subtracts the same
+    number from all logits of a query, which does not change the softmax, and it reduces rounding errors in half
+    precision.
     """
 
     Options = GCDFOptions
@@ -43,7 +47,7 @@ class GCDF(XL):
 
     def __init__(self, options: GCDFOptions, stack: StackShape) -> None:
         if options.lambda_ <= 0:
-            raise ValueError(f"lambda={options.lambda_} must be positive, because it is the height of R")
+            raise ValueError(f"lambda={options.lambda_} must be positive: it is the height of the functions R")
         super().__init__(options, stack)
 
     def encode(self, p: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ class M1(_Scalars):
         paper=PAPER,
         equation="equations (11) and (12)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
-        count="m n (in the paper m h n, because heads do not share)",
+        count="m n; in the paper, m h n, because each head has its own scalars",
     )
 
     capabilities = replace(RELATIVE, directional=False)
@@ -167,7 +167,7 @@ class M3(RelativeTable):
         return torch.cat(parts, -2)
 
     def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
-        """Return all products: one matrix product for each of the vectors of -k and k, the others by distance."""
+        """Return all products: two matrix products for the distances that share a vector, the others by distance."""
         distances, clip = positions.distances, self.clip
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:

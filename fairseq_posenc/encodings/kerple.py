@@ -35,9 +35,9 @@ class Kerple(RelativeBias):
 
     Each head has one p and one a, both at least 0.01. All layers share them by default, because the released code gives
     all layers the same module. That code calls the factor of the power form a and its exponent p; here p is the factor
-    in both forms. The released code clamps the parameters before each forward. Here only the values that are used are
-    clamped. The gradient passes in both cases, so no parameter gets stuck below its bound. In an encoder the penalty is
-    symmetric, so that it does not distinguish left from right.
+    in both forms. The released code clamps the parameters before each forward. This code clamps only the values that
+    enter the formula. In both implementations, a parameter at its bound still gets a gradient, so it cannot get stuck
+    there. In an encoder the penalty is symmetric, so that it does not distinguish left from right.
     """
 
     Options = KerpleOptions
@@ -46,7 +46,7 @@ class Kerple(RelativeBias):
         paper="Chi et al. 2022 (KERPLE)",
         equation="section 4 (logarithmic and power variants)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - p_h \log(1 + a_h |i - j|)",
-        count="2h, times m if the layers do not share",
+        count="2h, times m if each layer has its own p and a",
     )
     options: KerpleOptions
 

@@ -24,14 +24,14 @@ class LFHCOptions(Options):
 
     clip: int | None = option(
         None,
-        "Number k of rows per direction. Layer l divides distances by l, and results beyond k share the row of k "
-        "(unset: 16, or n - 1 if that is smaller).",
+        "Number k of table rows per direction. Layer l divides every distance by l and rounds it; if the result is "
+        "larger than k, it uses the row of k (unset: 16, or n - 1 if that is smaller).",
         example=2,
     )
     rounding: str = option(
         "ceil",
-        "Rounding in layer l: of |i - j| / l upwards as in the authors' code (ceil), or of (i - j) / l downwards as in "
-        "the printed equation (9) (floor_eq9).",
+        "How layer l rounds: |i - j| / l upwards, as in the authors' code (ceil), or (i - j) / l downwards, as the "
+        "paper prints in equation (9) (floor_eq9).",
         choices=("ceil", "floor_eq9"),
     )
     share: str = tables.share_option("none")
@@ -43,8 +43,8 @@ class LFHC(RelativeTable):
     """LFHC adds a vector to the keys as `shaw` does, but layer l divides the distances by l.
 
     The formula is e_ij = q_i·(k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
-    counted from 1 in every stack, so the first layer equals `shaw`. The printed equation (9) instead rounds i - j down
-    for both signs, so that l distances share row 0; for this choose `rounding=floor_eq9`.
+    counted from 1 in every stack, so the first layer equals `shaw`. With `rounding=floor_eq9`, (i - j) / l is instead
+    rounded down for both signs, as the paper prints in equation (9), so that l distances share row 0.
     """
 
     Options = LFHCOptions
@@ -88,7 +88,7 @@ class LFHC(RelativeTable):
 
 
 def coarse(distances: Tensor, index: int, rounding: str) -> Tensor:
-    """Return j - i divided by the layer's index, rounded away from zero or, with floor_eq9, with i - j rounded down."""
+    """Return (j - i) / l in layer l = `index`: rounded away from zero, or upwards with floor_eq9."""
     if rounding == "floor_eq9":
         return -torch.div(-distances, index, rounding_mode="floor")
     return distances.sign() * torch.div(distances.abs() + index - 1, index, rounding_mode="floor")

@@ -36,8 +36,8 @@ class Compressing(PositionEncoding):
     """Base of the encodings that compute keys from E X and values from F X, where `weight` holds E and F.
 
     `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share it. Column p
-    belongs to the token with p tokens before it. Padding counts as zeros; if it is on the left, the columns move with
-    the tokens. This works in encoders only, because a slot mixes all columns.
+    belongs to the token with p tokens before it. Padding counts as zeros; if it is on the left, column 0 belongs to the
+    first token after it. This works in encoders only, because a slot mixes all columns.
     """
 
     capabilities = replace(ABSOLUTE, causal=False, extrapolates=False)
@@ -98,8 +98,8 @@ class LinformerOptions(Options):
         "Number k of slots to which the n columns are compressed (unset: n / 4, as in fairseq's example).",
         example=2,
     )
-    share_kv: bool = option(False, "Compress values with the matrix of the keys (F = E).", example=True)
-    share_layers: bool = option(False, "Use the same matrices in all layers.", example=True)
+    share_kv: bool = option(False, "Compress the values with the same matrix as the keys (F = E).", example=True)
+    share_layers: bool = option(False, "Use the same matrices E and F in all layers.", example=True)
 
 
 class Linformer(Compressing):
@@ -144,8 +144,8 @@ class DietAbsLin(Compressing, FactoredBias):
         paper=PAPER,
         equation="equation (4)",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
-        count="2 m slots n + h rank (n + slots), the second term times m with share=none; if unset, slots = n/4 and "
-        "rank = D",
+        count="2 m slots n + h rank (n + slots); with share=none, the second term is multiplied by m; if unset, "
+        "slots = n/4 and rank = D",
     )
     options: DietAbsLinOptions
 

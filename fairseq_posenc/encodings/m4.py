@@ -49,11 +49,11 @@ class M4(RelativeTable):
     Query and key use the same vector a_ij = w[clip(j - i, -k, k)]. `scale` is the s in the ablation of the M4M papers;
     it is 1 in all their other experiments.
 
-    The option `reset` is M4+Reset, equation (19) of M4M (arXiv). If i is [CLS], a_ij is theta_1 for every j; otherwise,
-    if j is [CLS], a_ij is theta_2. With `reset=scalar`, which is (19) literally, the scalars replace
-    q_i·a_ij + k_j·a_ij and are divided by sqrt(s D), unlike in TUPE. A scalar theta_1 is the same in a whole row,
-    so it has no effect after the softmax. theta is shared in the same way as w. Vectors theta start in the same way as
-    w, and scalars theta start at zero.
+    The option `reset` turns M4 into M4+Reset, equation (19) of M4M (arXiv). If i is [CLS], a_ij is theta_1 for every j;
+    otherwise, if j is [CLS], a_ij is theta_2. With `reset=scalar`, which is (19) literally, the scalars replace
+    q_i·a_ij + k_j·a_ij and are divided by sqrt(s D), unlike in TUPE. A scalar theta_1 is the same in a whole row, so it
+    has no effect after the softmax. Layers and heads share theta as they share w. With `reset=vector`, theta is
+    initialised like w; with `reset=scalar`, it starts at zero.
     """
 
     Options = M4Options
@@ -150,8 +150,8 @@ class M4MOptions(Options):
     share: str = tables.share_option("head-wise")
     gate_offset: float = option(
         0.0,
-        "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With 1 and a small table, a model that "
-        "was trained without positions stays almost the same at first.",
+        "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With o = 1 and a small table, adding "
+        "M4M hardly changes the outputs of a model that was trained without positions.",
         example=1.0,
     )
     init: str = tables.init_option("normal")
@@ -161,7 +161,9 @@ class M4MOptions(Options):
         super().__post_init__()
         o = self.gate_offset
         if o < 0:
-            raise ValueError(f"gate_offset={o}: use {-o}, which is the same model if the table changes its sign")
+            raise ValueError(
+                f"gate_offset={o} must not be negative: use {-o}, which gives the same model with the table times -1"
+            )
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(
                 "a table of zeros never learns, because all its gradients are zero: choose another init or init_std"
@@ -172,11 +174,11 @@ class M4M(RelativeTable):
     """M4M multiplies three dot products: e_ij = (q_i·k_j) (q_i·a_ij) (k_j·a_ij) / sqrt(D), with a_ij as in M4.
 
     At a = 0 every gradient through the logits is zero, so a table of zeros is refused. The table starts from a normal
-    distribution with standard deviation D^-0.5. With the usual 0.02, the first logits are a hundred times smaller than
-    those without positions, and they grow slowly.
+    distribution with standard deviation D^-0.5. With the usual standard deviation 0.02, the first logits would be a
+    hundred times smaller than without positions and would grow slowly.
 
-    The option `gate_offset` is not in the paper: (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D). With o = 1
-    and a small a, a model that was trained without this encoding stays almost the same at first.
+    The option `gate_offset` is not in the paper: (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D). With o = 1 and a
+    small a, adding this encoding hardly changes the outputs of a model that was trained without it.
     """
 
     Options = M4MOptions
@@ -211,10 +213,10 @@ def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Posit
     """Return `bias` [B, h, Q, K] with a new row and column of [CLS]; where they cross, the row is used.
 
     Args:
-        bias: The bias, which may be changed in place.
-        from_cls: The row, [1 or B, h, 1, 1 or K].
-        to_cls: The column, [1 or B, h, 1 or Q, 1].
-        positions: The positions, with `cls_column`.
+        bias: Bias to overwrite; it may be changed in place.
+        from_cls: New row of [CLS], [1 or B, h, 1, 1 or K].
+        to_cls: New column of [CLS], [1 or B, h, 1 or Q, 1].
+        positions: Positions that contain `cls_column`.
     """
     assert positions.cls_column is not None
     common = positions.common_cls_column

@@ -74,8 +74,9 @@ class Rope(rotary.Rotary):
       pairs that turn more than 32 times, and a mixture for the others. Multiply all logits by (0.1 ln s + 1)^2.
 
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (`form`). The
-    factor on the logits applies to all features, as in the paper. Hugging Face multiplies the rotated q and k by its
-    root instead, so with `fraction` the other features are not scaled.
+    factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated features
+    of q and k by the root of this factor; with `fraction`, it therefore does not scale the features that are not
+    rotated.
     """
 
     Options = RopeOptions

@@ -32,7 +32,7 @@ class Segmented(PositionEncoding):
     """Base of the encodings that read `positions.segments`, which models of sentence pairs provide.
 
     They work in encoders only, because segments apply neither in decoding nor in cross-attention. Segments move with
-    their tokens, so the logits depend neither on the columns of a pair nor on which token is to the left.
+    their tokens, so the logits of two tokens depend neither on their columns nor on which of them is to the left.
     """
 
     needs_segments = True
@@ -54,7 +54,7 @@ class Segmented(PositionEncoding):
         lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:
             raise ValueError(
-                f"{self.name}: Positions.segments contains {lowest}, but segments count from 0, also at padding"
+                f"{self.name}: Positions.segments contains {lowest}, but segment ids start at 0, also at padding"
             )
         if highest >= self.options.segments:
             raise ValueError(
@@ -118,11 +118,11 @@ class SegmentsOptions(Options):
 class Segments(Segmented, SharedBias):
     """Add one scalar per pair of segments and head: e_ij = q_i·k_j / sqrt(D) + E_S[S(i), S(j)].
 
-    This is DIET's E_S, which is not divided by sqrt(D). It is meant for a composition with `diet-rel` or `diet-abs`,
-    and it is created when a model is fine-tuned on sentence pairs. The paper does not say whether layers share it. With
-    DIET's encodings, `--segments head` shares E_S in the same way as the position table. In other compositions, set the
-    option `share` of this encoding, for example `segments.share=layer-wise`. The table starts at zeros, so it does not
-    change a pretrained model at first.
+    This is DIET's E_S, which is not divided by sqrt(D). Combine it with `diet-rel` or `diet-abs` when you fine-tune a
+    model on sentence pairs. The paper does not say whether layers share it. With DIET's encodings, `--segments head`
+    shares E_S in the same way as the position table. In other compositions, set the option `share` of this encoding,
+    for example `segments.share=layer-wise`. The table starts at zeros, so it does not change a pretrained model at
+    first.
     """
 
     Options = SegmentsOptions
@@ -141,7 +141,7 @@ class Segments(Segmented, SharedBias):
         return {"weight": tables.shape(options.share, stack, options.segments, options.segments)}
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """Read a table [h or 1, s, s] for all pairs: [B, h or 1, Q, K].
+        """Return the entry of a table [h or 1, s, s] for each pair of tokens, [B, h or 1, Q, K].
 
         Products with one-hot rows are used because the gradient of an index into [B, Q, K] is slow. Each product has a
         single term that is not zero, so nothing is rounded.

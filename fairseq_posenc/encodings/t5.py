@@ -21,7 +21,7 @@ from ..positions import Positions
 class T5Options(Options):
     """Options of T5."""
 
-    buckets: int = option(32, "Number of buckets of distances.", example=8)
+    buckets: int = option(32, "Number of buckets into which the distances are sorted.", example=8)
     max_distance: int = option(128, "Distance from which all larger distances share the last bucket.", example=16)
     content_scale: str = option(
         "head",
@@ -48,7 +48,7 @@ class T5(RelativeBias):
         paper="Raffel et al. 2020",
         equation="section 2.1 and the released code",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",
-        count="buckets h, which is 32 h by default, times m if the layers do not share",
+        count="buckets h, which is 32 h by default, times m if each layer has its own table",
     )
     options: T5Options
 
@@ -69,7 +69,7 @@ class T5(RelativeBias):
         return {"weight": tables.shape(options.share, stack, options.buckets)}
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the parts as `RelativeBias` does. If each layer has its own table, all layers share the buckets."""
+        """Return the parts as `RelativeBias` does, plus the buckets of distances if each layer has its own table."""
         by_layer = super().parts(positions)
         if not self.same_in_all_layers:
             buckets = self._buckets(positions.distances)
@@ -96,8 +96,8 @@ class T5(RelativeBias):
 def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: bool) -> Tensor:
     """Return T5's bucket of each distance j - i.
 
-    Small distances have a bucket each, larger ones share logarithmic buckets, and from `max_distance` on all are in the
-    last bucket.
+    Each small distance has a bucket of its own, larger distances share logarithmic buckets, and all distances from
+    `max_distance` on are in the last bucket.
     """
     first = torch.zeros_like(distances)
     if both_directions:
@@ -136,5 +136,6 @@ def _check_buckets(options: T5Options, stack: StackShape) -> None:
     exact = options.buckets // least
     if options.max_distance <= exact:
         raise ValueError(
-            f"max_distance={options.max_distance} must be greater than {exact}: smaller distances have a bucket each"
+            f"max_distance={options.max_distance} must be greater than {exact}, because with "
+            f"buckets={options.buckets} every distance below {exact} has a bucket of its own"
         )

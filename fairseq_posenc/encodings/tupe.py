@@ -36,9 +36,9 @@ class TupeOptions(Options):
 
     form: str = option(
         "paper",
-        "With paper, each layer has positions of width D, their matrices and relative scalars, which its heads share "
-        "(M4M paper). With original, all layers share positions of width d, projected for each head, and T5's buckets "
-        "(authors' code).",
+        "With paper, each layer has a table of positions of width D, two matrices and relative scalars, all shared by "
+        "its heads (M4M paper). With original, all layers share one table of positions of width d, which is projected "
+        "for each head, and scalars for T5's buckets of distances (authors' code).",
         choices=("paper", "original"),
     )
     relative: bool = option(True, "Add relative scalars (true: TUPE-R, false: TUPE-A).", example=False)
@@ -59,19 +59,19 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided.
     reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 changes all logits of
-    [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init` is for the
-    positions p. Matrices start from N(0, 0.02) and scalars at zero.
+    [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init` applies to
+    the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
     """
 
     Options = TupeOptions
     facts = Facts(
         title="TUPE: untied positions",
-        paper="Ke et al. 2021, or with form=paper Huang et al., M4M (arXiv)",
-        equation="equation (10), or with form=paper M4M's equations (14), (15) and (19)",
+        paper="Ke et al. 2021; Huang et al., M4M (arXiv)",
+        equation="equation (10) of the first paper or, for form=paper, (14), (15) and (19) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
-        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 only, and not the 2 of theta; "
-        "with form=original (n+1) d + 2 (d^2 + d) + 2 d + 33 h; fewer without reset or relative scalars",
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers leave out one (d/h)^2 and the 2 of theta; "
+        "with form=original, (n+1) d + 2 (d^2 + d) + 2 d + 33 h; fewer without reset or relative scalars",
     )
     forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}
     options: TupeOptions
@@ -95,8 +95,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         """Raise ValueError if all positions start at zero: then both factors of their products get no gradient."""
         if options.init == "zeros" or options.init_std == 0:
             raise ValueError(
-                "positions of zeros never learn, because their products have no gradient: choose another init or "
-                "init_std"
+                "a table of positions that starts at zeros never learns, because its gradient is zero: choose another "
+                "init or init_std"
             )
 
     @property
@@ -109,7 +109,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return two costs: the products, once per table, and adding them to the logits of each head."""
+        """Return two costs: computing the products once per table, and adding them to the logits of each head."""
         axes = tables.axes(self.options.share)
         products = {"mh": "mn^2d", "m": "mn^2d/h", "h": "n^2d", "": "n^2d/h"}[axes]  # of width d/h for each head
         return Cost(products, f"{axes}n^2"), Cost("mhn^2", "0")
@@ -196,8 +196,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 class PaperTupe(Tupe):
     """The form of the M4M papers: each layer has p [n, D], U^Q and U^K [D, D], a [2n-1] and theta [2].
 
-    These are equations (14), (15) and (19) of M4M (arXiv). `share` applies to all of these tables. The papers count one
-    of the two matrices.
+    These are equations (14), (15) and (19) of M4M (arXiv). `share` applies to all of these tables. The papers' numbers
+    of parameters include only one of the two matrices.
     """
 
     @classmethod

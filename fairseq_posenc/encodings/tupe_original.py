@@ -27,8 +27,8 @@ class OriginalTupe(Tupe):
 
     All layers share all parameters, which the option `share` cannot change. With reset, p has an additional first row
     p_0, which is used for theta_1 only: theta_1 = (p_0 U^Q)·(p_0 U^K) / sqrt(2D) + b_16. theta_2 is computed in the
-    same way from the first position and b_32. Absolute and relative parts are thus reset separately. No distance is in
-    the buckets 16 and 32; they are used for the reset only.
+    same way from the first position and b_32. The absolute and relative parts are thus reset separately. No distance
+    falls into bucket 16 or 32; these buckets are used for the reset only.
     """
 
     norm_weight: Tensor
@@ -39,7 +39,10 @@ class OriginalTupe(Tupe):
     def __init__(self, options: TupeOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.share != "head-wise":
-            raise ValueError(f"share={options.share} belongs to form=paper; with form=original, all layers share")
+            raise ValueError(
+                f"share={options.share} belongs to form=paper: leave share out, because with form=original all layers "
+                "use the same table"
+            )
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:

@@ -25,7 +25,8 @@ class XLOptions(Options):
 
     clamp: int | None = option(
         None,
-        "Largest distance; longer distances are treated as this one (Transformer-XL's clamp_len; unset: no limit).",
+        "Largest distance with an encoding of its own; longer distances use the encoding of this distance "
+        "(Transformer-XL's clamp_len; unset: no limit).",
         example=2,
     )
     biases: str = option(
@@ -42,16 +43,16 @@ class XL(CachingEncoding):
     """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u)·k_j + (q_i + v)·W_r R_{i-j}] / sqrt(D).
 
     R_p is the sinusoid of p [d], with all sines first. Each layer has its own W_r [d, d], in which row h D + c is for
-    feature c of head h. u and v are [h, D]; `biases` sets whether layers share them. The option `init` is for W_r. u
-    and v start at zero instead of Transformer-XL's N(0, 0.02), so that no key is preferred at first. Transformer-XL
+    feature c of head h. u and v are [h, D]; `biases` sets whether layers share them. The option `init` applies to W_r.
+    u and v start at zero instead of Transformer-XL's N(0, 0.02), so that no key is preferred at first. Transformer-XL
     also applies dropout to R; this is not implemented, because encodings do not know the dropout rate of the model.
     """
 
     Options = XLOptions
     facts = Facts(
         title="Transformer-XL: projected sinusoids of the distance",
-        paper="Dai et al. 2019; without u and v: Huang et al. 2020 (M1-M4)",
-        equation="section 3.3; without u and v: section 3.4",
+        paper="Dai et al. 2019; Huang et al. 2020 (M1-M4)",
+        equation="section 3.3 of the first paper or, without u and v, section 3.4 of the second",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",
         count="m (d^2 + 2 d); m d^2 + 2 d with biases=tied, m d^2 with biases=none",
     )
@@ -125,7 +126,7 @@ class XL(CachingEncoding):
         return table[middle - n + 1 : middle + n]
 
     def _encoded(self, rows: int) -> tuple[Tensor]:
-        """Return R with an odd number of rows, at least `rows`, and j - i = 0 in the middle."""
+        """Return R with an odd number of rows, at least `rows`; the row of j - i = 0 is in the middle."""
         p = torch.arange(rows // 2, -(rows // 2) - 1, -1, dtype=torch.float64)
         return (self.encode(self._clamped(p)),)
 

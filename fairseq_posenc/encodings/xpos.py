@@ -30,9 +30,9 @@ class XPos(rotary.Rotary):
     """xPos is RoPE in which pair m decays with the distance, by zeta_m^((i-j)/512) for zeta_m = (2m/D + 0.4) / 1.4.
 
     It works in decoders only, because the factors would grow to the right. q is multiplied by zeta^(p/512) and k by its
-    inverse. p is counted from a column in the middle, so that both fit in half precision; this column cancels in the
-    product. It does not depend on the length, because keys in a cache must not change. The released code takes half of
-    the current length instead.
+    inverse. p is counted from a column in the middle, so that both factors fit in half precision; the choice of this
+    column cancels in the product. The column does not depend on the length, because keys in a cache must not change.
+    The released code takes half of the current length instead.
     """
 
     Options = XPosOptions
@@ -65,7 +65,7 @@ class XPos(rotary.Rotary):
     def _refuse_overflow(self, dtype: torch.dtype, length: int) -> None:
         """Raise ValueError if a factor exceeds the square root of the largest number that the dtype holds.
 
-        Queries and keys need the rest of the range.
+        The other half of the exponent range is left to queries and keys.
         """
         most = math.log(torch.finfo(dtype).max) / 2 / math.log((1 + GAMMA) / GAMMA)
         if max(length - self.middle, self.middle) > most * self.options.scale_base:

@@ -1,7 +1,8 @@
 """Products with the vectors of all relative distances, computed in blocks of rows, forward and backward.
 
 The distance of row r and column c is c - r. A block of rows needs only the vectors of the distances that occur in it,
-its window. This takes half of the products of all rows with all distances, and small temporary tensors.
+its window. Computing in blocks takes half as many products as multiplying all rows with all distances, and its
+temporary tensors are small.
 
 Legend: G = B h matrices, R rows, C columns, D head width, L = R + C - 1 distances. The vector of the pair (r, c) is
 entry c - r + R - 1.
@@ -103,7 +104,7 @@ def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
 
 
 def _by_column(window: Tensor, columns: int) -> Tensor:
-    """View products by distance, [1 or h, samples, rows, columns + rows - 1], by column.
+    """View products that are ordered by distance, [1 or h, samples, rows, columns + rows - 1], by column.
 
     Returns:
         [samples, 1 or h, rows, columns].
@@ -189,8 +190,9 @@ def _natively(pairs: Tensor) -> bool:
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
     """Fill out [G, R, C] with the products at the far left and at the far right of each row, [G, 1, C] each.
 
-    The pairs that are not far are overwritten later. Several rows can therefore switch from left to right at the same
-    column, if that column is near to all of them. This takes a third of the time of `torch.where`.
+    The pairs that are not far are overwritten later. Several rows can therefore switch from the left product to the
+    right one at the same column, if that column is near to all of them. This takes a third of the time of
+    `torch.where`.
     """
     rows, columns = out.shape[1:]
     middle = (vectors.first + vectors.last) // 2 + 2 - rows  # a row plus this is the column where it switches

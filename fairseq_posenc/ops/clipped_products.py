@@ -1,7 +1,8 @@
 """Products with the vectors of all distances on a CPU, where far distances share a vector.
 
-Each query or key then has one product per vector, often far fewer than one per key. These products are never written
-out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies the content by them (M4M).
+Each query or key is multiplied once with each vector, which often takes far fewer products than one per key. These
+products are never written out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies the
+content by them (M4M).
 
 Legend: as in blocked_products.py; E is the number of different vectors, entries `first` to `last` of the table.
 """
@@ -29,7 +30,7 @@ class Clipped:
     last: int
 
     def serves(self, queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
-        """Return whether this kernel can make the products and is the faster one.
+        """Return whether this kernel can compute the products and is faster than `Blocked`.
 
         It needs float32 on a CPU, a C++ compiler and distances that share a vector. If there are fewer queries than
         vectors, `Blocked` is faster, because a key has one distance per query.

@@ -1,9 +1,9 @@
 """Products of keys with relative vectors for a single query, as in a decoding step.
 
-Every key then has a vector of its own, so k_j·a_j is not a matrix product. It reads each key once, and so does
-q·k_j. Both are therefore computed together in C++ (cpp.py): as one sum k_j·(q + a_j) if they are added, otherwise
-as two sums. Without a compiler, or with gradients, torch makes a tensor of the size of the keys, which takes three
-times as long. For keys that share a vector it uses a matrix product.
+Every key then has a vector of its own, so k_j·a_j is not a matrix product. Computing it reads each key once, and so
+does computing q·k_j. Both products are therefore computed together in C++ (cpp.py): as one sum k_j·(q + a_j) if they
+are added, otherwise as two sums. Without a compiler, or with gradients, torch makes a tensor of the size of the keys,
+which takes three times as long. For keys that share a vector, torch uses a matrix product.
 
 Legend: B batch, h heads, K keys, D head width.
 """
@@ -54,7 +54,7 @@ def of_all_three(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> 
 def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> tuple[Tensor, Tensor]:
     """Return k_j·q and k_j·a_j for the query [B, h, 1, D] and all keys, [B, h, 1, K] each; see `of_keys`.
 
-    The C++ reads each key once for both.
+    The C++ code reads each key once for both products.
     """
 
     def row(a: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
     """Return the sums over D for all keys, in C++ if possible and otherwise by `row` and `rest`.
 
     Without C++, the first `shared` keys are multiplied with `row` of their vector in one matrix product. `rest`
-    computes the others key by key.
+    computes the results of the other keys.
 
     Args:
         way: The way of `cpp.single_query` that computes the same.

@@ -204,8 +204,8 @@ def trilinear_product(
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
     """Return `first` and `last` of `blocked_products.Vectors` for distances that are clipped.
 
-    Clipping is ignored, as if no distances shared a vector, if 2 clip >= K + `more`: most pairs are then nearer than
-    `clip`, and treating the others apart does not pay off.
+    If 2 clip >= K + `more`, clipping is ignored, as if no distances shared a vector. Most pairs are then nearer than
+    `clip`, so a separate treatment of the far pairs would save nothing.
     """
     keys = positions.key_length
     if clip is None or clip >= keys or 2 * clip >= keys + more:
@@ -216,7 +216,8 @@ def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int
 def _kernel(positions: Lengths, clip: int | None, k: Tensor | None, *others: Tensor | None) -> Kernel:
     """Choose the kernel for the products of these tensors; k is None if no keys are multiplied with vectors.
 
-    `Clipped` may have SMALL_BLOCK more vectors than `Blocked`, because a block needs as many extra products as rows.
+    `Clipped` is chosen even if it needs up to SMALL_BLOCK more vectors, because a block of `Blocked` needs as many
+    extra products as it has rows.
     """
     clipped = Clipped(*_flat(positions, clip, SMALL_BLOCK))
     return clipped if clipped.serves(positions.query_length, k, *others) else Blocked(*_flat(positions, clip))

@@ -21,7 +21,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("deberta", "form=original,buckets=5", ENCODER, ["buckets=5", "even number"]),
     ("deberta", "form=original,buckets=2", ENCODER, ["buckets=2", "even number"]),
     ("deberta", "form=original,buckets=6,clip=4", ENCODER, ["clip=4 must be greater than 4", "buckets=6"]),
-    ("rope+deberta", "", ENCODER, ["deberta sets the scale of a product whose queries rope changes"]),
+    ("rope+deberta", "", ENCODER, ["deberta sets the scale of the content product q·k, but rope changes the queries"]),
     ("deberta+tupe", "", WITH_CLS, ["deberta and tupe both set the scale"]),
     *(("diet-abs", args, ENCODER, ["init"]) for args in ("init=zeros", "init=ones", "init_std=0")),
     *(("diet-abs", f"rank={r}", ENCODER, [rf"--pos-enc-args: diet-abs: rank={r} must be at least 1"]) for r in (0, -1)),
@@ -38,12 +38,12 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("m4", "scale_mode=linear", WITH_CLS, ["no effect with scale=1"]),
     ("m4", "reset=vector", ENCODER, [r"needs a \[CLS\].*set reset=none"]),
     ("m4", "reset=scalar", DECODER, ["decoder.*set reset=none"]),
-    ("m4m", "gate_offset=-1", WITH_CLS, ["gate_offset=-1.0: use 1.0"]),
+    ("m4m", "gate_offset=-1", WITH_CLS, ["gate_offset=-1.0 must not be negative: use 1.0"]),
     ("m4m", "reset=vector", WITH_CLS, ["no option reset"]),
     ("m4m", "init=zeros", WITH_CLS, ["never learns"]),
     ("m4m", "init_std=0", WITH_CLS, ["never learns"]),
     ("m4+t5", "m4.scale=3,content_scale=one", WITH_CLS, ["m4 and t5 both set the scale"]),
-    ("m4+m2", "scale=3", WITH_CLS, ["m4 sets the scale of a product that m2 replaces"]),
+    ("m4+m2", "scale=3", WITH_CLS, ["m4 sets the scale of the content product q·k, but m2 replaces this product"]),
     ("rope", "scaling=linear", DECODER, ["scaling=linear", "factor"]),
     ("rope", "factor=4", DECODER, ["scaling=none", r"factor=4\.0", "scaling=linear,factor=2"]),
     ("rope", "scaling=linear,factor=1", DECODER, [r"factor=1\.0", "greater than 1"]),
@@ -64,7 +64,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("tupe", "form=original,share=all", WITH_CLS, ["share=all belongs to form=paper"]),
     ("tupe", "form=original,init=ones", WITH_CLS, ["init=ones belongs to form=paper"]),
     *(
-        ("tupe", f"form={form},{start}", WITH_CLS, ["positions of zeros never learn"])
+        ("tupe", f"form={form},{start}", WITH_CLS, ["a table of positions that starts at zeros never learns"])
         for form in ("paper", "original")
         for start in ("init=zeros", "init_std=0")
     ),
@@ -81,7 +81,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
             (spec, "slots=0", ENCODER, [f"--pos-enc-args: {spec}: slots=0 must be a number from 1 to n, and n is 8"]),
             (spec, "slots=9", ENCODER, [f"--pos-enc-args: {spec}: slots=9 must be a number from 1 to n, and n is 8"]),
             *(
-                (f"{other}+{spec}", "", ENCODER, [f"{spec} compresses the keys, .* no positions for {other}"])
+                (f"{other}+{spec}", "", ENCODER, [f"{spec} compresses the keys .* but {other} needs positions of keys"])
                 for other in ("diet-rel", "diet-abs", "segments", "shaw")
             ),
         )
@@ -124,7 +124,7 @@ MISSING = [
                 *(spec, "", with_segments(SEGMENTS * 2)),
                 f"{spec} knows the segments 0 to 1, .* 0 to 2: set --pos-enc-args segments=3",
             ),
-            (spec, "", with_segments(SEGMENTS - 1), "contains -1, but segments count from 0"),
+            (spec, "", with_segments(SEGMENTS - 1), "contains -1, but segment ids start at 0"),
         )
     ),
 ]

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def mend() -> None:
     """Keep the last batch of a data set when its size is not a multiple of --required-batch-size-multiple.
 
-    Every caller (data/fairseq_dataset.py:145) looks the function up in `data_utils`.
+    It is enough to replace the function in `data_utils`, where every caller looks it up (data/fairseq_dataset.py:145).
     """
     from fairseq.data import data_utils
 
@@ -43,5 +43,5 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
 
 
 def _argument(kwargs: dict[str, Any], args: tuple[Any, ...], name: str, place: int) -> Any:
-    """Return the argument `name` of batch_by_size, whose index among those after `indices` is `place`."""
+    """Return the argument `name` of batch_by_size; `place` is its index among the arguments after `indices`."""
     return args[place] if len(args) > place else kwargs.get(name)

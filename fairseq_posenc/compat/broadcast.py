@@ -1,4 +1,4 @@
-"""Resume training in several processes: rank 0 reads the checkpoint and sends it to the others through torch.load."""
+"""Resume training in several processes: rank 0 reads the checkpoint, and the other ranks receive it with torch.load."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CONFIG = "__fairseq_posenc_config__"
 def mend() -> None:
     """Send a checkpoint without OmegaConf containers, and allow the placeholders of its tensors.
 
-    The receiver reads it with torch.load (distributed/utils.py:805). Configs are sent as plain dictionaries, so that
-    OmegaConf need not be on the allow-list of every checkpoint. The placeholder is a frozen dataclass with one int. No
-    file contains it, so it is allowed only while the receiver reads.
+    The receiver reads the checkpoint with torch.load (distributed/utils.py:805). Configs are sent as plain
+    dictionaries, so that OmegaConf need not be on the allow-list of every checkpoint. A placeholder is a frozen
+    dataclass with one int. No file contains a placeholder, so placeholders are allowed only while the receiver reads.
     """
     from fairseq.distributed import utils
 

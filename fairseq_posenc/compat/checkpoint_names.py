@@ -1,9 +1,9 @@
 """Check which names and options the configuration in a checkpoint contains.
 
-fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it contains. Some of
-them evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a checkpoint may name only
-the models, tasks and criterions listed below. Options that these evaluate must be literals. This file does not need
-fairseq.
+fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it contains. Some
+models, tasks and criterions evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a
+checkpoint may name only the models, tasks and criterions listed below. Options that fairseq evaluates must be literals.
+This file does not need fairseq.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def named(configuration: Any) -> list[tuple[str, str]]:
 
 
 def offence(state: Any) -> str | None:
-    """Return what in a checkpoint's configuration could run code, and how to allow it; None if nothing could."""
+    """Return which part of a checkpoint's configuration could run code, and how to allow it; None if no part could."""
     if not isinstance(state, Mapping):
         return None
     configurations = [state[key] for key in ("cfg", "args") if state.get(key) is not None]
@@ -177,7 +177,7 @@ def _why(part: str, name: str) -> str:
 
 
 def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str, Any]]:
-    """Yield each option with its text, or with an object that is more than a plain container, at any depth."""
+    """Yield the name and value of each option, at any depth, whose value is text or a mapping with attributes."""
     if isinstance(settings, argparse.Namespace) or (isinstance(settings, Mapping) and not _has_attributes(settings)):
         for key, value in _mapping(settings).items():
             yield from _values(value, str(key))
@@ -189,7 +189,7 @@ def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str,
 
 
 def _has_attributes(settings: object) -> bool:
-    """Return whether a mapping has attributes, which fairseq would read; a pickled OrderedDict can have some."""
+    """Return whether a mapping has attributes, which fairseq would read; a pickled OrderedDict can have attributes."""
     return bool(getattr(settings, "__dict__", None))
 
 

@@ -1,6 +1,7 @@
-"""Evaluate strings as literals only, where fairseq would run them as Python, such as `adam_betas` or layers of `fconv`.
+"""Read options such as `adam_betas` as Python literals, although fairseq itself would run them as Python code.
 
-Such a string may come from the configuration of a checkpoint (models/fconv.py:123), where it could run any code.
+The value of such an option may come from the configuration of a checkpoint (models/fconv.py:123), so it could run any
+code.
 """
 
 from __future__ import annotations
@@ -87,4 +88,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("only numbers can be calculated with, and only lists and tuples can be joined or repeated")
+    raise ValueError("operators work with numbers only, except that lists and tuples can be joined and repeated")

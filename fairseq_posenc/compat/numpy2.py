@@ -27,7 +27,7 @@ def mend() -> None:
 
 
 class _Compat:
-    """Stand-in for `numpy.compat`, of which fairseq uses one name."""
+    """Stand-in for `numpy.compat`, from which fairseq uses only `long`."""
 
     @property
     def long(self) -> type[int]:

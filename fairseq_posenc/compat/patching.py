@@ -1,4 +1,4 @@
-"""Two ways to fix fairseq: replace a function, or change what one module sees of another."""
+"""Two ways to fix fairseq: replace a function, or change the names of a module for one module that uses it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Overlay(types.ModuleType):
 
 
 def overlay(owner: types.ModuleType, name: str, **names: Any) -> None:
-    """Make the module `owner` see its global module `name` with `names` replaced, unless it already does."""
+    """Replace the module `name` in the globals of `owner` by a view with other `names`, unless this is already done."""
     module = getattr(owner, name)
     if not hasattr(module, "__wrapped__"):
         setattr(owner, name, Overlay(module, **names))

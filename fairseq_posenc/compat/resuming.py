@@ -1,8 +1,8 @@
-"""Make a resumed training identical to an uninterrupted one, in any epoch, and do not train beyond a limit.
+"""Make a resumed training identical to an uninterrupted training, in any epoch, and do not train beyond a limit.
 
-fairseq restores the position in an epoch, but not the batches that it refers to. It builds the batches with the number
-of the epoch in which the process started (tasks/fairseq_task.py:283). It keeps the data workers and the shuffling of
-the first epoch of the process. It also makes one update before it checks whether training has already finished.
+fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
+the process started (tasks/fairseq_task.py:283). fairseq also keeps the data workers and the shuffling of the first
+epoch of the process, and makes one update before it checks whether training has already finished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 
 
 def mend() -> None:
-    """Make a resumed training use the batches of the uninterrupted one, and make no update after its end.
+    """Make a resumed training use the batches of an uninterrupted training, and make no update after its end.
 
     Checkpoints also store the counter of --patience.
     """
@@ -44,7 +44,7 @@ def mend() -> None:
 
 
 def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs: Any) -> Any:
-    """Build batches that are used in all epochs with the seed of epoch 1, as the uninterrupted training did."""
+    """Build batches that are used in all epochs with the seed of epoch 1, as an uninterrupted training does."""
     call = inspect.signature(original).bind(task, *args, **kwargs)
     call.apply_defaults()
     arguments = call.arguments
@@ -53,7 +53,7 @@ def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs
     is_kept = is_kept and task.can_reuse_epoch_itr(dataset)
     if epoch == 1 or not is_kept or dataset in task.dataset_to_epoch_iter:
         return original(task, *args, **kwargs)
-    say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would build others")
+    say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would build other batches")
     arguments["epoch"] = 1
     arguments["seed"] -= (epoch - 1) * getattr(task, "_seed_step", 0)
     iterator = original(*call.args, **call.kwargs)
@@ -94,8 +94,8 @@ def _with_workers_of_the_epoch(
 ) -> Any:
     """Start new data workers in each epoch of training.
 
-    A worker has its own copy of the data set. If it survives its epoch, all epochs have the masks of the first, and
-    --curriculum never ends. Validation reads the same data in all epochs, so it keeps its workers.
+    A worker has its own copy of the data set. If the worker outlives its epoch, all epochs have the masks of the first
+    epoch, and --curriculum never ends. Validation reads the same data in all epochs, so it keeps its workers.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
         say_once(
@@ -123,9 +123,9 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 
 
 def _train_modules() -> Iterator[ModuleType]:
-    """Yield fairseq_cli.train, which is `__main__` under `python -m`, without importing it.
+    """Yield the module fairseq_cli.train, which is `__main__` under `python -m`, without importing it.
 
-    Importing it would configure logging.
+    An import would configure logging.
     """
     for name in ("__main__", "fairseq_cli.train"):
         module = sys.modules.get(name)

@@ -26,7 +26,7 @@ _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _Stopped(BaseException):
-    """Exception that ends the thread; not an `Exception`, because fairseq would pass that on through the queue."""
+    """Exception that ends the thread; a BaseException, because fairseq puts every `Exception` into the queue."""
 
 
 class _StoppableQueue:
@@ -44,7 +44,7 @@ class _StoppableQueue:
     def stop(self) -> None:
         """Stop the thread without blocking.
 
-        A `put` that waits for space gets it, and the next `put` sees the flag.
+        If a `put` waits for space, it gets space now, and the next `put` sees the flag.
         """
         self.stopped.set()
         while True:
@@ -95,5 +95,5 @@ def _stop_all() -> None:
         if thread.is_alive():
             logger.warning(
                 f"a thread that reads batches did not end within {_PATIENCE:.0f} s. The exit code may be 134, although "
-                "everything is saved. --data-buffer-size 0 avoids the thread."
+                "everything is saved. With --data-buffer-size 0 there is no such thread."
             )

@@ -34,7 +34,7 @@ class QuestionGenerationLoss(FairseqCriterion):
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """Return the summed loss, the sample size that gradients are divided by, and the values to log.
 
-        Without `reduce`, the loss is that of each token, [B, T], and 0 at padding.
+        Without `reduce`, the loss has one value per token, [B, T], which is 0 at padding.
 
         Raises:
             ValueError: The model is not for question generation.

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 @register_criterion("squad", dataclass=FairseqDataclass)
 class SpanLoss(FairseqCriterion):
-    """The mean of the losses of the first and the last token, for each window.
+    """The mean of the cross entropies of the answer's first and last token, for each window.
 
     If a window does not contain the answer, both targets are <s>.
     """
@@ -21,7 +21,7 @@ class SpanLoss(FairseqCriterion):
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """Return the summed loss, the number of windows, and the values to log.
 
-        Without `reduce`, the loss is that of each window, [B].
+        Without `reduce`, the loss has one value per window, [B].
 
         Raises:
             ValueError: The model has no span head.

@@ -14,9 +14,9 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.norm
 
 
 def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
-    """Return the places of all pieces, where each byte has the place of its letter.
+    """Return the place of each piece; a piece that is one byte of a letter gets the place of the letter.
 
-    For a run of unknown letters, Unigram gives all of its bytes one common place. BPE gives each letter its own.
+    For several unknown letters in a row, Unigram gives all bytes one common place, while BPE gives each letter a place.
 
     Args:
         text: The text.
@@ -33,7 +33,7 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
-    """Return the place of each byte of a run; the common place if the text was normalised in an unknown way."""
+    """Return the place of each byte; all get the common `place` if the text was normalised in an unknown way."""
     # a character begins at each byte that is not a continuation byte (10xxxxxx)
     of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
     letters = _letters(text, place)
@@ -46,6 +46,6 @@ def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
 
 
 def _letters(text: str, place: Place) -> list[Place]:
-    """Return the places of letters with their accents, because normalisation may combine both."""
+    """Return the places of letters with their accents, because normalisation may combine a letter with its accents."""
     starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
     return list(zip(starts, [*starts[1:], place[1]], strict=True))

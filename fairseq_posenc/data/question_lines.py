@@ -37,7 +37,7 @@ class QuestionLines:
             encode: Function that splits text into pieces separated by spaces.
             longest: Maximum number of tokens.
         Raises:
-            ValueError: The line is too long, or its form differs from that of the folder's questions.
+            ValueError: The line is too long, or it does not have the form of the folder's sources.
         """
         self._read += 1
         dictionary = self._dictionary
@@ -61,7 +61,7 @@ class QuestionLines:
         """Return the pieces of answer and context, or of the sentence."""
         contains = f"it contains {len(parts) - 1} x {SEPARATOR}"
         if self._answers is None and len(parts) > 2:
-            self._refuse(f"{contains}. Write at most one, between the answer and its context.")
+            self._refuse(f"{contains}. Write at most one {SEPARATOR}, between the answer and its context.")
         if self._answers is True and len(parts) != 2:
             self._refuse(f"{contains}. Write ANSWER {SEPARATOR} CONTEXT, because {self._folder} has answers.")
         if self._answers is False and len(parts) != 1:

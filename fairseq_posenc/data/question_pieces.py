@@ -1,8 +1,8 @@
 """Split questions and contexts into pieces, and join pieces to text: words, characters or a pretrained tokenizer.
 
-`load` returns the splitting that data-bin-scripts/prepare_questions.py used for a folder. Joining restores the text,
-except for its case, if it was lowered, and some spaces. Pieces do not tell `24 -7` from `24-7`, for example; only
-byte-level pieces restore all spaces.
+`load` returns the way of splitting that data-bin-scripts/prepare_questions.py used for a folder. Joining restores the
+text except for some spaces, and except for capital letters if the pieces are lower case. For example, `24 -7` and
+`24-7` have the same pieces. Only byte-level pieces restore all spaces.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Pretrained:
 
     Args:
         contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it.
-        tokenised: Whether the text has spaces between its tokens, as that of Du et al. 2017; WordPiece pieces are then
-            joined to text in this form.
+        tokenised: Whether the text has spaces between its tokens, as in the data of Du et al. 2017; then joined text
+            also has them.
     """
 
     kind = "tokenizer"
@@ -123,7 +123,7 @@ class Pretrained:
     def numbered(self, text: str) -> list[tuple[int, int, int]]:
         """Return the id in the dictionary of each piece, and its start and end in the text.
 
-        Unigram reads a special symbol in a text as the symbol. Here it is an unknown piece.
+        If a text contains the name of a special symbol, Unigram returns the symbol's id; this method returns <unk>.
         """
         return [
             (self._unknown if number in self._special else number, start, end)
@@ -145,7 +145,7 @@ def load(folder: Path) -> Surface:
     """Load the way of splitting text that a folder of data-bin-scripts/prepare_questions.py uses.
 
     Raises:
-        CheckpointError: The script did not write the folder, or the folder is incomplete.
+        CheckpointError: prepare_questions.py did not write the folder, or the folder is incomplete.
     """
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))

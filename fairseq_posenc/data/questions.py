@@ -130,7 +130,8 @@ def load(folder: Path, split: str, dictionary: Dictionary, impl: str | None = No
     counts = {name: len(items) for name, items in {**data, "surface.jsonl": surface}.items() if items is not None}
     if len(set(counts.values())) > 1:
         sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ValueError(f"{folder}, {split}: the files have different numbers of items ({sizes}). Prepare it again.")
+        problem = f"the files have different numbers of items ({sizes})"
+        raise ValueError(f"{folder}, {split}: {problem}. Prepare the data again.")
     _check(data, surface, len(dictionary), surface_file)
     return Questions(data[SOURCE], data[TARGET], dictionary, segments=data["segments"], surface=surface, **options)
 
@@ -156,7 +157,7 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
     """Raise or warn if items are longer than a model allows.
 
-    By itself, fairseq drops such items from training with one warning, and stops at the first in validation.
+    By itself, fairseq drops such items from training with one warning, and stops validation at the first such item.
 
     Args:
         data: The items.

@@ -1,7 +1,8 @@
 """Split a question and its context into windows of pieces: `<s> question </s></s> part of the context </s>`.
 
 This follows BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each of which
-begins `stride` pieces after the previous window. A piece in several windows counts in the window with most context.
+begins `stride` pieces after the previous window. If several windows contain a piece, answers that begin with it are
+read from the window with the most context around it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Shape:
 
     Args:
         longest: Maximum number of pieces of a sample, including special symbols.
-        stride: Number of pieces from the start of a window to that of the next.
+        stride: Number of pieces from the start of a window to the start of the next window.
         longest_question: Maximum number of pieces of a question; the rest is cut off.
         separators: Number of </s> between question and context: 2 as in RoBERTa, or 1 as in BERT.
     Raises:
@@ -97,10 +98,10 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 
 
 def owner(spans: Sequence[Window], piece: int) -> int:
-    """Return the number of the window in which a piece counts.
+    """Return the number of the window from which answers that begin with a piece are read.
 
-    It is the window where the shorter of the contexts to the left and right of the piece is longest. If two are equal,
-    the longer window wins.
+    It is the window with the most context: the smaller number of pieces to the left or to the right of the piece. If
+    this number is equal in two windows, it is the longer window.
     """
 
     def context(number: int) -> float:

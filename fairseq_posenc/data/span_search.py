@@ -61,7 +61,7 @@ class Answers(NamedTuple):
     """Answers to a question.
 
     best: The best answers in descending order, without duplicates and empty texts. null: The empty answer, with
-    the logits of <s>. odds: Score of the empty answer minus that of the best answer.
+    the logits of <s>. odds: Score of the empty answer minus the score of the best answer.
     """
 
     best: list[Answer]
@@ -96,10 +96,10 @@ def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read],
 def _of_window(
     number: int, read: Read, spans: Sequence[Window], how: Search, words: Callable[[int, int], str]
 ) -> list[Answer]:
-    """Return the best answers in one window, among spans whose first piece counts in this window.
+    """Return the best answers in one window, among the answers that are read from this window (see `owner`).
 
     Args:
-        words: Function that returns the text from one piece of the context to another.
+        words: Function that returns the text from a first to a last piece of the context.
     """
     (first, length), column = read.window, read.column
     start, end = (logits[column : column + length] for logits in (read.start, read.end))

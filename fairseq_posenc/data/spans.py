@@ -25,8 +25,9 @@ RECORD, DICTIONARY = "spans.json", "dict.txt"
 class Row(NamedTuple):
     """A window of the prepared data.
 
-    question: Number of its question. first, length: Its part of the context. column: Position where that part begins.
-    start, end: Positions of the answer's first and last piece (0, <s>, if the window does not contain it).
+    question: Number of its question. first, length: First piece and number of pieces of its part of the context.
+    column: Position where this part begins. start, end: Positions of the answer's first and last piece (0, <s>, if the
+    window does not contain it).
     """
 
     question: int
@@ -179,7 +180,7 @@ def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> 
     windows = rows(folder, split)
     size = record(folder)["dictionary"]
     if size != len(dictionary):
-        sizes = f"{size} symbols, but {DICTIONARY} has {len(dictionary)}"
-        raise CheckpointError(f"{folder} was prepared with {sizes}. Prepare the questions again.")
+        sizes = f"{size} symbols, but {DICTIONARY} has {len(dictionary)} symbols"
+        raise CheckpointError(f"{folder} was prepared with a dictionary of {sizes}. Prepare the questions again.")
     tokens = data_utils.load_indexed_dataset(str(folder / split), dictionary, "mmap")
     return Windows(tokens, windows, dictionary.pad(), shuffle=shuffle)

@@ -52,7 +52,7 @@ class Segments(FairseqDataset):
 
     Stream g has N // G tokens, and one more if g < N % G. So each token is the target of exactly one stream. The input
     at a target is the token before it in the corpus, even at the start of a stream. The last segment may be shorter
-    than T. Streams that end one token before the others have padding there.
+    than T. In the last segment, streams that are one token shorter than others have padding.
 
     Args:
         corpus: The tokens.
@@ -115,7 +115,7 @@ class Segments(FairseqDataset):
         return int(self.corpus.words.starts(source[real].numpy(), target[real].numpy()).sum())
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return the only item, which already is a batch."""
+        """Return the single item of the list, which already is a batch."""
         (sample,) = samples
         return sample
 
@@ -157,7 +157,7 @@ class StreamIterator(iterators.EpochBatchIterator):
         return {**super().state_dict(), "streams": self.shape}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the position in the streams; raise ValueError if the streams differ from those of the checkpoint."""
+        """Load the position in the streams; raise ValueError if the streams of the checkpoint differ."""
         was = state_dict.get("streams", {})
         shape = self.shape
         if not state_dict.get("iterations_in_epoch"):  # a new epoch may use another of several data folders

@@ -17,7 +17,7 @@ from .words import Words
 
 @dataclass(frozen=True)
 class Masking:
-    """How words are masked, with fairseq's names.
+    """Options of masking, named as in fairseq.
 
     Args:
         mask_prob: Share of words that are predicted.
@@ -46,7 +46,7 @@ class Masking:
 
 
 class WholeWordMasks(BaseWrapperDataset):
-    """Samples with some words masked; with `targets`, only the pieces of those words, and padding elsewhere.
+    """Samples in which some words are masked; with `targets`, samples with padding in place of all other words.
 
     All pieces of a word are selected together, and masked, kept or replaced together. Special symbols are never
     selected. The selection depends only on the seed, the epoch and the sample's number.

@@ -21,8 +21,8 @@ Flags = NDArray[np.bool_]
 class Scheme(NamedTuple):
     """How pieces mark words.
 
-    begins: Whether a piece begins a word, unless the piece before it continues. goes_on: Whether the word continues
-    after the piece.
+    begins: Whether a piece begins a word, unless `goes_on` is true for the piece before it. goes_on: Whether the word
+    continues after the piece.
     """
 
     begins: Callable[[str], bool]
@@ -49,7 +49,7 @@ _MARKED_SHARE = 0.1
 
 
 def marked(pieces: Sequence[str]) -> str | None:
-    """Return the scheme whose marks many of the pieces have, or None."""
+    """Return the scheme whose marks are most frequent, or None if at most a tenth of the pieces have its marks."""
     counts = {name: sum(piece.startswith(mark) for piece in pieces) for name, mark in _MARKS.items()}
     counts["fastbpe"] = sum(piece.endswith("@@") for piece in pieces)
     scheme = max(counts, key=lambda name: counts[name])
@@ -96,13 +96,13 @@ class Words:
 
 
 def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
-    """Return the pieces of a dictionary of GPT-2's numbers, as fairseq's RoBERTa has; other symbols stay as they are.
+    """Return the pieces of a dictionary that lists GPT-2 ids, as in fairseq's RoBERTa; other symbols stay as they are.
 
     Raises:
-        ValueError: The encoder lacks one of the numbers.
+        ValueError: The encoder.json lacks one of the ids.
     """
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
-        raise ValueError(f"{encoder_json} has no piece {unknown[0]}. Give the encoder.json of the dictionary.")
+        raise ValueError(f"{encoder_json} has no piece with id {unknown[0]}. Give the file for this dictionary.")
     return [pieces.get(symbol, symbol) for symbol in symbols]

@@ -1,4 +1,4 @@
-"""Continue a prompt with a memory of earlier segments, which works as in scoring.
+"""Continue a prompt with a memory of earlier segments; the memory works as in evaluation.
 
 Legend: B prompts, P tokens of a prompt, S steps.
 """
@@ -30,7 +30,7 @@ def continued(
         remembered: Number of states that the memory holds.
         same_length: Whether each query sees only the last `remembered` keys.
     Returns:
-        Tokens [B, P + S], and the log-probabilities of the new ones [B, S].
+        Tokens [B, P + S], and the log-probabilities of the new tokens [B, S].
     Raises:
         ValueError: A prompt is empty or has padding, or segments have no tokens.
     """

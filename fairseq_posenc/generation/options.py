@@ -69,7 +69,7 @@ class Searching(FairseqTask):
 
 
 def refuse_in_training(cfg: Any) -> None:
-    """Raise if --lenpen-form is set in a training that does not compare hypotheses of several lengths.
+    """Raise if --lenpen-form is set for a training whose validation uses no beam search.
 
     Raises:
         ValueError: --lenpen-form is gnmt.

@@ -1,7 +1,7 @@
 """`--scoring rouge_l`: ROUGE-L of the texts in fairseq-generate's D- lines; fairseq's own scorers compare ids.
 
-fairseq passes only the text of an item's target to a scorer. A task that knows more about the items announces them with
-`expect`, in the order in which they are generated.
+fairseq passes only the text of an item's target to a scorer. A task that has several references per source passes them
+to `expect`, in the order in which outputs are generated.
 """
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time

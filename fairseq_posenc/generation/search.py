@@ -1,7 +1,8 @@
 """fairseq's beam search with a choice of length penalty, and with words that only the source of a sample contains.
 
-fairseq finishes a sentence when --beam hypotheses have ended, whatever their scores. So both penalties find the same
-hypotheses. A score is divided by the penalty when its hypothesis ends, before the ranking.
+fairseq finishes a sentence when --beam hypotheses have ended, whatever their scores. So the hypotheses do not depend on
+the length penalty, but their ranking does. The score of a hypothesis is divided by the penalty when the hypothesis
+ends, before the ranking.
 
 Legend: B batch, S source tokens, V dictionary, E >= V dictionary and unknown words.
 """
@@ -26,7 +27,7 @@ def length_penalty(form: str, length: int, power: float) -> float:
         ValueError: The form is unknown.
     """
     if form not in FORMS:
-        raise ValueError(f"--lenpen-form {form}: give one of {', '.join(FORMS)}.")
+        raise ValueError(f"--lenpen-form {form}: unknown form. Give one of {', '.join(FORMS)}.")
     return float(length**power if form == "fairseq" else ((5 + length) / 6) ** power)
 
 

@@ -76,8 +76,8 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
 def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[Any, float]:
     """Return the constant output that scores best on the training targets, and its score on `targets`.
 
-    For accuracy it is the majority class. For correlations of numbers it is the mean with score 0, because a constant
-    has no correlation.
+    For accuracy, the constant is the majority class. For correlations of numbers, it is the mean, and its score is 0,
+    because a constant has no correlation.
     """
     if name in OF_NUMBERS:
         return float(np.mean(np.asarray(train, dtype=float))), 0.0
@@ -87,10 +87,11 @@ def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[
 
 
 def margin(name: str, rows: int, constant: float) -> float:
-    """Return how far a score has to be above that of a constant output: two standard errors.
+    """Return how far a score has to be above the score of a constant output: two standard errors.
 
-    For correlations, it is the standard error of outputs unrelated to the targets; half of these have a correlation
-    above 0. For other scores, it is the standard error of the constant's own score over samples of `rows` items.
+    For correlations, use the standard error of a correlation whose true value is 0, because chance alone makes it
+    positive half of the time. For other scores, use the standard error of the constant's score over samples of `rows`
+    items.
 
     Args:
         name: Name of the score.

@@ -99,6 +99,6 @@ def distinct(hypotheses: Sequence[str]) -> float:
 
 
 def _columns(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """Return the references as sacrebleu reads them: one list per reference number, with None for missing ones."""
+    """Return the references as sacrebleu reads them: the n-th list has the n-th reference of each source, or None."""
     most = max(map(len, references))
     return [[texts[number] if number < len(texts) else None for texts in references] for number in range(most)]

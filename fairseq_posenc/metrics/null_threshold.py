@@ -33,7 +33,7 @@ def best(
 ) -> Best:
     """Return the threshold with the highest sum of scores, as the script's find_best_thresh does.
 
-    At first no question is answered. Then questions are answered one by one, in increasing order of their odds.
+    Start with empty answers to all questions. Then add the answers one by one, in increasing order of their odds.
 
     Args:
         golds: As in `squad.scores`.
@@ -72,7 +72,7 @@ def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, fl
 def evaluate(
     golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], odds: Mapping[str, float], threshold: float
 ) -> dict[str, float]:
-    """Return EM and F1 at a threshold, and the best ones with their thresholds, under the names of SQuAD 2.0's script.
+    """Return EM and F1 at a threshold, and the best values with their thresholds, named as in SQuAD 2.0's script.
 
     Args:
         golds: As in `squad.scores`.

@@ -40,7 +40,7 @@ def mean_rouge_l(
     """Return the mean ROUGE-L of all texts, each with its own references.
 
     Raises:
-        ValueError: There are no texts, or the number of lists of references differs from that of texts.
+        ValueError: There are no texts, or the number of lists of references differs from the number of texts.
     """
     if not hypotheses:
         raise ValueError("there are no texts to score with ROUGE-L. Check that the split is not empty.")

@@ -1,11 +1,13 @@
 """Scores of extracted answers by the rules of SQuAD 1.1, SQuAD 2.0 and MLQA.
 
 Sources: Rajpurkar et al. 2016 and 2018 (evaluate-v1.1.py, evaluate-v2.0.py), and Lewis et al. 2020
-(mlqa_evaluation_v1.py). XQuAD and TyDiQA-GoldP use SQuAD 1.1's rules, in every language with English articles.
+(mlqa_evaluation_v1.py). XQuAD and TyDiQA-GoldP use SQuAD 1.1's rules, which remove only English articles, in every
+language.
 
-No maintained library implements all three. transformers' squad_metrics has SQuAD 2.0's rules only (a test compares this
-file with it). The rules differ: if neither text has words, F1 is 0 in SQuAD 1.1 and 1 in SQuAD 2.0. MLQA has articles
-and punctuation of each language, and each Chinese character is a word.
+No maintained library implements all three sets of rules. transformers' squad_metrics has only the rules of SQuAD 2.0,
+and a test compares them with this file. The rules differ: if neither text has words, F1 is 0 in SQuAD 1.1 and 1 in
+SQuAD 2.0. MLQA's rules remove the articles and punctuation of each language, and count each Chinese character as a
+word.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class Rules:
     def references(self, name: str, answers: Sequence[str]) -> list[str]:
         """Return the answers that a prediction is compared with.
 
-        SQuAD 2.0 leaves out answers without words; if none is left, the empty text is correct.
+        SQuAD 2.0 leaves out answers without words; if no answer is left, the empty text is correct.
 
         Raises:
             ValueError: There are no answers, and the rules are not those of SQuAD 2.0.
@@ -130,10 +132,10 @@ class Scores(NamedTuple):
 
 
 def margin(score: float, baseline: float, questions: float) -> float:
-    """Return how far a model's score has to be above a baseline's, in percent.
+    """Return how far a model's score has to be above the score of a baseline, in percent.
 
-    It is an upper bound of two standard errors of their difference. The bound holds because a mean of numbers from 0 to
-    1 varies most if all are 0 or 1.
+    This margin is an upper bound of two standard errors of the difference between the scores. The bound holds because a
+    mean of numbers from 0 to 1 varies most if all are 0 or 1.
     """
     spread = sum(part * (1 - part) for part in (score / 100, baseline / 100))
     return 200 * math.sqrt(spread / max(questions, 1))
@@ -142,8 +144,7 @@ def margin(score: float, baseline: float, questions: float) -> float:
 def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], how: Rules) -> Scores:
     """Compute the scores of each question.
 
-    A question without a prediction scores 0, except under the rules of SQuAD 2.0, where it is an error as in the
-    script.
+    A question without a prediction scores 0. Under the rules of SQuAD 2.0 it is an error, as in SQuAD's script.
 
     Args:
         golds: Answers by question; an empty list if the question has no answer.
@@ -168,16 +169,16 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], h
 
 
 def mean(values: Mapping[str, float], names: Sequence[str] | None = None) -> float:
-    """Return the mean in percent, over all questions or those of `names`."""
+    """Return the mean in percent, over all questions or over the questions in `names`."""
     chosen = list(values) if names is None else names
     return 100.0 * sum(values[name] for name in chosen) / len(chosen)
 
 
 def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], name: str) -> dict[str, float]:
-    """Return EM and F1 in percent, under the names of the data set's own script.
+    """Return EM and F1 in percent, named as in the data set's own script.
 
-    These are `exact_match` and `f1`. SQuAD 2.0 has `exact` and `f1`, and both for questions with an answer (HasAns) and
-    without (NoAns).
+    The names are `exact_match` and `f1`. SQuAD 2.0 has `exact` and `f1`, and repeats them for questions with an answer
+    (HasAns_exact) and without an answer (NoAns_exact).
 
     Args:
         golds: As in `scores`.

@@ -1,8 +1,8 @@
-"""Adaptive softmax whose loss counts every word, and Transformer-XL's adaptive softmax with one matrix.
+"""Adaptive softmax with a loss that leaves no word out, and Transformer-XL's adaptive softmax with one matrix.
 
-fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. Targets in the
-bands after the first are counted from 0 again. So the word at index 1 of each later band would have no loss. This
-module shifts the indices in those bands so that no target equals the padding id.
+fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. In each band
+after the first, target ids start at 0 again. So the word with this id in such a band would have no loss. This module
+shifts the ids in those bands so that no target equals the padding id.
 
 Legend: N tokens, d width, V types.
 """
@@ -33,7 +33,7 @@ def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequenc
 
 
 class CountingAdaptiveSoftmax(AdaptiveSoftmax):
-    """fairseq's adaptive softmax, whose loss counts all words."""
+    """fairseq's adaptive softmax, with a loss that leaves no word out."""
 
     #: id of the padding symbol
     pad = 1
@@ -65,8 +65,8 @@ class OneMatrixSoftmax(nn.Module):
         types, dim = weight.shape
         if list(cutoffs) != sorted(set(cutoffs)) or not 0 < cutoffs[0] <= cutoffs[-1] < types or pad >= cutoffs[0]:
             raise ValueError(
-                f"--adaptive-softmax-cutoff {','.join(map(str, cutoffs))}: the numbers must increase, from more than "
-                f"{pad} to less than the {types} types of the dictionary. Give others."
+                f"--adaptive-softmax-cutoff {','.join(map(str, cutoffs))}: the numbers must increase, and all must be "
+                f"more than {pad} and less than {types}, the size of the dictionary. Give other numbers."
             )
         self.ends = (*cutoffs, types)
         self.pad = pad
@@ -118,7 +118,7 @@ class OneMatrixSoftmax(nn.Module):
         return ((target >= start) & (target < end)).nonzero().squeeze(1)
 
     def _first(self, x: Tensor) -> Tensor:
-        """Return the logits of the words of the first band and of the other bands: [N, d] -> [N, words + bands]."""
+        """Return the logits of the first band's words, then one for each other band: [N, d] -> [N, words + bands]."""
         words = F.linear(x, self.weight[: self.ends[0]], self.bias[: self.ends[0]])
         return torch.cat([words, F.linear(x, self.band_weight, self.band_bias)], -1)
 

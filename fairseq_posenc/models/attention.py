@@ -1,4 +1,4 @@
-"""Self-attention of the core, behind the interface that fairseq's layers expect."""
+"""The plugin's self-attention with the interface that fairseq's layers expect."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     """Self-attention of a fairseq layer, [T, B, d].
 
-    fairseq's layers pass x and masks only. So the layer passes positions and the encoding's tensors through the context
-    manager `using_positions`, for the duration of its forward. Masks are derived from the positions, and those of
-    fairseq are not read.
+    fairseq's layers pass only the input and masks to self-attention. So the plugin's layers pass positions and the
+    encoding's tensors through the context manager `using_positions`, for the duration of their forward. Masks are
+    derived from the positions; fairseq's masks are ignored.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
             setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
         if q_noise:
-            say_once(logger, "Quantisation noise also applies to self-attention here, unlike in fairseq's training.")
+            say_once(logger, "Quantisation noise also applies to self-attention in this plugin, unlike in fairseq.")
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
         self._inputs: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
 
@@ -76,10 +76,10 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from [T, B, d] to [T, B, d], and return the attention weights if requested.
 
-        The weights are the mean over heads [B, T, K], or with `need_head_weights` those of each head [h, B, T, K].
+        The weights are the mean over heads [B, T, K]; with `need_head_weights`, each head has its own [h, B, T, K].
         """
         if self._inputs is None or attn_mask is not None or key is not query or unused:
-            raise ValueError("Call posenc self-attention inside `using_positions`, without masks or other keys.")
+            raise ValueError("Call this self-attention inside `using_positions`, with key=query and without attn_mask.")
         cache = self._cache(incremental_state)
         any_weights = need_weights or need_head_weights
         positions, tensors, memory = self._inputs
@@ -101,7 +101,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         return cache
 
     def cached_length(self, incremental_state: dict[str, Any] | None) -> int:
-        """Return the number of columns in the cache."""
+        """Return the number of tokens in the cache."""
         if incremental_state is None:
             return 0
         cache = incremental_state.get(self._cache_key)

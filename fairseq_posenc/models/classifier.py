@@ -50,7 +50,7 @@ class WordEmbedding(nn.Module):
         """Copy the vectors of a file into the rows from `first` on; the special symbols before them stay random.
 
         Raises:
-            ValueError: The file cannot be read, or it belongs to another dictionary or another width.
+            ValueError: The file cannot be read, or its vectors do not fit the dictionary or the width of the embedding.
         """
         vectors = _read(file)
         room = self.words.weight[first : first + len(vectors)]
@@ -58,7 +58,7 @@ class WordEmbedding(nn.Module):
             raise ValueError(
                 f"--word-vectors {file}: the file has {len(vectors)} vectors of width {vectors.shape[1]}, but the "
                 f"dictionary has {self.num_embeddings - first} words and --embedding-dim is "
-                f"{self.words.embedding_dim}. Give the file of that dictionary."
+                f"{self.words.embedding_dim}. Give the file that belongs to this dictionary."
             )
         with torch.no_grad():
             room.copy_(vectors)
@@ -88,7 +88,7 @@ class ClassifierEncoder(FairseqEncoder):
 
 
 class _WithoutCls(SentenceEncoder):
-    """An encoder stack whose samples begin with a word, not with [CLS]."""
+    """An encoder for samples that begin with a word instead of [CLS]."""
 
     has_cls = False
 
@@ -105,7 +105,7 @@ class PosEncClassifier(FairseqEncoderModel):
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        """Add the flat options without defaults, which come from the dataclass after the architecture's."""
+        """Add the flat options without defaults, so that the defaults of an architecture take precedence."""
         gen_parser_from_dataclass(parser, ClassifierConfig(), delete_default=True)
 
     @classmethod
@@ -171,12 +171,12 @@ def _read(file: Path) -> Tensor:
         with safe_open(file, "pt") as opened:
             vectors: Tensor = opened.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"--word-vectors {file}: {error}. Give a file of prepare_text_classification.py.") from None
+        raise ValueError(f"--word-vectors {file}: {error}. Give one of prepare_text_classification.py.") from None
     return vectors
 
 
 def _stack_config(cfg: Any, max_positions: int) -> TransformerConfig:
-    """Return fairseq's hierarchical configuration of the encoder, with the plugin's fields on it."""
+    """Return fairseq's hierarchical configuration of the encoder, with the plugin's fields added."""
     own = {
         "max_source_positions": max_positions,
         "no_scale_embedding": True,

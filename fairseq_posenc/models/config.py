@@ -29,12 +29,12 @@ REFUSED = {
     "encoder_learned_pos": "Use --pos-enc learned instead.",
     "decoder_learned_pos": "Use --pos-enc learned instead.",
     "no_token_positional_embeddings": "Use --pos-enc none instead.",
-    "cross_self_attention": "Keys of two sequences have no common positions.",
+    "cross_self_attention": "The keys would come from two sequences, which have no common positions.",
     "encoder_xformers_att_config": "Self-attention applies the position encoding itself.",
     "decoder_xformers_att_config": "Self-attention applies the position encoding itself.",
-    "encoder_layers_to_keep": "Position tables are stored for all layers of a stack.",
-    "decoder_layers_to_keep": "Position tables are stored for all layers of a stack.",
-    "base_layers": "BASE layers do not read positions.",
+    "encoder_layers_to_keep": "A position table belongs to all layers of a stack, so layers cannot be removed.",
+    "decoder_layers_to_keep": "A position table belongs to all layers of a stack, so layers cannot be removed.",
+    "base_layers": "BASE layers cannot use position encodings.",
     "character_embeddings": "These models do not read characters.",
     "char_inputs": "Translation models do not read characters.",
     "export": "TorchScript does not support the hooks of the encodings.",
@@ -109,7 +109,7 @@ def _flattened() -> Iterator[Field]:
 def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
     if leader:
-        return name, Optional[int], option(None, f"Number of features. Default: that of --{leader.replace('_', '-')}.")
+        return name, Optional[int], option(None, f"Number of features. Default: as --{leader.replace('_', '-')}.")
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 

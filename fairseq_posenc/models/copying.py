@@ -1,6 +1,6 @@
 """Copy words from the source: p = g p_vocab + (1 - g) p_copy, computed in log space.
 
-The mixture is See et al. 2017 (arXiv:1704.04368), equation 9. The copy scores and the gate are those of `Copier`. Words
+The mixture is See et al. 2017 (arXiv:1704.04368), equation 9. `Copier` computes the copy scores and the gate. Words
 that are not in the dictionary get ids from V on, separately in each sample. The probabilities of a batch cover the
 dictionary and the largest number of unknown words in any of its samples.
 
@@ -120,7 +120,7 @@ def log_probs(logits: Tensor, copied: Copied | None) -> Tensor:
 
 
 def target_log_probs(logits: Tensor, copied: Copied | None, target: Tensor) -> Tensor:
-    """Return `log_probs` of the targets only, without computing the other words.
+    """Return the log-probabilities of the targets, without computing the probabilities of all words.
 
     Args:
         logits: Logits of the dictionary, [B, T, V].

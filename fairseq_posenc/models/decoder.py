@@ -32,9 +32,9 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         incremental_state: dict[str, Any] | None,
         memory: SegmentMemory | None = None,
     ) -> Positions:
-        """Return the positions of the tokens [B, T], which follow those of the memory.
+        """Return the positions of the tokens [B, T], which follow the positions of the memory.
 
-        The cache holds the memory and the tokens before the new ones.
+        The cache holds the memory and all earlier tokens.
         """
         columns = 0 if memory is None else memory.columns
         first: Any = self.layers._modules.get("0")  # not by iteration, which LayerDrop cuts short

@@ -1,7 +1,7 @@
 """`posenc_roberta_pretrained`: a pretrained masked language model for tasks that fine-tune it.
 
-The sizes, the encoding and the weights come from --pretrained. Checkpoints of fine-tuning store all of them, so loading
-a checkpoint does not need the pretrained model.
+The sizes, the encoding and the weights come from --pretrained. Every checkpoint of the fine-tuned model stores its
+sizes, encoding and weights, so loading it does not need the pretrained model.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PosEncPretrained(PosEncRoberta):
         """Build the model from options that `Finetuning.build_model` has completed.
 
         Raises:
-            ValueError: See PosEncRoberta; also if the options were not completed from a pretrained model.
+            ValueError: As in PosEncRoberta, and if no task has completed the options from a pretrained model.
         """
         if cfg.encoder_layers is None:
             raise ValueError(
@@ -118,7 +118,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
     """Return --pos-enc and --pos-enc-args for fine-tuning.
 
-    Both are those of the pretrained model, with the changes and the segments that the options ask for.
+    Take both from the pretrained model, then apply the changes and add the segments that the options ask for.
 
     Args:
         own: Settings of the pretrained model.
@@ -144,9 +144,9 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
 
 
 def _shared(chosen: str, options: Mapping[str, Any]) -> str:
-    """Return how the segment tables that are added to a DIET encoding are shared: as the encoding's own table.
+    """Return the `share` option for segment tables that are added to a DIET encoding: as for its position table.
 
-    Return an empty string for unshared tables and for other encodings, whose segment tables keep their default.
+    Return an empty string if the table is not shared, and for other encodings, whose segment tables keep their default.
     """
     member = next((name for name in chosen.split("+") if name in _DIET), None)
     if member is None:

@@ -27,11 +27,11 @@ SIZES = {
 
 
 def _fields() -> Iterator[tuple[str, Any, Any]]:
-    """Yield the options that stay open until the pretrained model is read, then --pretrained and --segments."""
+    """Yield the options that take their defaults from the pretrained model, then --pretrained and --segments."""
     for field in dataclasses.fields(MaskedLMPosEncConfig):
         if field.name in ("pos_enc", *SIZES):
             text = field.metadata["help"].partition(" Default:")[0]
-            yield field.name, Optional[field.type], option(None, f"{text} Default: that of --pretrained.")
+            yield field.name, Optional[field.type], option(None, f"{text} Default: as in the model of --pretrained.")
     yield (
         "pretrained",
         Optional[str],

@@ -21,7 +21,7 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
         args: --pos-enc-args, added to the options of the pretrained model.
         segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
-        ValueError: The encoding does not have an option, or segments are added twice.
+        ValueError: An option does not belong to the encoding, or segments are added twice.
     """
     own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
     with torch.device("meta"):
@@ -29,14 +29,14 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
 
 
 def check_length(pos: Composition, longest: int, what: str, cure: str, extending: str = "--pos-enc-args") -> None:
-    """Raise if the longest item is longer than the encoding defines.
+    """Raise if the longest item has more positions than the encoding defines.
 
     Args:
         pos: The encoding.
         longest: Length of the longest item, in pieces.
         what: Name of the items in the message, in the plural.
         cure: Sentence that says what to do besides extending a table; LIMIT is replaced by the number of positions.
-        extending: Flag of the options that extend a table.
+        extending: Flag that takes the options for extending a table.
     Raises:
         ValueError: An item is too long; the message says what to do.
     """

@@ -1,4 +1,4 @@
-"""`posenc_transformer_lm`: fairseq's decoder-only Transformer with any causal position encoding, and with memory."""
+"""`posenc_transformer_lm`: fairseq's decoder-only Transformer with any causal position encoding and a memory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LMDecoder(PosEncDecoder):
             memory: States of earlier segments; without a cache, the states of this segment are added to it.
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop drops layers, but memory needs the states of all. Leave it out.")
+            raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
         x, extra = self.extract_features_scriptable(prev_output_tokens, encoder_out, incremental_state, memory=memory)
         if memory is not None and incremental_state is None:
             memory.keep(extra["inner_states"][:-1])  # type: ignore[arg-type]

@@ -39,10 +39,10 @@ class OwnLMConfig(PosEncConfig):
 
 
 def _fields() -> Iterator[Field]:
-    """Yield fairseq's options; unless set, input and output are as wide as the decoder."""
+    """Yield fairseq's options; by default, input and output are as wide as the decoder."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            yield field.name, Optional[int], option(None, "Number of features. Default: that of --decoder-embed-dim.")
+            yield field.name, Optional[int], option(None, "Number of features. Default: as --decoder-embed-dim.")
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
@@ -78,15 +78,16 @@ def _check_adaptive(values: dict[str, Any]) -> None:
             if values[name] != default:
                 raise ValueError(f"{flag(name)} has no effect with --adaptive-one-matrix. Leave one of them out.")
         if len({values["decoder_embed_dim"], *(values[name] or values["decoder_embed_dim"] for name in _FOLLOWS)}) > 1:
-            raise ValueError("--adaptive-one-matrix has no projections. Leave --decoder-input-dim and -output-dim out.")
+            flags = " and ".join(flag(name) for name in _FOLLOWS)
+            raise ValueError(f"--adaptive-one-matrix needs equal widths. Leave {flags} out.")
     if values["tie_adaptive_weights"]:
         _check_tied(values)
 
 
 def _check_tied(values: dict[str, Any]) -> None:
-    """Raise ValueError with an explanation; fairseq has only an assertion."""
+    """Raise ValueError with an explanation where fairseq only has an assertion."""
     if not values["adaptive_input"]:
-        raise ValueError("--tie-adaptive-weights needs --adaptive-input. Give both, or neither.")
+        raise ValueError("--tie-adaptive-weights needs --adaptive-input. Give both flags, or leave both out.")
     for name, other_name in (
         ("adaptive_input_cutoff", "adaptive_softmax_cutoff"),
         ("adaptive_input_factor", "adaptive_softmax_factor"),
@@ -94,4 +95,4 @@ def _check_tied(values: dict[str, Any]) -> None:
     ):
         if values[name] != values[other_name]:
             both = f"{flag(name)} is {values[name]}, but {flag(other_name)} is {values[other_name]}"
-            raise ValueError(f"--tie-adaptive-weights: {both}. Give them the same value.")
+            raise ValueError(f"--tie-adaptive-weights: {both}. Set both to the same value.")

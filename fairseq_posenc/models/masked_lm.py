@@ -98,7 +98,8 @@ class PosEncRobertaEncoder(RobertaEncoder):
         Args:
             unmasked_tokens: Tokens before masking, [B, T], from --task posenc_masked_lm; masks may hide the ends of
                 sentences.
-            segments: [B, T]. By default, a masked LM has one segment, and other tasks have those of sentence pairs.
+            segments: [B, T]. By default, masked language modelling uses one segment, and other tasks use the segments
+                of sentence pairs.
         """
         pos = self.sentence_encoder.pos
         if not features_only:

@@ -38,7 +38,7 @@ class MaskedLMPosEncConfig(LayersConfig):
 
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:
-    """Return fairseq's hierarchical config of the encoder, with the plugin's fields on it."""
+    """Return fairseq's hierarchical config of the encoder, with the plugin's fields added."""
     values = values_of(flat, MaskedLMPosEncConfig)
     own = {"max_source_positions": max_positions, "no_scale_embedding": True, "no_token_positional_embeddings": True}
     return TransformerConfig.from_namespace(Namespace(**{**values, **own}))

@@ -24,7 +24,7 @@ _TABLES = (".pos.", "embed_positions")
 
 
 def differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
-    """Return a line for each of the settings `names` that both sides have and that differ."""
+    """Return a line for each setting in `names` that both sides have, with different values."""
     pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
     pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # skip unset lengths
     differing = [(name, _shown(old), _shown(new)) for name, old, new in pairs if (old or None) != (new or None)]
@@ -42,7 +42,7 @@ def refusal(
 
     Args:
         filename: Path of the checkpoint.
-        settings: Lines about differing settings; None to compare those that the weights depend on.
+        settings: Lines about differing settings; None to compare the settings that the weights depend on.
         weights: Lines about weights that do not fit.
         theirs: Settings of the checkpoint.
         mine: Settings of the model.
@@ -70,7 +70,7 @@ def _is_of_symbols(line: str) -> bool:
 def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: Settings, mine: Settings) -> str:
     if others and all(_is_of_symbols(line) or "lm_head" in line for line in others):
         return (
-            "Their dictionaries have different sizes. Binarise the data with the checkpoint's dict.txt "
+            "The two dictionaries have different sizes. Binarise the data with the checkpoint's dict.txt "
             "(fairseq-preprocess --srcdict)."
         )
     name = str(theirs.get("_name") or theirs.get("arch"))
@@ -79,6 +79,6 @@ def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: S
         more = f" --max-positions {length}" if isinstance(length, int) else ""
         return (
             f"Convert it with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} "
-            "--output DIR`, or give the encoding and the length of the checkpoint."
+            "--output DIR`, or give the encoding and the length that the checkpoint has."
         )
     return "Give the checkpoint's settings, or start from another checkpoint."

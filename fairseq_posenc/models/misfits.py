@@ -1,7 +1,8 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
-At most, fairseq says 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even for a
-dictionary in another order or another number of heads. Such a checkpoint loads, but the model computes nonsense.
+fairseq itself says at most 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even
+if the order of the dictionary or the number of heads differs. Then the checkpoint loads, but the model computes
+nonsense.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _state(filename: str) -> Any:
 
 
 def _length(task: Settings) -> Settings:
-    """Return the length from the task's options, which models without --max-positions use."""
+    """Return the maximum length from the task's options, for models without --max-positions."""
     return {name: task[name] for name in ("tokens_per_sample",) if task.get(name)}
 
 
@@ -115,7 +116,7 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
 
 
 def _numbers(symbols: Sequence[str]) -> bool:
-    """Return whether the symbols are GPT-2's numbers, as in fairseq's RoBERTa; <mask> and fillers are ignored."""
+    """Return whether the symbols, except <mask> and fillers, are ids of GPT-2's pieces, as in fairseq's RoBERTa."""
     named = [symbol for symbol in symbols if symbol != "<mask>" and not symbol.startswith("madeupword")]
     return bool(named) and all(symbol.isdecimal() for symbol in named)
 
@@ -138,21 +139,21 @@ def _beside(folder: Path) -> Path | None:
 def _spelled(
     symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], description: str
 ) -> Sequence[str]:
-    """Return the pieces that a dictionary of GPT-2's numbers stands for.
+    """Return the pieces for a dictionary that lists GPT-2 ids.
 
-    Without encoder.json, the pieces are unknown. Then return the symbols of `others` up to the same length, so that
-    only the sizes are compared.
+    Without encoder.json, the pieces are unknown. Then return as many symbols of the other dictionary `others` instead,
+    so that the comparison finds only a difference in size.
 
     Raises:
-        CheckpointError: The encoder.json cannot be read, or does not have all of the numbers.
+        CheckpointError: The encoder.json cannot be read, or lacks one of the ids.
     """
     from ..data.words import gpt2_pieces
 
     if encoder is None:
         logger.warning(
-            f"{description}. Only its size is compared with the data's dictionary, because one has GPT-2's numbers and "
-            "the other has pieces. To compare all symbols, put GPT-2's encoder.json into a folder tokenizer/ next to "
-            "the dict.txt with numbers, or one level higher."
+            f"{description}. Only its size is compared with the data's dictionary, because one lists GPT-2 ids and the "
+            "other lists pieces. To compare all symbols, put GPT-2's encoder.json into a folder tokenizer/ next to the "
+            "dict.txt with ids, or one level higher."
         )
         return [*others[: len(symbols)], *symbols[len(others) :]]
     try:

@@ -44,7 +44,7 @@ def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Pa
         pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
         missing = [name for name in report.made if not name.startswith("lm_head.")]
         if missing:
-            raise CheckpointError(f"{source} is not a complete encoder: it has no weight {missing[0]}. Give another.")
+            raise CheckpointError(f"{source} is not a complete encoder: it has no {missing[0]}. Give another file.")
     return pretrained
 
 
@@ -55,7 +55,7 @@ def _check_vocabulary(pretrained: Pretrained, source: Path, dictionary: Dictiona
     cure = f"Prepare the data with the tokenizer of {source}."
     if len(ours) != len(compared):
         raise CheckpointError(
-            f"{file} has {len(ours)} pieces, but {source} has {len(compared)}, from another tokenizer. {cure}"
+            f"{file} has {len(ours)} pieces, but the tokenizer of {source} has {len(compared)} pieces. {cure}"
         )
     if pretrained.vocabulary is None:
         logger.warning(f"{source} has no vocabulary, so only the number of pieces in {file} was compared.")
@@ -69,7 +69,7 @@ def _check_vocabulary(pretrained: Pretrained, source: Path, dictionary: Dictiona
 def take_sizes(cfg: Any, pretrained: Pretrained) -> None:
     """Write the sizes and settings of the encoder into the model's options.
 
-    The encoder keeps its number of positions. If --max-source-positions differs, that is logged.
+    The encoder keeps its number of positions; a log line tells the user if --max-source-positions differs.
 
     Raises:
         ValueError: An option contradicts the encoder.
@@ -105,7 +105,7 @@ def take(cfg: Any, name: str, value: Any, unset: Any, description: str) -> None:
 
 
 def load_encoder(encoder: Any, pretrained: Pretrained) -> None:
-    """Load the pretrained weights into the encoder, without the row of <mask> if the dictionary has none.
+    """Load the pretrained weights into the encoder, without the row of <mask> if the dictionary has no <mask>.
 
     Raises:
         CheckpointError: The weights do not fit the encoder.

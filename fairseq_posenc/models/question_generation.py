@@ -1,4 +1,4 @@
-"""`posenc_question_generation`: an encoder like BERT and a copying decoder with any causal position encoding.
+"""`posenc_question_generation`: a BERT-like encoder and a copying decoder with any causal position encoding.
 
 Legend: B batch, S source tokens, T target tokens, d width, V dictionary, E >= V dictionary and unknown words.
 """
@@ -58,7 +58,7 @@ class SourceEncoder(SentenceEncoder):
         return encoder
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Reorder samples as beam search does; E stays that of the whole batch, even after samples are removed."""
+        """Reorder samples as beam search does; E keeps its value even after samples are removed."""
         return {**super().reorder_encoder_out(encoder_out, new_order), "size": encoder_out["size"]}
 
 
@@ -98,7 +98,7 @@ class CopyDecoder(PosEncDecoder):
     def _no_words(self, source: Tensor) -> Tensor:
         """Return [B, S] bool, true at <s>, </s> and padding, which are not copied.
 
-        The questions of the LFHC/GCDF paper end with a token of their own, which the source does not contain.
+        The questions of the LFHC/GCDF paper end with a special token, which the source does not contain.
         """
         marks = source.eq(self.dictionary.bos()) | source.eq(self.dictionary.eos()) | source.eq(self.dictionary.pad())
         return marks & ~marks.all(1, keepdim=True)  # an empty source has nothing else to copy
@@ -110,7 +110,7 @@ class CopyDecoder(PosEncDecoder):
 
 
 def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
-    """Return the logits and the copy attention of the same tokens.
+    """Return the logits, and the copy attention of the tokens that the logits are for.
 
     Without a cache, fairseq's generator keeps the logits of the last token only.
     """
@@ -139,7 +139,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         values = complete(cfg)
         check(values)
         if values["encoder_from"] and not getattr(task, "starts_encoders", False):
-            raise ValueError("--encoder-from needs --task posenc_question_generation. Give both, or neither.")
+            raise ValueError("--encoder-from needs --task posenc_question_generation. Give both or neither.")
         dictionary = task.source_dictionary
         embedding = Embedding(len(dictionary), values["encoder_embed_dim"], dictionary.pad())
         config = decoder_config(values)
@@ -176,12 +176,12 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         return output
 
     def get_targets(self, sample: dict[str, Any], net_output: Output) -> Tensor:
-        """Return targets [B, T]; if the model does not copy, unknown words are <unk>."""
+        """Return targets [B, T]; if the model does not copy, unknown words become <unk>."""
         target: Tensor = sample["target"]
         return target if self.copies else known(target, net_output[0].shape[-1], self.decoder.dictionary.unk())
 
     def target_log_probs(self, net_output: Output, target: Tensor) -> Tensor:
-        """Return the log-probabilities of the targets, [B, T], without computing those of all words."""
+        """Return the log-probabilities of the targets, [B, T], without computing the probabilities of all words."""
         return copying.target_log_probs(*_parts(net_output), target)
 
 

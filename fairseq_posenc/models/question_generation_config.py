@@ -24,7 +24,7 @@ SCRATCH = {
 
 @dataclasses.dataclass
 class QuestionGenerationConfig(LayersConfig):
-    """Options of an encoder like BERT and a decoder of the same width, which share their embedding."""
+    """Options of a BERT-like encoder and a decoder of the same width, which share one embedding."""
 
     pos_enc: str = option("sinusoidal", f"Position encoding of the decoder's self-attention. {SEVERAL}")
     encoder_from: Optional[str] = option(
@@ -37,24 +37,24 @@ class QuestionGenerationConfig(LayersConfig):
     )
     no_copy: bool = option(False, "Do not copy words from the source; unknown words become <unk>.")
     pos_enc_encoder: Optional[str] = option(
-        None, f"Position encoding of the encoder. Default: that of --encoder-from, or {SCRATCH['pos_enc_encoder']}."
+        None, f"Position encoding of the encoder. Default: as in --encoder-from, or {SCRATCH['pos_enc_encoder']}."
     )
-    pos_enc_encoder_args: Optional[str] = option(None, "Options of --pos-enc-encoder.")
+    pos_enc_encoder_args: Optional[str] = option(None, "Options of the encoder's position encoding.")
     encoder_layers: Optional[int] = option(
-        None, "Number of layers of the encoder. Default: that of --encoder-from, or 12."
+        None, "Number of layers of the encoder. Default: as in --encoder-from, or 12."
     )
-    encoder_embed_dim: Optional[int] = option(None, "Width of both stacks. Default: that of --encoder-from, or 768.")
+    encoder_embed_dim: Optional[int] = option(None, "Width of both stacks. Default: as in --encoder-from, or 768.")
     encoder_ffn_embed_dim: Optional[int] = option(
-        None, "Width of the encoder's feed-forward layers. Default: that of --encoder-from, or 3072."
+        None, "Width of the encoder's feed-forward layers. Default: as in --encoder-from, or 3072."
     )
     encoder_attention_heads: Optional[int] = option(
-        None, "Number of attention heads of the encoder. Default: that of --encoder-from, or 12."
+        None, "Number of attention heads of the encoder. Default: as in --encoder-from, or 12."
     )
     encoder_activation_fn: Optional[ACTIVATIONS] = option(
-        None, "Activation function of the encoder's feed-forward layers. Default: that of --encoder-from, or gelu."
+        None, "Activation function of the encoder's feed-forward layers. Default: as in --encoder-from, or gelu."
     )
     encoder_layer_norm_eps: Optional[float] = option(
-        None, "Epsilon of layer norms. Default: that of --encoder-from, or BERT's 1e-12."
+        None, "Epsilon of layer norms. Default: as in --encoder-from, or BERT's 1e-12."
     )
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block of the encoder, not after it.")
     no_encoder_embedding_norm: bool = option(False, "Do not apply layer norm to the encoder's embeddings.")
@@ -123,13 +123,13 @@ def check(values: dict[str, Any]) -> None:
         ValueError: The message names the flags.
     """
     if values["freeze_encoder"] and not values["encoder_from"]:
-        raise ValueError("--freeze-encoder would keep random weights. Give --encoder-from, or leave it out.")
+        raise ValueError("--freeze-encoder would keep random weights. Set --encoder-from, or omit --freeze-encoder.")
     width = values["encoder_embed_dim"]
     for side in ("encoder", "decoder"):
         heads = values[f"{side}_attention_heads"]
         if width % heads:
             raise ValueError(
-                f"--{side}-attention-heads {heads} does not divide the width {width} of both stacks. Give another."
+                f"--{side}-attention-heads {heads} does not divide the width {width} of both stacks. Give a divisor."
             )
     if values["offload_activations"] and not values["checkpoint_activations"]:
         raise ValueError("--offload-activations has no effect without --checkpoint-activations. Leave it out.")

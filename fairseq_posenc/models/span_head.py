@@ -64,8 +64,8 @@ class WithSpanHead:
     def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
         """Adapt the span head of a checkpoint to this model.
 
-        A model without a span head drops the checkpoint's span head. A model with a span head keeps its own weights if
-        the checkpoint has none.
+        A model without a span head drops the checkpoint's span head. If the checkpoint has no span head, the model
+        keeps the weights of its own.
         """
         super().upgrade_state_dict_named(state_dict, name)  # type: ignore[misc]
         prefix = f"{name}." if name else ""

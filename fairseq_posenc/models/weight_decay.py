@@ -1,8 +1,8 @@
-"""--pos-enc-no-decay: exclude the parameters that an encoding lists in `no_decay` from weight decay.
+"""--pos-enc-no-decay: exclude from weight decay the parameters that an encoding lists in `no_decay`.
 
-fairseq gives its optimizers all parameters as one group with one weight decay. Hooks of torch split that group before
-each step and join it again afterwards. Learning rates, clipping, loss scales and checkpoints see the whole group, so
-training can resume with or without the flag.
+fairseq gives its optimizers all parameters as one group with one weight decay. Hooks of torch split this group before
+each optimizer step and join it again after the step. Learning rates, clipping, loss scales and checkpoints use the
+whole group, so training can resume with or without the flag.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _is_spared(parameter: Any) -> bool:
 
 
 def spare(pos: Composition) -> Watch | None:
-    """Mark the parameters that the members of an encoding list in `no_decay`; return None if they list none."""
+    """Mark the parameters in `no_decay` of an encoding's members; return None if there are no such parameters."""
     named = [getattr(member, name) for member in pos.members.values() for name in member.no_decay]
     for parameter in named:
         # This is fairseq's own mark, which none of its optimizers reads. The copies of parameters for --fp16 carry it
@@ -82,7 +82,7 @@ class Watch(nn.Module):
         """Check the previous update; fairseq calls this before each update.
 
         Raises:
-            ValueError: No optimizer step since the last call excluded any parameter.
+            ValueError: The optimizer has not excluded any parameter since the last call.
         """
         learning = any(parameter.requires_grad for parameter in self.spared)
         if learning and 0 <= self.last == number - 1 and hooks().steps == self.steps:
@@ -102,4 +102,4 @@ def refuse_without_effect(config: Any, *stacks: Any) -> None:
     """
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))
-        raise ValueError(f"--pos-enc-no-decay has no effect: weight decay includes all of {both}. Leave it out.")
+        raise ValueError(f"--pos-enc-no-decay has no effect: {both} does not list any parameter. Leave it out.")

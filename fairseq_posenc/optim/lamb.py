@@ -1,9 +1,9 @@
 """`--optimizer posenc_lamb`: LAMB (You et al. 2020), an optimizer for training masked LMs with large batches.
 
-fairseq's own `lamb` is that of NVIDIA apex, and needs a GPU and apex. This optimizer is LAMB of the package
-pytorch_optimizer, set to match Google's code for BERT and ALBERT. It has no bias correction, the trust ratio includes
-weight decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither weight decay nor a
-trust ratio.
+fairseq's own `lamb` needs a GPU and NVIDIA apex. This optimizer uses the class Lamb of the package pytorch_optimizer,
+with settings that match Google's code for BERT and ALBERT. It has no bias correction, the trust ratio includes weight
+decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither weight decay nor a trust
+ratio.
 """
 
 import math  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
@@ -58,7 +58,7 @@ class PosEncLamb(FairseqOptimizer):
         self._spare_vectors()
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
-        """Load the state as fairseq does, then restore the weight decay of each group, which fairseq makes equal."""
+        """Load the state, then restore each group's weight decay, because fairseq sets all to one value."""
         super().load_state_dict(state_dict, optimizer_overrides)
         self._spare_vectors()
 
@@ -80,5 +80,5 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """Return False, because each tensor has its own trust ratio; so --fp16 needs --fp16-no-flatten-grads."""
+        """Return False, because every tensor has a trust ratio of its own; so --fp16 needs --fp16-no-flatten-grads."""
         return False

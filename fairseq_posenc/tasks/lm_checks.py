@@ -22,8 +22,8 @@ def words(dictionary: Dictionary, scheme: str) -> Words:
     text = ~marks.special
     if not marks.begins[text].any() or (marks.begins[text].all() and not marks.goes_on.any()):
         raise ValueError(
-            f"--subwords {scheme}: the dictionary's pieces do not have its marks. Give the scheme of their tokenizer, "
-            "or leave it out to count each piece as a word."
+            f"--subwords {scheme}: the dictionary's pieces do not have the marks of this scheme. Give the scheme of "
+            "their tokenizer, or leave --subwords out to count each piece as a word."
         )
     return marks
 
@@ -48,17 +48,17 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
                 f"{flag} 0, or a relative encoding."
             )
         if length and model.decoder.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop drops layers, but memory needs the states of all. Leave it out.")
+            raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
         if same_length and not length:
             raise ValueError(f"--same-length needs memory, but {flag} is 0. Leave one of them out.")
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:
-    """Raise ValueError if memory and segment together are longer than the encoding defines."""
+    """Raise ValueError if memory and segment together have more positions than the encoding defines."""
     if isinstance(longest, int | float) and length + remembered > longest:
         raise ValueError(
-            f"{remembered} states of memory and segments of {length} tokens are too long together: the encoding is "
-            f"defined up to {longest:.0f} positions. Lower --eval-mem-length or --eval-segment-length."
+            f"A memory of {remembered} states and a segment of {length} tokens are too long together, because the "
+            f"encoding is defined up to {longest:.0f} positions. Lower --eval-mem-length or --eval-segment-length."
         )
 
 
@@ -66,4 +66,5 @@ def warn_of_pieces(dictionary: Dictionary) -> None:
     """Warn if the dictionary consists of subword pieces, because each piece then counts as a word."""
     scheme = marked(dictionary.symbols)
     if scheme:
-        logger.warning("Pieces look like those of %s. Without --subwords %s, each counts as a word.", scheme, scheme)
+        text = "The dictionary has pieces of words (%s). Without --subwords %s, each piece counts as a word."
+        logger.warning(text, scheme, scheme)

@@ -22,10 +22,10 @@ EVAL_LM_TOKENS = 36000
 
 @register_task("posenc_lm_memory", dataclass=LMMemoryConfig)
 class LMMemoryTask(FairseqTask):
-    """Language modelling on --batch-size streams per worker; each batch is the next segment of each stream.
+    """Language modelling on --batch-size streams per worker; a batch is the next segment of every stream.
 
     Models get a `SegmentMemory` with each batch. There is one memory for training, which checkpoints store, and one for
-    evaluation. Both are emptied at the first segment.
+    evaluation. Each memory is emptied at the first segment of its streams.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))
@@ -46,7 +46,7 @@ class LMMemoryTask(FairseqTask):
         self._gathered: list[Any] = []
 
     def max_positions(self) -> None:
-        """Return no limit, because the encoding has its own."""
+        """Return no limit, because the encoding has a limit of its own."""
 
     # -- lengths ---------------------------------------------------------------------------------------
 
@@ -70,8 +70,8 @@ class LMMemoryTask(FairseqTask):
             raise ValueError("--sentence-avg would divide the loss by streams instead of tokens. Leave it out.")
         if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
             raise ValueError(
-                f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set. Leave it out "
-                "here, and score it afterwards with fairseq-validate."
+                f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set. Leave the "
+                "training set out here, and score it afterwards with fairseq-validate."
             )
         remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
         self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}
@@ -83,7 +83,7 @@ class LMMemoryTask(FairseqTask):
         self.state.merge_state_dict(state)  # stored in every checkpoint
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the lengths that the model of a checkpoint was trained with, for evaluation.
+        """Take the lengths of segments and of the memory from a checkpoint, for evaluation.
 
         Raises:
             ValueError: The checkpoint does not contain them, or flags of training contradict them.
@@ -98,25 +98,25 @@ class LMMemoryTask(FairseqTask):
         for name, value in flags.items():
             if value is not None and value != self.trained[name]:
                 raise ValueError(
-                    f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}. For "
-                    f"evaluation, give {instead[name]} instead, and leave --context-window out."
+                    f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}. To "
+                    f"evaluate with another value, set {instead[name]} instead, and leave --context-window out."
                 )
 
     def _adopt(self, subwords: Optional[str]) -> None:
-        """Use the marks of words that the model was trained with."""
+        """Use the value of --subwords that the model was trained with."""
         own = self.cfg.subwords and str(self.cfg.subwords)
         if subwords and own != subwords:
             if own or self.trains:
-                raise ValueError(f"--subwords {own}: the model was trained with --subwords {subwords}. Give that.")
+                raise ValueError(f"--subwords {own}: the model was trained with {subwords}. Give {subwords}.")
             self.words = lm_checks.words(self.dictionary, subwords)
 
     def _lengths_of_flags(self) -> dict[str, int]:
-        """Return the lengths for a model that was trained with another task, from the flags of evaluation."""
+        """Return the lengths from the flags of evaluation, for a model that was trained with another task."""
         length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
         if length is None or remembered is None:
             raise ValueError(
                 "The model was not trained with --task posenc_lm_memory. Give --eval-segment-length and "
-                "--eval-mem-length, or evaluate it with --task language_modeling."
+                "--eval-mem-length, or use --task language_modeling."
             )
         return {"tokens_per_sample": length, "mem_length": remembered}
 
@@ -168,11 +168,11 @@ class LMMemoryTask(FairseqTask):
         No segment is dropped, skipped or shuffled.
 
         Raises:
-            ValueError: A flag would drop or reorder segments, or inputs are longer than the encoding defines.
+            ValueError: A flag would drop or reorder segments, or inputs have more positions than the encoding defines.
         """
         if max_tokens is not None or max_sentences is None:
             raise ValueError(
-                "--task posenc_lm_memory reads one segment of --batch-size streams per worker at a time. Leave "
+                "--task posenc_lm_memory reads --batch-size streams per worker, in steps of one segment. Leave "
                 "--max-tokens out, and give --batch-size (for validation --batch-size-valid)."
             )
         for flag, is_set in (("skip-remainder-batch", skip_remainder_batch), ("grouped-shuffling", grouped_shuffling)):
@@ -201,10 +201,10 @@ class LMMemoryTask(FairseqTask):
         """Return the batches for fairseq-eval-lm, which have one stream unless --batch-size is set.
 
         Raises:
-            ValueError: See `get_batch_iterator`; also for --context-window.
+            ValueError: As in `get_batch_iterator`, and if --context-window is set.
         """
         if context_window:
-            raise ValueError("--context-window is only for --task language_modeling. Give --eval-mem-length instead.")
+            raise ValueError("--context-window does not work with this task. Give --eval-mem-length instead.")
         lm_scores.log_both_perplexities()
         token_limit = None if max_tokens == EVAL_LM_TOKENS else max_tokens
         iterator = self.get_batch_iterator(dataset, token_limit, batch_size or 1, **kwargs)

@@ -15,9 +15,9 @@ SEGMENT, MEMORY = 150, 150
 
 @dataclasses.dataclass
 class LMMemoryConfig(FairseqDataclass):
-    """Options for cutting streams into segments, and for the length of the memory."""
+    """Options that set the lengths of segments and of the memory."""
 
-    data: Optional[str] = option(None, "Folder of data from fairseq-preprocess --only-source; join several with ':'.")
+    data: Optional[str] = option(None, "Folder that fairseq-preprocess --only-source wrote; separate folders by ':'.")
     tokens_per_sample: int = option(
         0, f"Tokens per segment in training. Default: {SEGMENT}; in evaluation, as in the training of the model."
     )
@@ -28,13 +28,13 @@ class LMMemoryConfig(FairseqDataclass):
     )
     eval_segment_length: Optional[int] = option(None, "Tokens per segment in evaluation. Default: as in training.")
     eval_mem_length: Optional[int] = option(
-        None, "Number of states to remember in evaluation. Default: as in training."
+        None, "Number of states that each layer remembers in evaluation. Default: as in training."
     )
     same_length: bool = option(
-        False, "Let every token attend to the same number of keys: the last --mem-length or --eval-mem-length."
+        False, "Let every token attend to the same number of keys: the last --mem-length (--eval-mem-length) keys."
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "Scheme by which pieces mark words, for the perplexity per word. Default: each token is a word."
+        None, "How pieces mark the beginnings of words, for the perplexity per word. Default: each token is a word."
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment
     sentence_avg: bool = II("optimization.sentence_avg")

@@ -1,4 +1,4 @@
-"""Perplexity per token and per word, under separate names, in training, validation and fairseq-eval-lm."""
+"""Log perplexities per token and per word, under separate names, in training, validation and fairseq-eval-lm."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Remembering:
 
 
 def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
-    """Return the batch with the memory as an input of the model, set to the batch's segment."""
+    """Add the memory to the inputs of a batch, and tell the memory which segment the batch is."""
     memory.begin(sample["segment"])
     return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
 
 
 def log_both_perplexities() -> None:
-    """Make fairseq-eval-lm log the perplexities per token and per word; by itself, it logs only one."""
+    """Make fairseq-eval-lm log the perplexities per token and per word; by itself, it logs a single perplexity."""
     for name in ("fairseq_cli.eval_lm", "__main__"):
         module = sys.modules.get(name)
         if hasattr(module, "eval_lm") and hasattr(module, "SequenceScorer"):

@@ -1,6 +1,6 @@
 """Store the memory of all workers in one checkpoint.
 
-Legend: W workers, L layers, M columns of memory, B streams, d width.
+Legend: W workers, L layers, M states per memory, B streams, d width.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def place() -> tuple[int, int]:
 
 
 def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
-    """Collect the memory of all workers on the CPU of worker 0; the other workers get nothing.
+    """Collect the memory of all workers on the CPU of worker 0; the other workers return an empty list.
 
     Every worker must call this.
 
     Returns:
-        W lists of L tensors [M, B, d].
+        One list per worker, with one tensor [M, B, d] per layer.
     """
     rank, workers = place()
     if not memory.states or workers == 1:
@@ -40,7 +40,7 @@ def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
 
 
 def restored(memory: SegmentMemory, saved: Mapping[str, Any]) -> None:
-    """Load this worker's part of what `gathered` returned."""
+    """Load the memory of this worker from the lists that `gathered` returned."""
     states: Sequence[Sequence[Tensor]] = saved["states"]
     memory.segment = memory.kept = saved["segment"]
     memory.states = tuple(states[place()[0]]) if any(states) else ()

@@ -20,10 +20,10 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
     """Options of fairseq's masked_lm, and how words are split into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "Scheme by which the dictionary's pieces mark words; --mask-whole-words needs it."
+        None, "How the dictionary's pieces mark the beginnings of words; needed for --mask-whole-words."
     )
     gpt2_encoder_json: Optional[str] = option(
-        None, "GPT-2's encoder.json, for --subwords gpt2 if the dictionary has numbers instead of pieces."
+        None, "GPT-2's encoder.json. Needed for --subwords gpt2 if the dictionary lists ids instead of pieces."
     )
 
 
@@ -83,7 +83,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
         if (words.begins[text].all() and not words.goes_on.any()) or not words.begins[text].any():
             raise ValueError(
                 f"--subwords {self.cfg.subwords}: the pieces of {self.cfg.data}/dict.txt do not have the marks of this "
-                "scheme. They were probably made by another tokenizer; give its scheme."
+                "scheme. Give the scheme of the tokenizer that made them."
             )
         return words
 
@@ -104,7 +104,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
 
 
 def _check(cfg: PosEncMaskedLMConfig) -> None:
-    """Raise if an option has no effect, or not the effect that the user expects.
+    """Raise if an option would have no effect, or another effect than the user expects.
 
     Raises:
         ValueError: The message names the flags.

@@ -136,8 +136,8 @@ class QuestionGenerationTask(Searching):
         """
         if self.copies and getattr(cfg, "label_smoothing", None):
             raise ValueError(
-                "--label-smoothing would also train words with probability 0, those that a source does not have. Use "
-                "--criterion question_generation or cross_entropy, or give --no-copy."
+                "--label-smoothing needs a probability for every word, but the words that a source lacks have "
+                "probability 0. Use --criterion question_generation or cross_entropy, or give --no-copy."
             )
         return super().build_criterion(cfg, from_checkpoint)
 
@@ -179,14 +179,14 @@ class QuestionGenerationTask(Searching):
     # -- generation ------------------------------------------------------------------------------------
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
-        """Return the search, which for models that copy also covers unknown words.
+        """Return the class of the search; if the model copies, the search can also output unknown words.
 
         Raises:
-            ValueError: An option works with the words of the dictionary only.
+            ValueError: An option cannot handle words that are not in the dictionary.
         """
         for name in ("replace_unk", "print_alignment") + ("lm_path", "constraints") * self.copies:
             if getattr(args, name, None):
-                raise ValueError(f"--{name.replace('_', '-')} is not for posenc_question_generation. Leave it out.")
+                raise ValueError(f"--{name.replace('_', '-')} does not work with this task. Leave it out.")
         if not self.copies:
             return super().generator_of(args)
         return (CopyingGenerator if self.form == "fairseq" else CopyingGnmtGenerator), {}
@@ -215,14 +215,14 @@ class QuestionGenerationTask(Searching):
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         if {model.copies for model in models} != {self.copies}:
-            raise ValueError("An ensemble needs models that all copy, or models that all do not. Leave the others out.")
+            raise ValueError("An ensemble cannot mix models with and without --no-copy. Leave one kind out.")
         if not self.copies and sample.get("target") is not None:
             sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
             prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())
         return super().inference_step(generator, models, sample, prefix_tokens=prefix, constraints=constraints)
 
     def _of_sample(self, sample: Any) -> Any:
-        """Return a sample of fairseq-interactive with its own ids for unknown words, listed as `unknown`."""
+        """Return a sample of fairseq-interactive with ids from V on for unknown words, which `unknown` lists."""
         source, words = self.dictionary.sample_ids_in_batch(sample["net_input"]["src_tokens"], self.size)
         return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 
@@ -253,7 +253,7 @@ class QuestionGenerationTask(Searching):
         return scores
 
     def text(self, tokens: Tensor) -> str:
-        """Return the text of a question, as it is compared with its references."""
+        """Return the text of a question in the form that is compared with references."""
         return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
@@ -267,5 +267,5 @@ class QuestionGenerationTask(Searching):
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
-        raise CheckpointError(f"{data}: no such folder. Give one that prepare_questions.py wrote.")
+        raise CheckpointError(f"{data}: no such folder. Give a folder that prepare_questions.py wrote.")
     return Path(data)

@@ -19,18 +19,18 @@ RECORD = "glue.json"  # written by prepare_glue.py
 
 @dataclasses.dataclass
 class PosEncSentencePredictionConfig(SentencePredictionConfig):
-    """Options of fairseq's sentence_prediction, whose longest sequence is by default that of the pretrained model."""
+    """Options of fairseq's sentence_prediction, with the pretrained model's --max-positions as default."""
 
-    max_positions: Optional[int] = option(None, "Longest sequence in tokens. Default: that of the pretrained model.")
+    max_positions: Optional[int] = option(None, "Longest sequence in tokens. Default: as in the pretrained model.")
 
 
 @register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)
 class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
-    """Classification or regression of sentences and pairs, in fairseq's folders input0, input1 and label.
+    """Classify sentences or pairs, or predict numbers for them; read fairseq's folders input0, input1 and label.
 
     A pair is `<s> a </s></s> b </s>` (--init-token 0 --separator-token 2, RoBERTa) or `<s> a </s> b </s>` (--init-token
-    0, BERT). By default, fairseq's task sets the model's --max-positions to 512, so that a model which was pretrained
-    with another length does not load.
+    0, BERT). By default, fairseq's own task sets --max-positions to 512, and then a model with another length does not
+    load.
     """
 
     def __init__(self, cfg: Any, data_dictionary: Dictionary, label_dictionary: Dictionary) -> None:
@@ -48,7 +48,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         return super().setup_task(cfg, **kwargs)
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """Return the model with a new head of --num-classes; a classifier from scratch starts with its word vectors."""
+        """Return the model with a new head for --num-classes; a classifier from scratch also gets its word vectors."""
         model = super().untrained(cfg, from_checkpoint)
         if isinstance(model, PosEncClassifier) and not from_checkpoint:
             model.start(init_token=self.cfg.init_token)

@@ -90,7 +90,7 @@ class SquadTask(Finetuning):
         return hashlib.sha256("\n".join(self.dictionary.symbols).encode()).hexdigest()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Check that a checkpoint's model was trained on the same pieces and windows.
+        """Check that a checkpoint's model was trained on the pieces and windows of this folder.
 
         Raises:
             CheckpointError: The model was trained on other pieces, or on windows with other separators.
@@ -105,9 +105,10 @@ class SquadTask(Finetuning):
         other = {name: value for name, value in trained.items() if self.shape.get(name, value) != value}
         flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
         if "separators" in other:
-            raise CheckpointError(f"The model was trained on other windows. Prepare the questions again with {flags}.")
+            what = "The model was trained on windows with other separators"
+            raise CheckpointError(f"{what}. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
-            logger.warning("The model was trained on windows of other lengths (prepare_spans.py %s).", flags)
+            logger.warning("The windows have other lengths than in the model's training (prepare_spans.py %s).", flags)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
         """Load a split of the prepared folder."""
@@ -116,16 +117,16 @@ class SquadTask(Finetuning):
 
 
 def check_windows(pos: Composition, longest: int) -> None:
-    """Raise if windows of `longest` pieces are longer than the encoding defines.
+    """Raise if windows of `longest` pieces have more positions than the encoding defines.
 
     Raises:
         ValueError: The windows are too long; the message says what to do.
     """
-    flags = "--longest of prepare_spans.py and recipes/finetune_xtreme, --max-length of recipes/finetune_squad"
+    flags = "--longest in prepare_spans.py and recipes/finetune_xtreme, --max-length in recipes/finetune_squad"
     check_length(pos, longest, "windows", f"Use shorter windows ({flags}), or another encoding.")
 
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
-        raise CheckpointError(f"{data}: no such folder. Give one that prepare_spans.py wrote.")
+        raise CheckpointError(f"{data}: no such folder. Give a folder that prepare_spans.py wrote.")
     return Path(data)

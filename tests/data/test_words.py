@@ -182,5 +182,5 @@ def test_numbers_of_gpt2_become_pieces(tmp_path: Path) -> None:
     path = tmp_path / "encoder.json"
     path.write_text(json.dumps({"Ġa": 7, "b": 3}), "utf-8")
     assert gpt2_pieces(["3", "7", "madeupword0000"], path) == ["b", "Ġa", "madeupword0000"]
-    with pytest.raises(ValueError, match="no piece 8"):
+    with pytest.raises(ValueError, match="no piece with id 8"):
         gpt2_pieces(["8"], path)

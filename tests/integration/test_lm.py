@@ -139,7 +139,7 @@ def test_the_user_beats_the_preset() -> None:
         ("--character-embeddings", "characters"),
         ("--adaptive-one-matrix", "--adaptive-softmax-cutoff"),
         ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --adaptive-input", "--adaptive-input has no effect"),
-        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --decoder-output-dim 8", "no projections"),
+        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --decoder-output-dim 8", "needs equal widths"),
         ("--tie-adaptive-weights", "needs --adaptive-input"),
         ("--tie-adaptive-weights --adaptive-input --adaptive-input-cutoff 9", "--adaptive-softmax-cutoff is None"),
     ],
@@ -208,7 +208,7 @@ def nll(module: Any, x: Tensor, targets: Tensor) -> Tensor:
 
 
 def test_cutoffs_beyond_the_dictionary_are_refused(data: Path) -> None:
-    with pytest.raises(ValueError, match="less than the 34 types"):
+    with pytest.raises(ValueError, match="less than 34, the size"):
         lm.built(data, model=[*BANDS, "--adaptive-softmax-cutoff", "10,50"], task=STOCK_TASK)
 
 

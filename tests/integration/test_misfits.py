@@ -159,7 +159,7 @@ def test_the_encoder_of_whole_words_is_the_one(folder: Path) -> None:
 def test_an_encoder_of_other_numbers_is_refused(folder: Path) -> None:
     data = with_dictionary(folder, "strange", NUMBERS)
     encoder(folder / data, {"a": 1})
-    with pytest.raises(CheckpointError, match=r"encoder\.json has no piece 100"):
+    with pytest.raises(CheckpointError, match=r"encoder\.json has no piece with id 100"):
         go_on(folder, data=data)
 
 

@@ -18,8 +18,8 @@ from .data import labels
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the constant answer, its score and the margin, by split and by metric.
 
-    The constant is chosen on the training labels. A model beats it if its score is higher by more than the margin. Both
-    are in percent.
+    The constant is chosen on the training labels. A model beats it if its score is higher by more than the margin.
+    Score and margin are in percent.
     """
     record = read_json(folder / RECORD)
     train, by_split = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()
@@ -40,8 +40,8 @@ def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, A
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
-    option("--data", type=Path, required=True, metavar="DIR", help="Rows that prepare_glue.py prepared.")
-    option("--metrics", required=True, metavar="A,B", help="Names of the metrics.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_glue.py.")
+    option("--metrics", required=True, metavar="A,B", help="Names of the metrics, such as accuracy,f1.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     arguments = parser.parse_args()
     scores = baselines(arguments.data, arguments.metrics.split(","))

@@ -1,7 +1,8 @@
 """Write small invented tasks in the file formats of GLUE.
 
-Sentences come from the grammar of the demo. The label of a single sentence says whether its verb is in the first half
-of the list of verbs. In a pair, the second sentence equals the first, has two words swapped, or is unrelated.
+The sentences come from the random grammar in recipes/lib/invented/sentences.py. The label of a single sentence says
+whether its verb is in the first half of the grammar's list of verbs. In a pair, the second sentence equals the first,
+has two words swapped, or is unrelated.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def files(task: str) -> dict[str, str]:
 
 
 def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[str]:
-    """Return the lines of a file; `name` is its kind of rows."""
+    """Return the lines of a file; `name` says whether they are train, dev or test rows."""
     test = name == "test"
     columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
     if test and task != "XNLI" and not {"index", "id"} & set(columns):
@@ -90,7 +91,7 @@ def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--output", type=Path, required=True, metavar="DIR", help="Folder for TASK/train.tsv and so on.")
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder for the files, such as TASK/train.tsv.")
     option("--task", action="append", required=True, choices=list(COLUMNS), help="Task whose files are written.")
     option("--seed", type=int, required=True, metavar="N", help="Random seed of the rows.")
     arguments = parser.parse_args()

@@ -32,7 +32,7 @@ BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tabl
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of the trainings and the grid that was tried."""
+    """The folder of the trainings and the grid of hyperparameters that was tried."""
 
     output: Path
     protocol: str
@@ -44,12 +44,12 @@ class Results:
         return metrics(variant.task, self.protocol)[0]
 
     def scores(self, trial: Trial) -> Scores:
-        """Return the scores by split. For XNLI they include the means over languages."""
+        """Return the scores by split; for XNLI, these include the means over languages."""
         scores: Scores = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"]
         return xnli.with_means(scores) if trial.variant.task == xnli.XNLI else scores
 
     def score(self, trial: Trial) -> float:
-        """Return the development score, which chooses learning rate and epochs. For XNLI it is the English one."""
+        """Return the development score (for XNLI: the English one), which chooses learning rate and epochs."""
         return self.scores(trial)["valid"][self.first(trial.variant)]
 
     def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:
@@ -66,12 +66,12 @@ class Results:
 
 
 def middle(runs: list[Trial]) -> Trial:
-    """Return the run with the median score; for an even number of runs, the lower of the two in the middle."""
+    """Return the run with the median score; for an even number of runs, the lower of the two middle runs."""
     return runs[(len(runs) - 1) // 2]
 
 
 def result(variant: Variant, results: Results) -> Row:
-    """Return a row of the table. Each score is the median of that score over the runs."""
+    """Return a row of the table, in which every score is the median over the runs."""
     output, first, runs = results.output, results.first(variant), results.best(variant)
     run, scores = middle(runs), results.medians(runs)
     facts = read_json(output / "scores" / f"{run.slug}.json")
@@ -116,9 +116,10 @@ def also(scores: Scores, names: list[str]) -> str:
 
 
 def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | None:
-    """Return the paper's scores for this encoding as text; for MNLI on the matched and the mismatched set.
+    """Return the paper's scores for this encoding as text; MNLI has scores on the matched and the mismatched set.
 
-    The M4M paper has three kinds of models: from scratch, roberta-base itself, and models that started from it.
+    The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
+    from roberta-base.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
@@ -147,7 +148,7 @@ def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Sco
 
 
 def other_rows(record: Mapping[str, Any]) -> list[str]:
-    """Name the splits with labels whose number of rows differs from the published number."""
+    """Return a note about each labelled split whose number of rows differs from the published number."""
     published, others = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
     for split, facts in record["splits"].items():
         number = published.get(split, published.get(split.partition("-")[0]))  # XNLI has one number for all languages
@@ -155,11 +156,11 @@ def other_rows(record: Mapping[str, Any]) -> list[str]:
             others[split] = facts["given"], number
     ours, theirs = others.pop("train", (0, 0))
     parts = [f"{ours:,} training rows, not {theirs:,}"] if theirs else []
-    return parts + ([f"other numbers of rows in {', '.join(others)}"] if others else [])
+    return parts + ([f"not the published number of rows in {', '.join(others)}"] if others else [])
 
 
 def submission(variants: list[Variant], results: Results) -> None:
-    """Copy the GLUE submission files of each model from the run with the median score."""
+    """Copy the files of each model's GLUE submission from its run with the median score."""
     with whole_folder(results.output / "submission") as partial:
         for variant in variants:
             into = partial / variant.model_slug

@@ -12,7 +12,7 @@ FIRST = 4  # index of the first label in its dictionary, which begins with fairs
 
 
 def labels(folder: Path, split: str) -> list[int] | list[float]:
-    """Return the class of each row of a split, or its score if the task is a regression, in the order of the file."""
+    """Return the class (in regression: the score) of each row of a split, in the order of the file."""
     numbers = folder / "label" / f"{split}.label"
     if numbers.is_file():
         return [float(line) for line in read(numbers)]
@@ -21,5 +21,5 @@ def labels(folder: Path, split: str) -> list[int] | list[float]:
 
 
 def ids(folder: Path, split: str) -> list[str]:
-    """Return the ids that the published file gives its rows."""
+    """Return the ids of the rows in the published file."""
     return list(read(folder / f"{split}.ids"))

@@ -1,6 +1,6 @@
 """Predict the labels of all splits with a fine-tuned model, and score the splits that have labels.
 
-Predictions for test sets are written as the files of a GLUE submission.
+The predictions for test sets are files for a GLUE submission.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADER = "index\tprediction"
 
 @torch.no_grad()
 def answers(trained: Loaded, split: str) -> list[int] | list[float]:
-    """Return the predicted class of each row, or its score if the task is a regression, in the order of the file."""
+    """Return the predicted class (in regression: the predicted score) of each row, in the order of the file."""
     task = trained.task
     task.load_dataset(split)
     options = {"max_tokens": TOKENS, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
@@ -75,8 +75,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint of the fine-tuned model.")
-    option("--data", type=Path, required=True, metavar="DIR", help="Rows that prepare_glue.py prepared.")
-    option("--metrics", required=True, metavar="A,B", help="Names of the metrics.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_glue.py.")
+    option("--metrics", required=True, metavar="A,B", help="Names of the metrics, such as accuracy,f1.")
     option("--predictions", type=Path, required=True, metavar="DIR", help="Folder for the predictions.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")

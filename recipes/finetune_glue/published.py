@@ -24,7 +24,7 @@ UNSET_ENGLISH = {**UNSET, "slots": 32}  # a quarter of the length: DIET's Englis
 
 
 def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) -> float | None:
-    """Return the score that a paper reports; None if it reports none.
+    """Return the score that a paper reports for a task, or None if it reports none.
 
     Args:
         protocol: One of m1-m4, m4m, diet, diet-xtreme, `ROBERTA` and `WARM`.

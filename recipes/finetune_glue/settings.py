@@ -1,4 +1,4 @@
-"""Settings of the GLUE recipe; conf/ and recipes/lib/finetuning/protocols/ have the values and their sources."""
+"""Define the settings of the GLUE recipe; their values are in conf/ and recipes/lib/finetuning/protocols/."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Settings(SentenceSettings):
     )
     data: str = field(
         metadata=about(
-            "Data: glue (downloads the published archives), your FOLDER with TASK/train.tsv and so "
-            f"on, plain or .gz, or {BUILTIN} (small, invented)."
+            "Data: glue (downloads the published archives), your FOLDER with files such as TASK/train.tsv (plain or "
+            f".gz), or {BUILTIN} (small, invented)."
         )
     )
 

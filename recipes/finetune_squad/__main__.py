@@ -17,18 +17,18 @@ from .settings import CONF, SQUAD, Settings
 
 DESCRIPTION = """\
 Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep
-their position encodings. The stages cut questions into windows of pieces, train with fairseq-train and write
-predictions that SQuAD's own scripts can read. EM and F1 are those of the scripts; they are shown next to baselines
-that need no model and next to the numbers of a paper."""
+the position encodings of their pretraining. The stages split each question and its text into overlapping windows of
+subword pieces, train with fairseq-train and write predictions that SQuAD's own scripts can read. The report shows EM
+and F1, computed as in SQuAD's scripts, next to baselines that need no model and next to the numbers of a paper."""
 
 LEGEND = """\
-EM and F1 are those of SQuAD's scripts, in percent. Best F1 is for version 2.0: the script computes it with the
-threshold that is best on the scored questions themselves. All other scores use --null-threshold. Comparable says
-whether model sizes, questions and training settings are the paper's; the corpora of the pretraining are not known. The
+EM and F1 are computed as in SQuAD's scripts, in percent. Best F1 (version 2.0 only) uses the threshold that is best on
+the scored questions themselves. All other scores use --null-threshold. Comparable says whether the run has the paper's
+model sizes, questions and training settings; the pretraining corpora are not compared, because they are not known. The
 scored checkpoint is checkpoint_last.pt. Out of reach is the number of questions that cannot be answered correctly,
-because their gold answers are in no window or too long. A model beats a baseline if its F1 is higher by more than two
-standard errors. These are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the two F1 values. The row
-`gold answers` tests the scorer, so its EM and F1 must be 100."""
+because their gold answers are too long or not within any window. A model beats a baseline if its F1 is higher by more
+than two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1
+of the model and of the baseline. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),
@@ -59,9 +59,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     if settings.version == "2.0":  # the script itself applies our threshold and searches for the best one
         words = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
         words += f" --na-prob-thresh {settings.null_threshold}"
-    return {
-        f"SQuAD's own script computes the same scores for {best}:": f"python evaluate-v{settings.version}.py {words}"
-    }
+    return {f"Compute the scores of {best} with SQuAD's own script:": f"python evaluate-v{settings.version}.py {words}"}
 
 
 FINETUNE_SQUAD = Recipe(

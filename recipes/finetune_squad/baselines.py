@@ -1,5 +1,8 @@
-"""Score baselines that need no model: a span of mean length that shares most words with the question, the empty answer
-(SQuAD 2.0 only), and the gold answers, which must score 100."""
+"""Score baselines that need no model.
+
+They are the span of mean answer length that shares the most words with the question, the empty answer (SQuAD 2.0 only),
+and the gold answers, which must score 100.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from recipes.lib.package import write_whole
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
-    option("--data", type=Path, required=True, metavar="DIR", help="Questions that prepare_spans.py prepared.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_spans.py.")
     option("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Check a pretrained model and build its encoding for windows of this length, before any question is prepared.
+"""Check a pretrained model and build its encoding for windows of --max-length, before any question is prepared.
 
 python -m recipes.finetune_squad.check --checkpoint MODEL --max-length N --output FILE -- FLAGS OF fairseq-train
 """
@@ -28,11 +28,11 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
-    """Return the encodings of the fine-tuned and the pretrained model, and the sizes.
+    """Return the encodings of the fine-tuned and the pretrained model, and the sizes of the model.
 
     Args:
         source: The pretrained model.
-        longest: Length of windows in pieces.
+        longest: Maximum length of a window in subword pieces.
         model: fairseq's configuration of the fine-tuned model.
     Raises:
         ValueError: The encoding cannot be built, or is not defined for windows of `longest` pieces.
@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
-    option("--max-length", type=int, required=True, metavar="N", help="Maximum number of pieces of a window.")
+    option("--max-length", type=int, required=True, metavar="N", help="Maximum length of a window in pieces.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the facts about the model.")
     option("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
     arguments = parser.parse_args()

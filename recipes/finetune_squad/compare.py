@@ -31,7 +31,7 @@ class Beside(NamedTuple):
 
 
 def common(label: str, score: dict[str, Any]) -> Row:
-    """Return the columns that rows of models and rows of baselines share."""
+    """Return the columns that both models and baselines have."""
     return {
         "model": label,
         "EM": round(score["em"], 2),
@@ -77,12 +77,12 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
 
 
 def above(f1: float, baseline: dict[str, float]) -> bool:
-    """Return whether an F1 is more than two standard errors above that of a baseline."""
+    """Return whether an F1 is more than two standard errors above the F1 of a baseline."""
     return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
 
 
 def compare(models: list[tuple[str, str]], output: Path, paper: Beside) -> list[Row]:
-    """Return the rows of the models, then those of the baselines with the same columns."""
+    """Return the rows of the models, then the rows of the baselines with the same columns."""
     baselines = read_json(output / "baselines.json")
     rows = [row(label, slug, output, paper, baselines) for label, slug in models]
     return rows + [{**dict.fromkeys(rows[0]), **common(name, scores)} for name, scores in baselines.items()]

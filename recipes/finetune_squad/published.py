@@ -1,4 +1,4 @@
-"""Look up the EM and F1 that the papers report for SQuAD's development sets, and how a run differs from a paper."""
+"""Look up the EM and F1 that papers report for SQuAD's development sets, and list how a run differs from a paper."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Paper(NamedTuple):
         dim: Width of the models.
         name: Name of the paper in the tables of the package.
         model: Name of the paper's own models in these tables.
-        others: Models of the paper that also differ in initial weights or corpus: the name that is shown, and the name
-            in the tables.
+        others: Further models of the paper, with other initial weights or another corpus: the name that is shown, and
+            the name in the tables.
     """
 
     layers: int
@@ -60,10 +60,10 @@ def has_figures(paper: str, version: str, longest: int) -> bool:
 
 
 def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | str | None, float | str | None]:
-    """Return EM and F1 that a paper reports for an encoding; None if it reports none.
+    """Return the EM and F1 that a paper reports for an encoding, or None if it reports none.
 
-    A checkpoint does not say which of a paper's models it corresponds to, so the text may name several scores: `86.1;
-    85.95 (roberta-base itself)`.
+    A paper may have several models with the same encoding. The text then names the score of each model: `86.1; 85.95
+    (roberta-base itself)`.
 
     Args:
         paper: A name in `PAPERS`, or none.
@@ -124,7 +124,7 @@ def _and(numbers: tuple[int, int]) -> str:
 def departures(settings: Settings) -> list[str]:
     """Return how a run departs from the preset of its paper.
 
-    The preset follows the paper, and the authors' code for values that the paper does not state.
+    The preset follows the paper. Values that the paper does not state come from the authors' code.
     """
     if settings.paper not in PAPERS:
         return []

@@ -17,11 +17,11 @@ from recipes.lib.package import write_whole
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--data", type=Path, required=True, metavar="DIR", help="Questions that prepare_spans.py prepared.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_spans.py.")
     option("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     text = "Output folder of recipes.finetune_squad.predict, or a predictions.json."
     option("--predictions", type=Path, required=True, metavar="PATH", help=text)
-    option("--rules", choices=squad.RULES, help="Scoring rules (default: those of the prepared version of SQuAD).")
+    option("--rules", choices=squad.RULES, help="Scoring rules (default: the rules of the SQuAD version in --data).")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     arguments = parser.parse_args()
     gold = golds(arguments.data, arguments.split)

@@ -1,4 +1,4 @@
-"""Settings of the SQuAD recipe; conf/ has the values and their sources."""
+"""Define the settings of the SQuAD recipe; conf/ has their values and sources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Settings(QuestionSettings):
     )
     train_file: str = field(
         default="",
-        metadata=about("File with the training questions, plain or .gz. With --dev-file it replaces --data."),
+        metadata=about("File with the training questions, plain or .gz. --train-file and --dev-file replace --data."),
     )
     dev_file: str = field(default="", metadata=about("File with the questions to answer and score, plain or .gz."))
     bad: Literal["refuse", "skip", "repair"] = field(
@@ -52,7 +52,7 @@ class Settings(QuestionSettings):
             "Tokenizer of the models: a file or folder, words, chars or spaces (auto: the one next to dict.txt)."
         ),
     )
-    max_length: int = launch.at_least(8, "Maximum number of pieces of a window, including the question.")
+    max_length: int = launch.at_least(8, "Maximum length of a window in subword pieces, including the question.")
     separators: Literal[1, 2] = field(
         default=2, metadata=about("Number of </s> between question and context: 1 for BERT, 2 for RoBERTa.")
     )
@@ -62,7 +62,9 @@ class Settings(QuestionSettings):
     )
     null_threshold: float = field(
         default=0.0,
-        metadata=about("For version 2.0: give no answer if the odds of no answer exceed this threshold."),
+        metadata=about(
+            "For version 2.0: give no answer if its score exceeds the score of the best span by more than this number."
+        ),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")
     warmup: float = field(default=0.0, metadata=about("Fraction of the updates in which the learning rate rises."))
@@ -87,10 +89,10 @@ class Settings(QuestionSettings):
 
     def _check_data(self) -> None:
         if bool(self.train_file) != bool(self.dev_file):
-            raise Refused("--train-file and --dev-file are only possible together. Give both options or neither.")
+            raise Refused("--train-file and --dev-file must be given together. Give both options or neither.")
         refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
-            raise Refused(f"--data {self.data} and --train-file are both given. Give only one of these options.")
+            raise Refused(f"--data {self.data} and --train-file exclude each other. Leave one of them out.")
         if self.invented and self.version != "1.1":
             raise Refused(f"--data {BUILTIN}: all of these questions have answers. Use --version 1.1.")
         if self.data not in (SQUAD, BUILTIN) and not Path(self.data).exists():

@@ -24,23 +24,24 @@ from .settings import Settings
 
 DESCRIPTION = """\
 Fine-tune pretrained multilingual masked language models on English, and score them in other languages without further
-training (zero-shot), by the protocol of the DIET paper. The tasks are XNLI and the question sets XQuAD, MLQA and
-TyDiQA-GoldP; models for the question sets are trained on SQuAD 1.1."""
+training (zero-shot), by the protocol of the DIET paper. The tasks are XNLI and the question datasets XQuAD, MLQA and
+TyDiQA-GoldP. Models for the question datasets are trained on SQuAD 1.1."""
 
 SENTENCES = """\
 Score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
 labels. Learning rates and checkpoints are chosen on the English development set. Baseline is the constant answer that
-scores best on the training rows. A model beats it if its score is higher by more than two standard errors, 2 sqrt(p (1
-- p) / rows). Chance is 33.33. Paper is the DIET paper's mean over the languages of XNLI. Our mean next to it includes
-English, as in XTREME."""
+scores best on the training rows. A model beats the baseline if its score is higher by more than two standard errors.
+Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the baseline. Chance is 33.33 %. Paper is the
+DIET paper's mean over the languages of XNLI. Our mean over the languages includes English, as in XTREME."""
 QUESTIONS = """\
-EM and F1 are in percent. MLQA has its own scoring rules for each language; the other sets use those of SQuAD 1.1.
-Baseline is the span of the language's mean answer length that contains most words of the question. A model beats it if
-its F1 is higher by more than two standard errors. These are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q
-are the two F1 values. English questions that are not scored choose learning rates, epochs and, with --keep best,
-checkpoints. Without --dev-file, the last checkpoint is used. With several runs, scores are medians. Out of reach is
-the number of questions that cannot be answered correctly, because their gold answers are in no window or too long.
-Paper is the DIET paper's mean over all languages of a set."""
+EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
+1.1. Baseline answers each question with the span that shares the most words with it; the span has the mean answer
+length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two standard
+errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the baseline.
+Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored. Without
+--dev-file, the last checkpoint is used. With several runs, scores are medians. Out of reach is the number of questions
+that cannot be answered correctly, because their gold answers are too long or not within any window. Paper is the DIET
+paper's mean over all languages of a dataset."""
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
@@ -87,7 +88,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
     for file in sorted((output / "baselines").glob("*.json")):
         gold = {language: scores[GOLD] for language, scores in read_json(file).items()}
         scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
-        lines.append(f"The gold answers of {file.stem}, which test the scorer, have EM/F1 {scores}.")
+        lines.append(f"As a test of the scorer, the gold answers of {file.stem} have EM/F1 {scores}.")
     return lines
 
 

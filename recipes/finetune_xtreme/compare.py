@@ -1,7 +1,8 @@
 """Write comparison.json for questions: EM and F1 by model, dataset and language, with the baseline and the paper.
 
-The paper reports only means over languages. If there are several learning rates or epochs, the best median F1 on the
-English development questions chooses among them. If there are several runs, each score is the median over the runs.
+The paper reports only means over languages. If several learning rates or numbers of epochs are tried, those with the
+best median F1 on the English development questions are reported. With several runs, each score is the median over the
+runs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of the trainings and the grid that was tried."""
+    """The folder of the trainings and the grid of hyperparameters that was tried."""
 
     output: Path
     grid: Grid
@@ -59,7 +60,7 @@ class Results:
 
 
 def means(scores: Scores) -> Scores:
-    """Return the means over all languages and, if it differs, over all except English."""
+    """Return the mean over all languages and, if English is one of several languages, the mean without English."""
     others = {language: score for language, score in scores.items() if language != ENGLISH}
     groups = {MEAN: scores} | ({OTHERS: others} if 0 < len(others) < len(scores) else {})
     return {name: _mean(group) for name, group in groups.items()}
@@ -71,10 +72,10 @@ def _mean(scores: Scores) -> dict[str, Any]:
 
 
 def _beats(f1: float, baseline: Scores, language: str) -> bool:
-    """Return whether an F1 is more than two standard errors above that of the baseline.
+    """Return whether an F1 is more than two standard errors above the F1 of the baseline.
 
-    The margin of a mean is the average margin of its languages, not a smaller one: the questions are translations of
-    each other, so languages are not independent samples.
+    For a mean over languages, two standard errors are averaged over the languages and not divided further: the
+    questions are translations of each other, so languages are not independent samples.
     """
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
     languages = sorted(groups.get(language, {language}))
@@ -83,7 +84,7 @@ def _beats(f1: float, baseline: Scores, language: str) -> bool:
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
-    """Return the rows of the means, then those of the languages."""
+    """Return the rows of the means, then the rows of the languages."""
     runs = results.best(variant)
     scores, baseline = [results.scores(run, task) for run in runs], results.baseline(task)
     model, columns = compared(task, variant, results, scores[0])
@@ -118,12 +119,12 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """Return facts about the pretrained model, and the columns with the paper's mean and its comparability.
+    """Return facts about the pretrained model, and the columns with the paper's mean and whether it is comparable.
 
     Args:
         task: Name of a dataset.
         variant: The model and its segment encoding.
-        results: Folder and grid of the run.
+        results: Folder of the run and its grid of hyperparameters.
         scored: Scores by language. Languages whose file has no answers are missing.
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
@@ -151,13 +152,13 @@ def differences(task: str, model: Mapping[str, Any], training: int, questions: M
         texts.append(f"{training:,} training questions")
     if len(questions) < len(known):
         texts.append(f"{len(questions)} of {len(known)} languages")
-    parts = [language for language, number in questions.items() if number != known[language]]
-    return texts + ([f"other numbers of questions in {', '.join(parts)}"] if parts else [])
+    others = [language for language, number in questions.items() if number != known[language]]
+    return texts + ([f"not the published number of questions in {', '.join(others)}"] if others else [])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", action="append", required=True, choices=list(SETS), help="A dataset to compare.")
+    parser.add_argument("--task", action="append", required=True, choices=list(SETS), help="Name of the dataset.")
     add_options(parser, "MODEL", "SEGMENTS", "ROW")
     arguments = parser.parse_args()
     results = Results(arguments.output, Grid.from_flags(arguments), arguments.differs)

@@ -1,4 +1,4 @@
-"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into a table by language, means first."""
+"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into a table of means and languages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
 
 
 def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
-    """Return the rows of one model. Only the first has the paper's score, because the paper reports the same mean."""
+    """Return the rows of one model. Only the first row has the paper's score, which is a mean over languages."""
     scores: Any = row["scores"]
     chosen = scored(scores)
     constant = {split: baselines[split]["accuracy"] for split in chosen}

@@ -69,7 +69,9 @@ class Languages(Questions[Settings]):
             counts = f"{settings.limit or 'all'} for training, {settings.limit_dev or 'all'} in each language"
             notes.append(f"Only the first questions are used: {counts}.")
         if settings.used_checkpoint != settings.keep:
-            notes.append("There are no English questions to choose the best checkpoint, so the last one is used.")
+            notes.append(
+                "There are no English questions to choose the best checkpoint, so the last checkpoint is used."
+            )
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} trainings of {len(self.variants)} models"
             notes.append(f"There are {counts}. The best hyperparameters of each model are reported.")
@@ -93,7 +95,7 @@ class Languages(Questions[Settings]):
         return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
 
     def settings_of(self, variant: Variant, trial: Trial | None = None) -> Training:
-        """Return the training of a trial. Without a trial, it has what all trainings of the variant share."""
+        """Return the training of a trial, or (without a trial) what all trainings of the variant have in common."""
         settings = self.settings
         train = {**settings.flags_of_questions(), "batch-size": settings.batch // settings.batches}
         train |= {"lr": trial.lr} if trial else {}
@@ -111,7 +113,7 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def prepared(self) -> dict[Model, Stage]:
-        """Return the stages that tokenize the English questions, without those that are scored later.
+        """Return the stages that tokenize the English questions, except questions that are scored later.
 
         XQuAD's questions are part of SQuAD's development set, so --without excludes them. The built-in datasets are
         scored on the development questions themselves, so nothing is excluded.
@@ -200,7 +202,7 @@ class Languages(Questions[Settings]):
     def chain(self, trial: Trial) -> list[Stage]:
         """Return the stages of a trial: its training, its score on English questions, and its score on each dataset.
 
-        The score on English questions chooses among trials.
+        The trial with the best score on English questions is reported.
         """
         variant, model = trial.variant, trial.variant.model
         training = self.settings_of(variant, trial)

@@ -1,4 +1,4 @@
-"""Look up the DIET paper's scores for questions in several languages, and how a run differs from its protocol."""
+"""Look up the DIET paper's scores for questions in several languages, and list how a run departs from its protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSET = {"rank": 64}  # without the option the rank is the head size, 768 / 12
 
 
 def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float, float] | None:
-    """Return the paper's mean EM and F1 over the languages of a dataset; None if it has no such row.
+    """Return the mean EM and F1 over the languages of a dataset that the paper reports, or None if it reports none.
 
     Args:
         task: XQuAD, MLQA or TyDiQA.
@@ -42,7 +42,7 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
 def departures(settings: Settings) -> list[str]:
     """Return how a run departs from the paper's protocol, in a few words each.
 
-    Segments do not count, because they choose the paper's row.
+    The segment encoding does not count as a departure, because the paper has rows for different segment encodings.
     """
     (values, flags), preset = protocol(PAPER), read_preset(PRESET)
     compared = {name: value for name, value in values.items() if name not in ("segments", "keep")}

@@ -35,13 +35,14 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
             print(f"{language}: the file has no answers, so its predictions are not scored.", flush=True)
     if not labelled:
         raise ValueError(
-            f"no file of {task} has answers. XTREME's copies may lack them. Use the files of the dataset's authors."
+            f"no file of {task} has answers. Answers may be missing from XTREME's copies of the files. Use the files "
+            "of the dataset's authors."
         )
     return {language: score(language, SETS[task].rules(language)) for language in labelled}
 
 
 def has_answers(folder: Path, language: str, rules: str) -> bool:
-    """Return whether any gold answer has words. If XTREME withholds answers, their texts are empty."""
+    """Return whether any gold answer has words. Where XTREME withholds answers, their texts are empty."""
     how = squad.rules(rules)
     return any(how.words(answer) for answers in golds(folder, language).values() for answer in answers)
 
@@ -49,8 +50,8 @@ def has_answers(folder: Path, language: str, rules: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--task", choices=list(SETS), required=True, help="The dataset.")
-    text = "Questions that prepare_spans.py prepared, with a split for each language."
+    option("--task", choices=list(SETS), required=True, help="Name of the dataset.")
+    text = "Output folder of prepare_spans.py with a split for each language."
     option("--data", type=Path, required=True, metavar="DIR", help=text)
     text = "Output folder of recipes.finetune_xtreme.answer (default: score the baselines)."
     option("--predictions", type=Path, metavar="DIR", help=text)

@@ -22,9 +22,10 @@ class QuestionSet:
     """A dataset of questions in several languages.
 
     Attributes:
-        name: Name of the dataset for prepare_spans.py --set and fetch.py.
+        name: Name of the dataset in the options of prepare_spans.py (--set) and fetch.py.
         questions: Number of questions in the published files, by language.
-        by_language: Whether the official script has its own scoring rules for each language. If not, SQuAD 1.1's apply.
+        by_language: Whether the official script has its own scoring rules for each language. If not, the rules are
+            those of SQuAD 1.1.
         archive: The archive with all languages; empty if each language has its own file.
         files: Patterns of the file names.
     """
@@ -40,7 +41,7 @@ class QuestionSet:
         return tuple(self.questions)
 
     def rules(self, language: str) -> str:
-        """Return the scoring rules of a language, a name in fairseq_posenc.metrics.squad."""
+        """Return the name that fairseq_posenc.metrics.squad gives to the scoring rules of a language."""
         return f"mlqa-{language}" if self.by_language else "squad-v1.1"
 
     def fetched(self, languages: tuple[str, ...]) -> list[str]:
@@ -48,7 +49,7 @@ class QuestionSet:
         return [self.archive] if self.archive else [f"{self.name}/{self.name}.{code}.json" for code in languages]
 
     def files_in(self, folder: Path) -> list[Path]:
-        """Return the user's files. If some are missing, the stage that reads them reports it."""
+        """Return the user's files that exist; the stage that reads the files reports missing files."""
         below = ["*/" * depth for depth in range(DEPTH)]
         return sorted({path for name in self.files for above in below for path in folder.glob(f"{above}{name}")})
 
@@ -80,7 +81,7 @@ TASKS = (XNLI, *SETS)
 
 
 def task_named(word: str) -> str:
-    """Return the name of a task, whatever its capitalisation. An unknown word is returned unchanged."""
+    """Return the name of a task with the right capitalisation. An unknown word is returned unchanged."""
     return {name.lower(): name for name in TASKS}.get(word.lower(), word)
 
 

@@ -1,4 +1,4 @@
-"""Settings of the XTREME recipe; conf/ and recipes/lib/finetuning/protocols/ have the values and their sources."""
+"""Define the settings of the XTREME recipe; their values are in conf/ and recipes/lib/finetuning/protocols/."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_XNLI = {"train_rows"}
 @dataclass(kw_only=True)
 class Settings(SentenceSettings, QuestionSettings):
     task: list[str] = field(
-        metadata=about("Tasks: xnli alone, or one or more of xquad, mlqa and tydiqa, which share a training.")
+        metadata=about("Tasks: xnli alone, or any of xquad, mlqa and tydiqa, which use the same fine-tuned model.")
     )
     protocol: str = field(
         metadata=about(
@@ -48,18 +48,22 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     data: str = field(
         metadata=about(
-            f"Data: {PUBLISHED} (downloaded), your FOLDER with the published files or XTREME's, plain "
-            f"or .gz, or {BUILTIN} (small, invented)."
+            f"Data: {PUBLISHED} (downloaded), {BUILTIN} (small, invented), or your FOLDER. The folder has the "
+            "original files or XTREME's copies of them, plain or .gz."
         )
     )
     train_file: str = field(
         default="",
-        metadata=about("English training questions (unset: train-v1.1.json or train.json in --data or its squad/)."),
+        metadata=about(
+            "File with English training questions (unset: train-v1.1.json or train.json in --data or in its subfolder "
+            "squad)."
+        ),
     )
     dev_file: str = field(
         default="",
         metadata=about(
-            "English questions that choose --lr, --epochs and the checkpoint (unset: dev-v1.1.json or dev.json)."
+            "File with English questions on which --lr, --epochs and the checkpoint are chosen (unset: dev-v1.1.json "
+            "or dev.json in --data or in its subfolder squad)."
         ),
     )
 
@@ -93,8 +97,9 @@ class Settings(SentenceSettings, QuestionSettings):
         launch.refuse_decided(self.flags_of_questions(), DECIDED_OF_QUESTIONS)
         self.check_windows("--longest", self.longest, self.separators)
         if self.own and not self.english("train"):
-            problem = f"the folder and its squad/ have no {' or '.join(file_names('train', VERSION))}, plain or .gz"
-            raise Refused(f"--data {self.data}: {problem}. Name English questions with --train-file.")
+            names = " or ".join(file_names("train", VERSION))
+            problem = f"neither the folder nor its subfolder squad has a file {names}, plain or .gz"
+            raise Refused(f"--data {self.data}: {problem}. Give a file with English questions with --train-file.")
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(
                 f"--train-file and --dev-file need --data FOLDER with the questions to score, not --data {self.data}."
@@ -108,23 +113,24 @@ class Settings(SentenceSettings, QuestionSettings):
         for task in self.task if self.own else []:
             languages = [code for code in self.languages if code in languages_of(task)]
             if missing := without_files(languages, self.files(task)):
-                raise Refused(f"--languages {','.join(missing)}: --data {self.data} has no {task} files for these.")
+                problem = f"--data {self.data} has no {task} files in this language"
+                raise Refused(f"--languages {','.join(missing)}: {problem}. Leave the language out.")
 
     def files(self, task: str) -> list[Path]:
         return super().files(task) if task == XNLI else SETS[task].files_in(Path(self.data))
 
     def refuse_unused(self, named: Set[str]) -> None:
-        """Refuse settings that the user gave although nothing uses them, also those that the task does not have."""
+        """Refuse settings that the user gave although nothing uses them, including settings of other tasks."""
         unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
         if unused:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
-            raise Refused(f"{options}: --task {','.join(self.task)} does not use this. Leave it out.")
+            raise Refused(f"--task {','.join(self.task)} does not use {options}. Leave it out.")
         super().refuse_unused(named)
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best needs English questions to choose the checkpoint. Add --dev-file FILE.")
 
     def flags_of_questions(self) -> Flags:
-        """Return the flags of fairseq-train for questions, without the schedule, which their plan sets itself."""
+        """Return the flags of fairseq-train for question datasets; the plan adds the learning rate schedule."""
         return {name: value for name, value in self.train.items() if (name, value) != SCHEDULE}
 
     def variants(self) -> list[Variant]:
@@ -152,7 +158,7 @@ class Settings(SentenceSettings, QuestionSettings):
 
     @property
     def used_checkpoint(self) -> str:
-        """Return the checkpoint that answers: that of --keep, or the last one without English development questions."""
+        """Return the checkpoint that answers: --keep, or `last` if there are no English development questions."""
         return self.keep if self.chooses else "last"
 
     @property

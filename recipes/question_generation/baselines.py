@@ -32,7 +32,9 @@ def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Output of prepare_questions.py.")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_questions.py."
+    )
     parser.add_argument("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()

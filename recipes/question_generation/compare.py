@@ -59,7 +59,7 @@ def common(label: str, score: dict[str, Any]) -> Row:
 
 
 def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], name: str | None) -> Row:
-    """Return the row of a model in the table of results; `name` is that of a published data set."""
+    """Return the row of a model; `name` is the name of the data set if it is a published one, otherwise None."""
     score = read_json(output / "scores" / f"{variant.slug}.json")
     log = output / "logs" / f"{variant.slug}.train.log"
     rouge, gate, curve = figures(log, ROUGE), figures(log, COPIED), read(log)
@@ -82,7 +82,7 @@ def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], na
 
 
 def compare(variants: list[Variant], output: Path, data: Path, split: str) -> list[Row]:
-    """Return the rows of the models, then those of the baselines with the same columns."""
+    """Return the rows of the models, then the rows of the baselines with the same columns."""
     baselines, published_name = read_json(output / "baselines.json"), dataset(read_json(data / RECORD))
     rows = [row(variant, output, baselines, published_name) for variant in variants]
     return rows + [{**dict.fromkeys(rows[0]), **common(name, score)} for name, score in baselines.items()]
@@ -108,7 +108,7 @@ def curves(variants: list[Variant], output: Path, split: str) -> None:
 def gallery(items: list[dict[str, Any]], questions: Mapping[str, list[str]]) -> str:
     """Return Markdown with the sentence, the answer, the references and the question of each model for some sources.
 
-    The sources are at equal intervals over the split.
+    The sources are taken from the split at equal intervals.
 
     Args:
         items: Items of surface.jsonl.
@@ -117,7 +117,7 @@ def gallery(items: list[dict[str, Any]], questions: Mapping[str, list[str]]) -> 
     first = list({item["source"]: number for number, item in reversed(list(enumerate(items)))}.values())
     first.sort()
     chosen = [first[k * len(first) // min(SHOWN, len(first))] for k in range(min(SHOWN, len(first)))]
-    parts = ["# Generated questions", "The sources are at equal intervals over the split, whatever their scores are."]
+    parts = ["# Generated questions", "The sources are taken from the split at equal intervals, not by their scores."]
     for number in chosen:
         item = items[number]
         lines = [f"**{_one_line(item['sentence'])}**"]
@@ -135,10 +135,12 @@ def _one_line(text: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Output of prepare_questions.py.")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_questions.py."
+    )
     parser.add_argument("--split", required=True, metavar="NAME", help="Split that was scored.")
-    parser.add_argument("--copy", choices=("on", "off", "both"), required=True, help="Whether models copy words.")
-    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    parser.add_argument("--copy", choices=("on", "off", "both"), required=True, help="Whether models can copy words.")
+    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
     args = parser.parse_args()
     copies = {"on": [True], "off": [False], "both": [True, False]}[args.copy]
     variants = [Variant(parse(label), copy) for label in args.pos_enc for copy in copies]

@@ -1,4 +1,4 @@
-"""Read items and units from a prepared folder."""
+"""Read the questions of a prepared folder, and the unit by which they are compared."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Return a quick check of the models and the decoding flags. It does not load a pretrained encoder."""
+        """Return the stage that checks models and decoding flags quickly, without loading a pretrained encoder."""
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
         command += flags(generate=shlex.join([*TASK, *self.generate_flags()]))
         command += ["--", *PLUGIN, *self.model_flags(pretrained=False)]
@@ -172,7 +172,7 @@ class Planner(planning.Planner[Settings]):
         return [*command, *self.generate_flags()]
 
     def generate_flags(self) -> list[str]:
-        """Return the flags of decoding. Those of the user come later and override ours."""
+        """Return the flags of decoding. The user's flags come last and override the others."""
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, variant: Variant, train: Stage) -> Stage:

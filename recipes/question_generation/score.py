@@ -1,4 +1,4 @@
-"""Score the output of fairseq-generate, or a file with one question per line, against the raw questions of a folder.
+"""Score generated questions (output of fairseq-generate or one question per line) against the raw questions.
 
 python -m recipes.question_generation.score --data data-bin/squad --generated generate-valid.txt --output scores.json
 """
@@ -47,11 +47,11 @@ def copied(outputs: Sequence[Sequence[str]], items: Sequence[dict[str, Any]]) ->
 
 
 def scored(texts: list[str], items: list[dict[str, Any]], unit: str) -> dict[str, Any]:
-    """Return the scores of questions.
+    """Return the scores of generated questions.
 
     Args:
         texts: Generated questions.
-        items: The items, one for each question.
+        items: The items of the split, one for each generated question.
         unit: The unit by which questions are compared.
 
     Raises:
@@ -66,7 +66,9 @@ def scored(texts: list[str], items: list[dict[str, Any]], unit: str) -> dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Output of prepare_questions.py.")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_questions.py."
+    )
     parser.add_argument("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--generated", type=Path, metavar="FILE", help="Output of fairseq-generate.")

@@ -38,7 +38,7 @@ DECIDED_GENERATE = {
     **dict.fromkeys(("max-source-positions", "max-target-positions"), "--longest and --longest-question"),
     **dict.fromkeys(("path", "results-path", "user-dir"), "--output"),
     "gen-subset": "--split",
-    **dict.fromkeys(("bpe", "tokenizer", "remove-bpe", "post-process"), "the prepared questions have their own pieces"),
+    **dict.fromkeys(("bpe", "tokenizer", "remove-bpe", "post-process"), "the prepared data has its own tokenizer"),
 }
 
 
@@ -71,7 +71,7 @@ class Settings(launch.Training):
     )
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
-        metadata=about("Data set whose numbers a preset holds; the preset then refuses the other data set."),
+        metadata=about("Data set for which a preset was written. A preset for squad refuses cmrc, and vice versa."),
     )
     train_set: str = field(default="", metadata=about("Name of the training file in a FOLDER, if not train.json."))
     valid_set: str = field(default="", metadata=about("Name of the validation file in a FOLDER, if not valid.json."))
@@ -81,40 +81,46 @@ class Settings(launch.Training):
     limit_valid: int = launch.at_least(0, "Number of validation and test questions to use (0: all).", default=0)
     bad: Literal["refuse", "skip", "repair"] = field(
         metadata=about(
-            "What to do with bad questions: refuse stops with a list, skip leaves them out, repair mends them."
+            "What to do with bad questions: refuse stops with a list, skip leaves them out, repair corrects them."
         )
     )
     context: Literal["paragraph", "sentence"] = field(
         metadata=about(
-            "Text that the model sees: the whole paragraph, or only the sentence with the answer. Questions in "
-            "src-*.txt always have a sentence."
+            "Text that the model sees: the whole paragraph, or only the sentence with the answer. Files src-*.txt "
+            "contain only sentences."
         )
     )
     tokenizer: Literal["auto", "words", "chars"] = field(
         default="auto",
-        metadata=about(f"Pieces of text for --encoder {SCRATCH}; auto uses chars for Chinese and words otherwise."),
+        metadata=about(
+            f"For --encoder {SCRATCH}: split text into words or chars (auto: chars for Chinese, otherwise words)."
+        ),
     )
     cased: bool = field(default=False, metadata=about(f"For --encoder {SCRATCH}: keep capital letters."))
     vocabulary: int = launch.at_least(
-        5, f"For --encoder {SCRATCH}: number of words or characters in the vocabulary; others can only be copied."
+        5, f"For --encoder {SCRATCH}: size of the vocabulary (words or characters). Other words can only be copied."
     )
     longest: int = launch.at_least(8, "Maximum number of pieces per source.")
     longest_answer: int = launch.at_least(1, "Maximum number of pieces per answer.", default=100)
     longest_question: int = launch.at_least(1, "Maximum number of pieces per question.", default=50)
     workers: int = launch.at_least(1, "Number of processes of prepare_questions.py.", default=1)
-    encoder: str = field(metadata=about(f"Pretrained encoder: Hugging Face folder of a BERT or RoBERTa; or {SCRATCH}."))
+    encoder: str = field(
+        metadata=about(f"Encoder: FOLDER of a BERT or RoBERTa from Hugging Face, or {SCRATCH} (not pretrained).")
+    )
     freeze_encoder: bool = field(default=False, metadata=about("Do not train the pretrained encoder."))
     copy: Literal["on", "off", "both"] = field(
         default="on",
-        metadata=about("Let models copy words from the source; both trains a model with and one without copying."),
+        metadata=about(
+            "Whether models can copy words from the source; both trains one model with and one without copying."
+        ),
     )
     split: Literal["valid", "test"] = field(default="valid", metadata=about("Split for which questions are generated."))
     arch: str = field(metadata=about("Architecture, such as posenc_question_generation."))
     pos_enc: list[str] = field(
         metadata=about("Position encodings of the decoder to compare: NAME or NAME[OPTION=VALUE,...].")
     )
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
-    generate: Flags = field(metadata=about("A flag of fairseq-generate."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
+    generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 5."))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,7 +152,7 @@ class Settings(launch.Training):
             option = f"--{set_files[0].replace('_', '-')}"
             raise Refused(f"{option} has no effect: only a --dataset FOLDER of questions uses it. Leave it out.")
         if set_files and not (self.train_set and self.valid_set):
-            raise Refused("--train-set and --valid-set are only possible together. Give both, or neither of them.")
+            raise Refused("--train-set and --valid-set must be given together. Give both options or neither.")
 
     def unused(self) -> dict[str, str]:
         reasons: dict[str, str] = {}

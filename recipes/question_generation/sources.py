@@ -21,7 +21,7 @@ ENCODER = (*PIECES, "*.safetensors", "*.bin")
 
 
 def named(settings: Settings) -> list[str]:
-    """Return the options of prepare_questions.py that name downloaded questions or those of the user."""
+    """Return the options of prepare_questions.py that name the downloaded questions or the user's questions."""
     if not settings.own:
         files = FETCHED[settings.dataset]
         return [word for split, name in files.items() for word in (f"--{split}", f"{settings.raw}/{name}")]
@@ -44,7 +44,7 @@ def unplaced(settings: Settings, command: list[str]) -> tuple[str, ...]:
 
 
 def files(settings: Settings) -> tuple[Path, ...]:
-    """Return the existing files with the user's questions. The stage that reads them reports missing ones."""
+    """Return the user's files with questions that exist; the stage that reads the files reports missing files."""
     return existing(Path(settings.dataset).resolve(), QUESTIONS) if settings.own else ()
 
 

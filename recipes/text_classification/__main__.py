@@ -13,15 +13,16 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Train text classifiers from scratch with several position encodings and random seeds, and compare them. The tasks are
-the classification experiments of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or your own files."""
+Train text classifiers from scratch with several position encodings and random seeds, and compare them. Train on the
+tasks of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or on your own files."""
 
 LEGEND = """\
-Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean of both test sets. The score is the
-mean over seeds, and the deviation is their standard deviation. Checkpoints are chosen on the validation set; the test
-set (GLUE's development set) is scored once. Majority: score of always answering the most frequent label. Bag of words:
-score of logistic regression on the words of a text. Paper: Qu et al. 2021, Table 1, with ten seeds, GloVe vectors and 8
-layers of dimension 512. Runs with other settings are not comparable with the paper."""
+Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean over the matched and the mismatched
+test set. The score is the mean over seeds, and the deviation is the standard deviation over seeds. Checkpoints are
+chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
+the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
+Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension 512. Runs with other settings are not comparable
+with the paper."""
 
 COLUMNS = (
     *("encoding", "score", "deviation", "seeds", "paper", "majority", "bag of words"),
@@ -56,7 +57,7 @@ def default_output(settings: Settings) -> str:
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = max(compared(settings, output), key=lambda row: row["score"])
-    return {f"List the predictions (best mean score: {best['encoding']}):": f"ls {shown}/predictions"}
+    return {f"List the predictions ({best['encoding']} has the best mean score):": f"ls {shown}/predictions"}
 
 
 TEXT_CLASSIFICATION = Recipe(

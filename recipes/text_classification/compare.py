@@ -41,12 +41,12 @@ def row(encoding: Encoding, seeds: list[int], task: str, output: Path, baselines
 
 
 def paper(task: str) -> list[Figure]:
-    """Return the paper's numbers for a task: the table with the best k, and the table that varies k."""
+    """Return the paper's numbers for a task, from the tables with the best and with several clip distances k."""
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]
 
 
 def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
-    """Return the mean accuracy over seeds and the number of rows by group of text lengths."""
+    """Return for each group of text lengths the mean accuracy over seeds and the number of rows."""
     return {
         group: {
             "accuracy": round(mean(run["lengths"][group]["accuracy"] for run in runs), 2),
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument("--task", required=True, metavar="NAME", help="Name of the task in the paper's tables.")
     parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the trainings.")
-    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     baselines = read_json(arguments.output / "baselines.json")

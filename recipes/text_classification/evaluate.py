@@ -1,4 +1,4 @@
-"""Score a checkpoint on the test sets, and write a line per row with its id, its label and the predicted label."""
+"""Score a checkpoint on the test sets, and write the id, the label and the predicted label of each row."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def evaluate(
 
     Args:
         model: The model.
-        task: Its fairseq task.
+        task: The fairseq task of the model.
         folder: Folder of binary data.
         metrics: Metrics to average.
         splits: Splits to score.

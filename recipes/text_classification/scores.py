@@ -23,7 +23,7 @@ def labels(folder: Path, split: str) -> list[int]:
 
 
 def words(folder: Path, split: str) -> list[list[list[int]]]:
-    """Return the words of each row as ids, for one or two texts, without </s>."""
+    """Return the word ids of the one or two texts in each row, without </s>."""
     names = [name for name in ("input0", "input1") if (folder / name).is_dir()]
     texts = [data_utils.load_indexed_dataset(str(folder / name / split), None, "mmap") for name in names]
     return [[text[number].tolist()[:-1] for text in texts] for number in range(len(texts[0]))]
@@ -46,7 +46,7 @@ def by_length(
 
 
 def group(length: int) -> str:
-    """Return the name of the group of a text length, such as `6-10`."""
+    """Return the name of the group to which a text length belongs, such as `6-10`."""
     ends = [0, *LENGTHS]
     for low, high in pairwise(ends):
         if length <= high:

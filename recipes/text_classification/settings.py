@@ -65,20 +65,21 @@ class Settings(launch.Training):
     longest: int = launch.at_least(8, "Maximum number of tokens per row; longer texts are cut.", default=512)
     bad: Literal["refuse", "skip"] = field(
         default="refuse",
-        metadata=about("What to do with rows without text or label: refuse stops, skip leaves them out."),
+        metadata=about("What to do with rows without text or label: refuse stops with a list, skip leaves them out."),
     )
     limit: int = launch.at_least(0, "Number of training rows to use (0: all).", default=0)
     segments: Literal["input", "none"] = field(
-        default="input", metadata=about("Segment embeddings for pairs of texts: add them to the input, or use none.")
+        default="input",
+        metadata=about("Segment embeddings for pairs of texts: input adds them to the input, none omits them."),
     )
     arch: str = field(default="posenc_classifier", metadata=about("Architecture, such as posenc_classifier."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
-    seeds: list[int] = field(metadata=about("Random seeds; each encoding is trained with each of them."))
+    seeds: list[int] = field(metadata=about("Random seeds; each encoding is trained once with each seed."))
     batch: int = launch.at_least(1, "Number of rows per update.")
     updates: dict[str, int] = field(metadata=about("Number of updates for the task KEY."))
     warmup: dict[str, int] = field(metadata=about("Number of warm-up updates for the task KEY."))
     interval: dict[str, int] = field(metadata=about("Number of updates between two validations for the task KEY."))
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
     batch_flag = "batch-size"
 
@@ -92,7 +93,7 @@ class Settings(launch.Training):
             )
         if self.batch % self.batches:
             problem = f"the rows of an update cannot be split into {self.batches} equal batches"
-            raise Refused(f"--batch {self.batch}: {problem}. Give a --batch that --batches {self.batches} divides.")
+            raise Refused(f"--batch {self.batch}: {problem}. Give a --batch that is a multiple of {self.batches}.")
         if not self.published and self.task != BUILTIN and not Path(self.task).is_dir():
             known = [*TASKS, BUILTIN]
             raise Refused(f"--task {self.task}: there is no such folder or task{nearest(self.task, known)}")
@@ -115,7 +116,7 @@ class Settings(launch.Training):
 
     @property
     def published(self) -> bool:
-        """Return whether the task is published."""
+        """Return whether the task is a published dataset."""
         return self.task in TASKS
 
     @property
@@ -148,15 +149,15 @@ class Settings(launch.Training):
         return ["accuracy", "f1"] if self.task == "qqp" else ["accuracy"]
 
     def of_task(self, table: dict[str, int]) -> int:
-        """Return the value for the task in one of the tables."""
+        """Return the value for the task in a table such as [updates]."""
         key = self.task if self.task in table else OTHERS
         if key not in table:
             options = " ".join(f"--{name}.{OTHERS} N" for name in ("updates", "warmup", "interval"))
-            raise Refused(f"--task {self.task}: the preset has no numbers of updates for this task. Give {options}.")
+            raise Refused(f"--task {self.task}: the preset does not set the updates for this task. Give {options}.")
         return table[key]
 
     def flags(self, encoding: Encoding) -> list[str]:
-        """Return --pos-enc and --pos-enc-args; pairs get segment embeddings."""
+        """Return --pos-enc and --pos-enc-args, with segment embeddings for pairs of texts."""
         flags = encoding.flags()
         if self.is_pair and self.segments == "input" and "segments-input" not in encoding.names:
             flags[1] += "+segments-input"

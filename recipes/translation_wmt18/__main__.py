@@ -18,18 +18,19 @@ from .settings import CONF, SPLITS, Settings
 
 DESCRIPTION = """\
 Train translation models from raw parallel text and score them with sacreBLEU. The stages learn subwords, train with
-fairseq-train, average checkpoints, translate with beam search and score against the raw references. Several encodings
-share the prepared text and are compared with the first one. The report shows BLEU with its signature and sacrebleu's
-paired bootstrap test, chrF, parameters, words per second and memory."""
+fairseq-train, average checkpoints, translate with beam search and score against the raw references. All encodings use
+the same prepared text and are compared with the first encoding. The report shows BLEU with its signature and
+sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory."""
 
 LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
 the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
-and p is the largest p-value. Parameters are those of the whole model. Words/s is the number of source words per second
-for one validation batch, in float32 on one device. All models take turns in one process. Times are relative to the
-first row; each is the median over the turns. All models translate to the same length, the mean of the references,
-because a model that ends its sentences earlier would look faster. MB is the memory of a process that translates this
-batch, including the model (resident memory; on a GPU, allocated memory). Memory is also relative to the first row."""
+and p is the largest p-value. Parameters is the number of parameters of the whole model. Words/s is the number of source
+words per second for one validation batch, in float32 on one device. One process measures the models alternately. Times
+are relative to the first row, as medians over the measurements. All models generate translations of the same length
+(the mean length of the references), because a model that ends its sentences earlier would look faster. MB is the memory
+of a process that translates the validation batch, including the model (resident memory; on a GPU, allocated memory).
+The column `memory of translation` is the memory relative to the first row."""
 
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),
@@ -74,9 +75,10 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def paper_note(settings: Settings) -> str:
-    departs = differences(settings)
     source = "The column `paper` has BLEU on newstest2018 from Table 4 of Chen et al. 2021 (DIET)."
-    return f"{source} It is not comparable with this run, which differs in {', '.join(departs)}." if departs else source
+    if not (departs := differences(settings)):
+        return source
+    return f"{source} This run cannot be compared with it, because they differ in: {', '.join(departs)}."
 
 
 def by_length(direction: str, place: Place) -> list[str]:
@@ -125,9 +127,8 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
         commands[title] = models.served(variant)
         chosen = [*(["--direction", direction] if note else []), "--pos-enc", label]
         script = shlex.join(["recipes/translation_wmt18/translate.sh", "--run", shown, *chosen])
-        commands[f"The same, but with one output line per input line and a list of untranslated lines{note}:"] = (
-            f"{script} < FILE"
-        )
+        title = f"Translate with {label}{note}, write one output line per input line, and list untranslated lines:"
+        commands[title] = f"{script} < FILE"
     return commands
 
 

@@ -33,8 +33,8 @@ METRICS = ("BLEU", "chrF2")
 def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Scores]:
     """Run sacrebleu's paired bootstrap of every system against the first.
 
-    The result has score, interval, p and signature by metric. Translations that equal those of the first system get
-    p = 1. sacrebleu would report 0.001 for them: it counts the samples with a larger difference, and none has one.
+    The result has score, interval, p and signature of each system by metric. For translations that equal those of the
+    first system, p is 1. sacrebleu would report 0.001, because no bootstrap sample has a larger difference.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()
@@ -132,7 +132,7 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
 
 @dataclass(frozen=True)
 class Own:
-    """The text and the baselines of this run. Earlier runs in the same table must have the same ones.
+    """The text and the baselines of this run. Earlier runs in the table must have the same text and baselines.
 
     Args:
         texts: Places of the text, by pair of languages.
@@ -146,21 +146,21 @@ class Own:
         """Check that the rows of an earlier run can be compared with those of this run.
 
         Raises:
-            SystemExit: The earlier run has another text, or its models were compared with another baseline.
+            SystemExit: The text or the baseline of the earlier run differs from that of this run.
         """
         for pair, ours in self.texts.items():
             if (theirs := earlier.text(pair)) is None:
                 continue
             for name in (f"{split}.{language}" for split in ("train", "test") for language in sorted(pair)):
                 if content(theirs.path("raw", name)) != content(ours.path("raw", name)):
-                    problem = f"its raw/{name} has other text than that of this run"
+                    problem = f"its text raw/{name} differs from the text of this run"
                     raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Leave this folder out.")
         for direction in self.shared(earlier):
             first = earlier.settings.encodings[0].label
             if first != encoding:
-                problem = f"its first encoding in {direction.label} is {first}, but that of this run is {encoding}"
+                problem = f"its first encoding for {direction.label} is {first}, but this run begins with {encoding}"
             elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
-                problem = f"its model of {first} in {direction.label} differs from that of this run"
+                problem = f"its translations with {first} for {direction.label} differ from those of this run"
             else:
                 continue
             raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train all encodings in one run.")
@@ -170,7 +170,7 @@ class Own:
 
 
 def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
-    """Return the rows of earlier runs, without baselines that equal those of this run.
+    """Return the rows of earlier runs, except for baselines that this run also has.
 
     Raises:
         SystemExit: A row exists twice or cannot be compared, or a folder has no comparison.
@@ -181,7 +181,8 @@ def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
     for folder in folders:
         path = folder / "comparison.json"
         if not path.is_file():
-            raise SystemExit(f"error: --beside {folder}: {path} does not exist. Name a finished run of this recipe.")
+            problem = f"{path} does not exist. Give the folder of a finished run of this recipe."
+            raise SystemExit(f"error: --beside {folder}: {problem}")
         try:
             earlier = finished(folder, "--beside")
         except Refused as error:
@@ -194,7 +195,7 @@ def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
                 continue
             where = f"error: --beside {folder}: the row {' '.join(map(str, name))}"
             if row.keys() != own_rows[0].keys():
-                raise SystemExit(f"{where} was written by another version of the recipe. Run the earlier recipe again.")
+                raise SystemExit(f"{where} was written by another version of the recipe. Repeat the earlier run.")
             if name in known:
                 raise SystemExit(f"{where} is already in the table. Leave this folder out.")
             known.add(name)
@@ -214,7 +215,7 @@ def panels(rows: list[Row]) -> dict[str, Bars]:
 
 
 def compare(arguments: argparse.Namespace) -> list[Row]:
-    """Return the rows of all directions, and those of earlier runs."""
+    """Return the rows of all directions, and the rows of earlier runs."""
     encodings = parse_stacks(arguments.pos_enc)
     groups = [[Variant(encoding, seed, arguments.seed) for encoding in encodings] for seed in arguments.trained_seed]
     directions = [Direction(*languages) for languages in arguments.direction]
@@ -232,13 +233,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    names, text = ("SOURCE", "TARGET"), "Languages of a trained direction."
+    names, text = ("SOURCE", "TARGET"), "Source and target language of a direction that the run trained."
     option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
     text = "An encoding to compare. The first one is the baseline."
     option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
-    option(
-        "--seed", type=int, required=True, metavar="N", help="Random seed of the run, which file names do not contain."
-    )
+    text = "Random seed of the run; file names do not contain this seed."
+    option("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
     option("--differs", default="", metavar="A,B", help="How the run differs from the paper.")

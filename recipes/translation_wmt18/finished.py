@@ -29,16 +29,16 @@ class Finished:
 
     @property
     def labels(self) -> set[tuple[str, str]]:
-        """Return direction and encoding of the run's own rows; its table may also have those of earlier runs."""
-        settings = self.settings
-        return {(way.label, encoding.label) for way in settings.directions for encoding in settings.encodings}
+        """Return direction and encoding of the rows that this run added; its table may also have earlier rows."""
+        directions, encodings = self.settings.directions, self.settings.encodings
+        return {(direction.label, encoding.label) for direction in directions for encoding in encodings}
 
     def place(self, direction: Direction) -> Place:
         return Place(self.folder, "", direction.label if len(self.settings.directions) > 1 else "")
 
     def text(self, pair: frozenset[str]) -> Place | None:
-        """Return the place of a pair's text, which its first direction prepared, or None without such a pair."""
-        return next((self.place(way) for way in self.settings.directions if way.pair == pair), None)
+        """Return the place of the text of two languages, or None if the run did not use these languages."""
+        return next((self.place(direction) for direction in self.settings.directions if direction.pair == pair), None)
 
     def baseline(self, direction: Direction) -> list[str]:
         """Return the hashes of the baseline's translations for a direction, one per seed."""
@@ -59,7 +59,7 @@ def finished(run: Path, option: str) -> Finished:
     path = run / RESULT
     if not path.is_file():
         raise Refused(
-            f"{option} {run}: this folder has no {RESULT}. Name the --output of a finished run of this recipe."
+            f"{option} {run}: this folder has no {RESULT}. Give the --output folder of a finished run of this recipe."
         )
     facts = read_json(path)
     if facts["recipe"] != "translation_wmt18":
@@ -68,12 +68,12 @@ def finished(run: Path, option: str) -> Finished:
 
 
 def refuse_unlike(settings: Settings) -> None:
-    """Refuse earlier runs whose models were trained or decoded with other settings.
+    """Refuse earlier runs if their settings of training or decoding differ from the settings of this run.
 
     Only the settings in `FREE` may differ. Runs that are not finished are skipped here, because a stage reports them.
 
     Raises:
-        Refused: A folder of --beside has other settings.
+        Refused: A folder of --beside has settings that differ from those of this run.
     """
     ours = asdict(settings)
     for folder in settings.beside:
@@ -83,11 +83,11 @@ def refuse_unlike(settings: Settings) -> None:
         for name in ours:
             if name not in FREE and ours[name] != theirs[name]:
                 problem = _difference(name, theirs[name], ours[name])
-                raise Refused(f"--beside {folder}: {problem}. Use the same value in both, or leave out --beside.")
+                raise Refused(f"--beside {folder}: {problem}. Use the same value in both runs, or leave out --beside.")
 
 
 def _difference(name: str, theirs: object, ours: object) -> str:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         key = next(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))
         name, theirs, ours = f"{name}.{key}", theirs.get(key, "not given"), ours.get(key, "not given")
-    return f"its --{name.replace('_', '-')} is {theirs}, but that of this run is {ours}"
+    return f"its --{name.replace('_', '-')} is {theirs}, but this run has {ours}"

@@ -28,7 +28,7 @@ class Direction:
 
     @property
     def pair(self) -> frozenset[str]:
-        """Return both languages as a set; the two directions of a pair share its text."""
+        """Return both languages as a set; en-de and de-en use the same text."""
         return frozenset((self.source, self.target))
 
     def flags(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def checked(direction: Direction) -> Direction:
     """Return the direction unchanged if its languages are valid.
 
     Raises:
-        Refused: A language is not a language code, or both are the same.
+        Refused: The source or target is not a language code, or source and target are the same.
     """
     for language in (direction.source, direction.target):
         if not re.fullmatch(LANGUAGE, language):
@@ -70,7 +70,7 @@ class Variant:
     Args:
         encoding: Position encoding of the model.
         seed: Random seed of the training.
-        first: Seed that is left out of names.
+        first: Random seed of the run; names do not contain this seed.
     """
 
     encoding: Either
@@ -85,12 +85,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of a run, or of one of its several directions.
+    """The folder of a run, or of one direction if the run has several.
 
     Args:
         output: Folder of the run.
         shown: Name of the run's folder in commands.
-        inner: Subfolder of the direction; empty if the run has only one.
+        inner: Subfolder of the direction; empty if the run has only one direction.
     """
 
     output: Path
@@ -101,7 +101,7 @@ class Place:
         return self.output.joinpath(*([self.inner] if self.inner else []), *parts)
 
     def named(self, *parts: str) -> str:
-        """Return the same path as commands name it."""
+        """Return a path in this folder as commands write it."""
         return "/".join([self.shown, *([self.inner] if self.inner else []), *parts])
 
     def stage(self, kind: str, variant: str = "") -> str:
@@ -126,12 +126,12 @@ class Place:
         Args:
             kind: Kind of the stage, the first part of its name.
             command: Words of the command.
-            outputs: Paths relative to this place.
-            after: Stages that must run before.
+            outputs: Paths that the stage writes, relative to this folder.
+            after: Stages that must run before this stage.
             inputs: Files that the stage reads.
             variant: Model of the stage, the second part of its name.
             resumes: Whether the command continues an interrupted run.
-            identity: The words that determine the result, if they are not the whole command.
+            identity: Words of the command that determine the result (empty: all words).
         """
         return Stage(
             self.stage(kind, variant),

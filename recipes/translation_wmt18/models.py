@@ -20,7 +20,7 @@ GNMT = "lenpen-form"  # flag of this package's task
 
 
 def model_flags(settings: Settings, direction: Direction) -> list[str]:
-    """Return the flags that define a model, except those of its encoding."""
+    """Return the flags that define a model, except the flags of its position encoding."""
     return [*PLUGIN, *direction.flags(), "--arch", settings.arch, *as_arguments(settings.train)]
 
 
@@ -72,9 +72,9 @@ class Models:
         return "save-interval-updates" in self.settings.train
 
     def keep_flags(self) -> list[str]:
-        """Return the flags that keep at least as many checkpoints as are averaged.
+        """Return the flags that set how many checkpoints are kept: at least as many as are averaged.
 
-        The extra checkpoints allow averaging over another number without training again.
+        If more checkpoints are kept, --average can be changed without training again.
         """
         number = max(self.settings.average, LEAST_KEPT)
         if self.by_update:
@@ -127,7 +127,7 @@ class Models:
         return [*command, *(["--cpu"] if self.settings.device == "cpu" else [])]
 
     def served(self, variant: Variant) -> str:
-        """Return the same command for a shell, reduced to the translations."""
+        """Return a shell command that translates raw text and prints only the translations."""
         return f"{shlex.join(self.interactive(variant))} < FILE | grep ^D- | cut -f 3"
 
     def score(self, variant: Variant, generate: Stage) -> Stage:
@@ -146,7 +146,7 @@ class Models:
 
     @property
     def timed(self) -> list[Variant]:
-        """Return the models of the first seed, which are measured; the cost does not depend on the seed."""
+        """Return the models whose cost is measured: those of the first seed, because all seeds cost the same."""
         return self.settings.variants[: len(self.settings.encodings)]
 
     def measure(self, averaged: list[Stage]) -> Stage:

@@ -1,6 +1,6 @@
 """Plan all commands of the recipe, in order.
 
-They are plain fairseq, except for `--pos-enc` and the GNMT length penalty.
+The commands are plain fairseq, except for `--pos-enc` and the GNMT length penalty.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def beside(self) -> list[Path]:
-        """Return the results of earlier runs that the comparison includes."""
+        """Return the files with the results of the earlier runs in --beside."""
         return [Path(folder).resolve() / "comparison.json" for folder in self.settings.beside]
 
     def ends(self, models: Models, chains: list[list[Stage]]) -> list[Stage]:
@@ -81,7 +81,7 @@ class Planner(planning.Planner[Settings]):
     def check(self) -> Stage:
         """Return the stage that checks the models, the decoding options, BLEU's tokenizer and earlier runs.
 
-        Errors there would otherwise appear only after hours.
+        Without this stage, such errors would appear only after hours.
         """
         settings = self.settings
         languages = list(dict.fromkeys(direction.target for direction in settings.directions))
@@ -93,7 +93,7 @@ class Planner(planning.Planner[Settings]):
     def compare(self, after: list[Stage]) -> Stage:
         settings = self.settings
         command = module("translation_wmt18.compare") + flags(output=self.shown, seed=settings.seed)
-        command += flags(direction=[(way.source, way.target) for way in settings.directions])
+        command += flags(direction=[(direction.source, direction.target) for direction in settings.directions])
         command += flags(trained_seed=[variant.seed for variant in settings.variants[:: len(settings.encodings)]])
         command += flags(pos_enc=self.labels, differs=(", ".join(differences(settings)),))
         free = flags(beside=[str(path.parent) for path in self.beside])

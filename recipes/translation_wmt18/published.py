@@ -28,14 +28,14 @@ UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-l
 
 
 def paper(encoding: Either, direction: str) -> float | None:
-    """Return the paper's BLEU, or None if it has none."""
+    """Return the BLEU that the paper reports, or None if it reports none."""
     return published(figures("DIET", table="Table 4", column=direction), encoding)
 
 
 def papers_text(settings: Settings) -> bool:
     """Return whether the run uses the whole text of WMT18.
 
-    The recipe prepares it, or prepare_wmt18.sh did so before and recorded its sources and options.
+    Either the recipe prepares this text, or prepare_wmt18.sh prepared it before and recorded its sources and options.
     """
     if settings.limit or settings.train_longest_words or settings.longest != 256:
         return False
@@ -54,9 +54,10 @@ def papers_text(settings: Settings) -> bool:
 
 
 def differences(settings: Settings) -> list[str]:
-    """Return in what a run differs from the paper, or from the preset where the paper does not state a setting.
+    """Return what differs between a run and the paper: text, model, updates, training or decoding.
 
-    An empty list means that BLEU can be compared with the paper's.
+    For settings that the paper does not state, the run is compared with the preset. An empty list means that the run's
+    BLEU can be compared with the paper's BLEU.
     """
     preset = read_preset(PRESET)
     train = changed(preset["train"], settings.train, intervals=True)  # they decide which checkpoints are averaged

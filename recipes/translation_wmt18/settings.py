@@ -51,10 +51,10 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("Directions to train and score: SOURCE-TARGET, such as de-en,cs-en.")
     )
     source_lang: str = field(
-        default="", metadata=about("Source language, as in the suffix of the files; replaces that of --direction.")
+        default="", metadata=about("Source language, as in the suffix of the files; replaces the one in --direction.")
     )
     target_lang: str = field(
-        default="", metadata=about("Target language, as in the suffix of the files; replaces that of --direction.")
+        default="", metadata=about("Target language, as in the suffix of the files; replaces the one in --direction.")
     )
     seeds: list[int] = field(
         default_factory=list,
@@ -63,10 +63,13 @@ class Settings(launch.Training):
     corpus: str = field(
         metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with a file per split and language.")
     )
-    raw: str = field(default=RAW, metadata=about(f"Folder for the archives of {WMT18}."))
+    raw: str = field(default=RAW, metadata=about(f"Folder for the downloaded archives of {WMT18}."))
     newstest: str = field(
         default="",
-        metadata=about(f"For {WMT18}: your folder with the test sets, or sacrebleu (unset: download them)."),
+        metadata=about(
+            f"For {WMT18}: your folder with the test sets, or `sacrebleu` to get them with sacrebleu (unset: download "
+            "them from statmt.org)."
+        ),
     )
     train_set: str = field(
         default="train", metadata=about("Name of the training files in the FOLDER, without the suffix of the language.")
@@ -77,7 +80,7 @@ class Settings(launch.Training):
     )
     test_set: str = field(default="test", metadata=about("Name of the test files, without the suffix of the language."))
     limit: int = launch.at_least(
-        0, f"Number of training pairs to use (0: all); for {WMT18} they come from Europarl.", default=0
+        0, f"Number of training pairs to use (0: all). The first pairs of {WMT18} are those of Europarl.", default=0
     )
     bad_lines: Literal["refuse", "drop"] = field(
         default="refuse",
@@ -98,22 +101,24 @@ class Settings(launch.Training):
         default=False, metadata=about("Learn subwords and a dictionary for each language instead of one for both.")
     )
     vocabulary: int = launch.at_least(
-        1, "Number of subword types, for both languages together, or for each with --separate."
+        1, "Number of subword types for both languages together (with --separate: for each language)."
     )
     longest: int = launch.at_least(
-        1, "Longest sentence in subword pieces; longer ones are reported as bad lines.", default=256
+        1,
+        "Maximum length of a sentence in subword pieces. Longer sentences are reported as bad lines.",
+        default=256,
     )
     train_longest_words: int = launch.at_least(
         0,
-        "Train and validate on pairs with at most this number of words per side, and report BLEU by length "
+        "Train and validate on pairs with at most this number of words per side, and report BLEU by source length "
         "(0: use all lengths). Pairs longer than --train.max-source-positions are left out.",
         default=0,
     )
     lengths: list[int] = field(
         default_factory=list,
         metadata=about(
-            "Upper bounds of the source lengths, in words, by which BLEU is reported, such as 10,20,40. The value of "
-            "--train-longest-words is always added."
+            "Report BLEU for groups of source lengths with these upper bounds in words, such as 10,20,40. The value "
+            "of --train-longest-words is always one of the bounds."
         ),
     )
     workers: int = launch.at_least(1, "Number of processes that prepare the text.", default=1)
@@ -149,7 +154,7 @@ class Settings(launch.Training):
         if self.source_lang or self.target_lang:
             if len(directions) > 1:
                 raise Refused(
-                    "--source-lang and --target-lang set a single direction. Use only --direction for several."
+                    "--source-lang and --target-lang set a single direction. For several directions, use --direction."
                 )
             source, target = (directions[0].source, directions[0].target) if directions else ("", "")
             directions = [checked(Direction(self.source_lang or source, self.target_lang or target))]
@@ -179,7 +184,7 @@ class Settings(launch.Training):
     def longest_training(self) -> int:
         """Return the maximum number of pieces of a training sentence.
 
-        With --train-longest-words, the model's positions limit it, because the model is tested on longer sentences.
+        With --train-longest-words, training sentences must fit into the model's positions; test sentences need not.
         """
         if not self.train_longest_words:
             return self.longest
@@ -191,7 +196,7 @@ class Settings(launch.Training):
 
     @property
     def length_bounds(self) -> list[int]:
-        """Return the upper bounds of the groups of source lengths; without bounds there are no scores by length."""
+        """Return the upper bounds of the groups of source lengths, or an empty list to report no BLEU by length."""
         longest = self.train_longest_words
         steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
         return sorted({*steps, longest} - {0})
@@ -214,11 +219,11 @@ class Settings(launch.Training):
                     raise Refused(f"{option} is only for --corpus FOLDER. Leave it out for {self.corpus}.")
 
     def _refuse_shared(self) -> None:
-        """Refuse shared embeddings of separate dictionaries; fairseq would refuse them after preparing the text."""
+        """Refuse to share embeddings of separate dictionaries; otherwise this fails only after preparing the text."""
         if self.separate and self.train.get("share-all-embeddings"):
             raise Refused(
-                "--separate gives each language its own dictionary, so embeddings cannot be shared. Add "
-                "--train.share-all-embeddings false, and to tie those of the decoder "
+                "--separate gives each language its own dictionary, so encoder and decoder cannot share embeddings. "
+                "Add --train.share-all-embeddings false. To tie the decoder's input and output embeddings, also add "
                 "--train.share-decoder-input-output-embed true."
             )
 

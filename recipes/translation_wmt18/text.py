@@ -40,12 +40,12 @@ class Text:
     def notes(self) -> list[str]:
         """Return notes about the text for the user."""
         if self.settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
-            problem = f"--corpus {WMT18} can only be listed, because {PREPARE_WMT18} does not exist"
-            return [f"{problem}. To run the recipe, give a FOLDER."]
+            problem = f"The stages of --corpus {WMT18} cannot run, because {PREPARE_WMT18} does not exist"
+            return [f"{problem}. To run the recipe, give --corpus FOLDER."]
         if self.settings.corpus == BUILTIN:
             return [
-                f"The built-in corpus has English text as {self.direction.source} and an invented language as "
-                f"{self.direction.target}. It only tests the recipe; the scores say nothing about an encoding."
+                f"In the built-in corpus, {self.direction.source} is English and {self.direction.target} is an "
+                "invented language. It only tests the recipe; the scores say nothing about the encodings."
             ]
         return []
 
@@ -73,7 +73,7 @@ class Text:
         return [*before, self.place.runs("corpus", command, ["raw"], before[-1:], inputs, identity=identity)]
 
     def files(self, folder: Path) -> list[Path]:
-        """Return the files of the user's folder that exist; the stage reports missing ones."""
+        """Return the files of the user's folder that exist; the stage reports missing files."""
         paths = [
             folder / f"{name}.{language}{end}"
             for name in self.settings.sets.values()
@@ -96,11 +96,11 @@ class Text:
 
     @property
     def raw(self) -> str:
-        """Return the folder of --raw: the default relative to the repository, any other as an absolute path."""
+        """Return the folder of --raw: relative to the repository for the default, otherwise an absolute path."""
         return places.raw(self.settings.raw)
 
     def wmt18(self) -> Stage:
-        """Return the stage that prepares WMT18; it fetches missing files, can be resumed, and checks existing ones."""
+        """Return the stage that prepares WMT18. It fetches missing files, checks existing files and can be resumed."""
         other = next(name for name in self.languages if name != "en")
         command = ["bash", PREPARE_WMT18, *flags(pair=f"en-{other}", newstest=self.newstest)]
         command += flags(output=self.place.named("wmt18"))

@@ -53,7 +53,8 @@ class Order:
     Attributes:
         write: Writes a line of the output.
         report: Prints a message about a line.
-        waiting: Numbers of the lines without output yet, each with its number in fairseq, or None if it was not sent.
+        waiting: Lines whose output is not written yet: the number of the line, and its number in fairseq (None: the
+            line was not sent).
         sent: Number of lines sent to fairseq.
         refused: Number of lines that were not translated.
         lock: Protects the other attributes, which two threads use.
@@ -67,13 +68,13 @@ class Order:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, line: int) -> None:
-        """Note that a line goes to fairseq."""
+        """Record that a line is sent to fairseq."""
         with self.lock:
             self.waiting.append((line, self.sent))
             self.sent += 1
 
     def leave_out(self, line: int, why: str = "") -> None:
-        """Note that a line does not go to fairseq. Without a reason in `why`, the line is empty."""
+        """Record that a line is not sent to fairseq, because of the reason in `why` or because it is empty."""
         with self.lock:
             if why:
                 self._refuse(line, why)
@@ -81,7 +82,7 @@ class Order:
             self._settle()
 
     def receive(self, number: int, text: str) -> None:
-        """Write a translation of fairseq. Waiting lines before it were skipped by fairseq, so they are refused."""
+        """Write a translation from fairseq, and refuse the lines before it, which fairseq skipped."""
         with self.lock:
             while self.waiting and self.waiting[0][1] != number:
                 self._pass_over()
@@ -120,8 +121,8 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
         lines: Lines of the input.
         name: Name of the input, for errors.
         target: Standard input of fairseq-interactive.
-        order: Order of the lines.
-        failures: Receives the error that stopped the input.
+        order: Writes the output in the order of the lines.
+        failures: List to which an error is added if reading or sending fails.
     """
     try:
         with target:
@@ -154,7 +155,7 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
     """Send the input to fairseq-interactive, and write its translations.
 
     Raises:
-        SystemExit: Reading failed, or fairseq-interactive failed. The message then contains its last lines.
+        SystemExit: Reading failed, or fairseq-interactive failed. The message has its last error lines.
     """
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     words = [executable(command[0]), *command[1:]]
@@ -187,7 +188,7 @@ def chosen(values: list[str], value: str | None, option: str) -> str:
     """Return the value of an option, or the first of the possible values if the option is not given.
 
     Raises:
-        Refused: The value is not possible.
+        Refused: The value is not one of the possible values.
     """
     if value is None:
         return values[0]
@@ -217,11 +218,12 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.prog = "recipes/translation_wmt18/translate.sh"
     option = parser.add_argument
     option("text", nargs="?", type=Path, metavar="FILE", help="Text to translate (default: standard input).")
-    option("--run", type=Path, required=True, metavar="DIR", help="Folder of a finished run (its --output).")
-    text = "Encoding of the model, as in the run's table (default: the one with the highest BLEU)."
+    option("--run", type=Path, required=True, metavar="DIR", help="Folder (--output) of a finished run.")
+    text = "Position encoding of the model, as in the table of the run (default: the encoding with the highest BLEU)."
     option("--pos-enc", metavar="NAME", help=text)
-    option("--direction", metavar="SOURCE-TARGET", help="Direction of translation (default: the run's first one).")
-    option("--seed", metavar="N", help="Random seed of the model (default: the run's first one).")
+    text = "Direction of translation (default: the first direction of the run)."
+    option("--direction", metavar="SOURCE-TARGET", help=text)
+    option("--seed", metavar="N", help="Random seed of the model (default: the first seed of the run).")
     option("--buffer-size", type=int, default=64, metavar="N", help="Number of lines to read before translating them.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     return parser.parse_args(words)

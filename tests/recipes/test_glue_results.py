@@ -73,11 +73,11 @@ def test_rows_are_compared_with_the_published_by_their_number() -> None:
         return compare.other_rows({"task": task, "splits": {**given, "test-ax": {"given": 1, "labelled": False}}})
 
     assert told("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
-    assert told("RTE", train=2_490, valid=276) == ["other numbers of rows in valid"]
+    assert told("RTE", train=2_490, valid=276) == ["not the published number of rows in valid"]
     assert told("RTE", train=30, valid=277) == ["30 training rows, not 2,490"]
     assert told("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == []
     found = told("XNLI", train=1_500, valid=990, valid_de=990, test_de=5_009)
-    assert found == ["1,500 training rows, not 392,702", "other numbers of rows in valid, valid-de, test-de"]
+    assert found == ["1,500 training rows, not 392,702", "not the published number of rows in valid, valid-de, test-de"]
 
 
 def test_what_a_model_of_robertas_size_may_be_is_named() -> None:

@@ -28,7 +28,7 @@ def settings(preset: str = "small", **given: str) -> Settings:
         ({"train__no-copy": "true"}, "use --copy"),
         ({"train__max-source-positions": "9"}, "use --longest"),
         ({"generate__path": "x"}, "use --output"),
-        ({"generate__post-process": "x"}, "the prepared questions have their own pieces"),
+        ({"generate__post-process": "x"}, "the prepared data has its own tokenizer"),
         ({"vocabulary": "1"}, "--vocabulary 1: the value must be at least 5"),
         ({"longest": "43"}, "--longest 43: a source of this length has no room for an answer of 40"),
         ({"pos_enc": "xk"}, "no position encoding 'xk'"),

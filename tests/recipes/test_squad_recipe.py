@@ -285,8 +285,8 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
     [
         ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
-        ({"train_file": "x.json"}, "--train-file and --dev-file are only possible together"),
-        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "Give only one of these options"),
+        ({"train_file": "x.json"}, "--train-file and --dev-file must be given together"),
+        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "exclude each other"),
         ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
         ({"data": "builtin", "version": "2.0"}, "Use --version 1.1"),
         ({"data": "nowhere"}, "--data nowhere: the file does not exist"),

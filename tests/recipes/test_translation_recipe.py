@@ -108,7 +108,7 @@ def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.Capt
     monkeypatch.setattr("recipes.translation_wmt18.text.PREPARE_WMT18", "no/such.sh")
     assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "prepare", "--stop-stage", "prepare"]) == 1
     told = capsys.readouterr().out
-    assert "--corpus wmt18 can only be listed, because no/such.sh does not exist" in told
+    assert "The stages of --corpus wmt18 cannot run, because no/such.sh does not exist" in told
     assert "prepare cannot start: this input is missing" in told
 
 

@@ -201,14 +201,14 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
     with pytest.raises(SystemExit, match="the row en-de t5 is already in the table"):
         compare.beside([old.output], rows[:2], own)
     old.finished("t5", "none")
-    with pytest.raises(SystemExit, match="its first encoding in en-de is t5, but that of this run is none"):
+    with pytest.raises(SystemExit, match="its first encoding for en-de is t5, but this run begins with none"):
         compare.beside([old.output], rows[:1], own)
     old.finished("none", "t5")
     old.model("", "none", "de", 4)
-    with pytest.raises(SystemExit, match="its model of none in en-de differs"):
+    with pytest.raises(SystemExit, match="its translations with none for en-de differ"):
         compare.beside([old.output], rows[:1], own)
     old.write(old.output / "raw" / "train.en", ["a"])
-    with pytest.raises(SystemExit, match=r"its raw/train.en has other text"):
+    with pytest.raises(SystemExit, match=r"its text raw/train.en differs"):
         compare.beside([old.output], rows[:1], own)
 
 
@@ -217,7 +217,7 @@ def test_rows_of_earlier_runs_are_of_models_that_were_trained_alike(tmp_path: Pa
     given = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
     alike = {**given, "train.max-update": "7"}
     TRANSLATION.plan(load(TRANSLATION, "short", texts=alike), tmp_path, "x")
-    updates = "its --train.max-update is 7, but that of this run is 600"
+    updates = "its --train.max-update is 7, but this run has 600"
     for other, differs in ((given, updates), ({**alike, "batches": "2"}, "batches")):
         with pytest.raises(Refused, match=differs):
             TRANSLATION.plan(load(TRANSLATION, "short", texts=other), tmp_path, "x")
@@ -258,8 +258,8 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     told = unaligned("\n".join(remarks(found, tmp_path)))
     assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 train pairs longer than 12 words. After" in told
     assert "train 4, valid 5, test 5; 1 training pairs left out (too long or without a piece)" in told
-    assert "which differs in text, model, updates, training, decoding" not in told
-    assert "which differs in text, model, updates, training." in told
+    assert "they differ in: text, model, updates, training, decoding" not in told
+    assert "they differ in: text, model, updates, training." in told
     assert "| learned | 20.0 | 7 refused |" in told
     assert "| BLEU by source length in words | 1-12 (n = 1,633) | 13+ (n = 9) |" in told
     assert "`learned` refused sentences, because it has positions for 20 pieces." in told

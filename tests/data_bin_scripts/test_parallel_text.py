@@ -18,12 +18,12 @@ LINES = {"en": [f"A dog runs {n}." for n in range(20)], "de": [f"Ein Hund läuft
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    found = tmp_path / "my corpus"
-    found.mkdir()
+    corpus = tmp_path / "my corpus"
+    corpus.mkdir()
     for name in ("train", "val", "test"):
         for language, lines in LINES.items():
-            (found / f"{name}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return found
+            (corpus / f"{name}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return corpus
 
 
 def check(folder: Path, *options: str, target: str = "de") -> str | None:
@@ -90,9 +90,9 @@ def test_a_last_line_without_lf_counts(folder: Path) -> None:
 )
 def test_a_bad_line_is_refused_with_file_line_and_cure(line: bytes, message: str, folder: Path) -> None:
     edit(folder / "train.de", 7, line)
-    told = refused(folder)
-    assert f"error: {folder / 'train.de'}:7: {message}" in told
-    assert "--bad-lines drop" in told
+    error = refused(folder)
+    assert f"error: {folder / 'train.de'}:7: {message}" in error
+    assert "--bad-lines drop" in error
 
 
 def test_a_byte_order_mark_is_refused(folder: Path) -> None:
@@ -100,12 +100,12 @@ def test_a_byte_order_mark_is_refused(folder: Path) -> None:
     assert "val.en:1: the file begins with a byte order mark" in refused(folder)
 
 
-def test_many_bad_lines_are_counted_and_a_few_told(folder: Path) -> None:
+def test_many_bad_lines_are_counted_and_a_few_are_printed(folder: Path) -> None:
     for number in range(3, 15):
         edit(folder / "train.en", number, b"")
-    told = refused(folder)
-    assert told.count("the line is empty") == parallel.SHOWN
-    assert "train: number of bad pairs: 12 (12 empty)" in told
+    error = refused(folder)
+    assert error.count("the line is empty") == parallel.SHOWN
+    assert "train: number of bad pairs: 12 (12 empty)" in error
 
 
 def test_bad_pairs_of_training_are_dropped_if_asked_with_their_count(folder: Path) -> None:
@@ -121,16 +121,16 @@ def test_bad_pairs_of_training_are_dropped_if_asked_with_their_count(folder: Pat
 
 def test_a_test_set_is_never_shortened(folder: Path) -> None:
     edit(folder / "test.en", 2, b"")
-    told = refused(folder, "--bad-lines", "drop")
-    assert "test.en:2: the line is empty" in told
-    assert "test: number of bad pairs: 1" in told
+    error = refused(folder, "--bad-lines", "drop")
+    assert "test.en:2: the line is empty" in error
+    assert "test: number of bad pairs: 1" in error
 
 
 def test_files_of_unequal_length_are_refused_with_the_line(folder: Path) -> None:
     with (folder / "train.de").open("a", encoding="utf-8") as file:
         file.write("Noch einer.\n")
-    told = refused(folder)
-    assert f"{folder / 'train.en'}: the file ends after line 20, but {folder / 'train.de'} continues" in told
+    error = refused(folder)
+    assert f"{folder / 'train.en'}: the file ends after line 20, but {folder / 'train.de'} continues" in error
 
 
 def test_an_empty_file_is_refused(folder: Path) -> None:
@@ -140,10 +140,10 @@ def test_an_empty_file_is_refused(folder: Path) -> None:
     assert f"{folder / 'val.en'}: the file is empty, and so is" in refused(folder)
 
 
-def test_a_missing_side_is_told_with_what_is_there(folder: Path) -> None:
-    told = refused(folder, target="cs")
+def test_a_missing_file_is_reported_with_the_existing_files(folder: Path) -> None:
+    error = refused(folder, target="cs")
     languages = "The folder has the set train in these languages: de, en."
-    assert f"{folder / 'train.cs'}: neither this file nor train.cs.gz exists. {languages}" in told
+    assert f"{folder / 'train.cs'}: neither this file nor train.cs.gz exists. {languages}" in error
     for language in ("en", "de"):
         (folder / f"test.{language}").rename(folder / f"test_2016.{language}")
     assert "these sets in en: test_2016, train, val. Name yours with --train-set" in refused(folder)
@@ -165,7 +165,7 @@ def test_a_cut_gzip_file_is_refused(folder: Path) -> None:
     assert "the gzip file is damaged" in refused(folder)
 
 
-def test_the_limit_is_of_training_pairs_only(folder: Path) -> None:
+def test_the_limit_applies_to_training_pairs_only(folder: Path) -> None:
     assert check(folder, "--limit", "5") is None
     sizes = {
         path.name: len(path.read_bytes().split(b"\n")) - 1

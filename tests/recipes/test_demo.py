@@ -60,16 +60,16 @@ def bag(text: str) -> Counter[str]:
     return Counter(words(text))
 
 
-def test_every_sentence_has_another_with_the_same_words_and_another_translation():
+def test_swapped_nouns_give_the_same_words_but_a_different_translation():
     """Swap subject and object, so that a model which sees a bag of words cannot tell the two sentences apart."""
     lexicon = sentences.Lexicon()
     grammar = sentences.Grammar(random.Random(1), lexicon)
     for _ in range(300):
         subject, verb, object_, adverb = grammar.parts()
-        given = sentences.put(lexicon, subject, verb, object_, adverb)
+        original = sentences.put(lexicon, subject, verb, object_, adverb)
         swapped = sentences.put(lexicon, object_, verb, subject, adverb)
-        assert bag(given.source) == bag(swapped.source)
-        assert given.target != swapped.target
+        assert bag(original.source) == bag(swapped.source)
+        assert original.target != swapped.target
 
 
 def test_the_verb_agrees_with_a_subject_that_stands_far_away():
@@ -110,7 +110,7 @@ def test_a_changed_setting_changes_just_the_keys_that_depend_on_it(tmp_path):
 
 
 def changed_stages(old: Settings, new: Settings, output: Path) -> set[str]:
-    plans = [make_plan(one, output, "results/demo").stages() for one in (old, new)]
+    plans = [make_plan(settings, output, "results/demo").stages() for settings in (old, new)]
     return {a.name for a, b in zip(*plans, strict=True) if a.key() != b.key()}
 
 
@@ -122,7 +122,7 @@ def test_no_sentence_is_lost_to_the_batch_size():
 
 
 @pytest.mark.parametrize("option", ["--help", "--list", "--dry-run"])
-def test_looking_needs_no_data(option, tmp_path, capsys):
+def test_help_list_and_dry_run_need_no_data(option, tmp_path, capsys):
     with contextlib.suppress(SystemExit):  # argparse exits after --help
         assert main(DEMO, ["--output", str(tmp_path / "new"), option]) == 0
     shown = capsys.readouterr().out
@@ -166,14 +166,14 @@ def finished_run(folder: Path, **bleu: float) -> Path:
     return folder
 
 
-def test_the_time_counts_what_ran_side_by_side_once_and_no_pause():
+def test_busy_time_counts_parallel_stages_once_and_no_pause():
     assert records.covered([(0, 60), (30, 90), (600, 630)]) == pytest.approx(120)
 
 
 @pytest.mark.parametrize(
     ("none", "best", "status"), [(12, 90, 0), (0, 90, 1), (85, 90, 1)], ids=["good", "impossible", "needless"]
 )
-def test_the_demo_fails_where_its_claim_does(none, best, status, capsys):
+def test_the_demo_fails_if_its_claim_is_wrong(none, best, status, capsys):
     rows = [{"encoding": "none", "bleu": none}, {"encoding": "shaw", "bleu": best}]
     assert demo.claim(rows, least_gap=10) == status
     if status:

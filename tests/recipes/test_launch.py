@@ -64,18 +64,18 @@ def test_the_command(settings, wanted):
         ({"batches": 0}, "--batches 0: the value must be at least 1"),
     ],
 )
-def test_what_cannot_work_is_refused(settings, message):
+def test_settings_that_cannot_work_are_refused(settings, message):
     with pytest.raises(Refused, match=message):
         command(**settings)
 
 
 def test_the_effective_batch_does_not_depend_on_the_processes():
-    told = [effective_batch(Training(processes=number, batches=16), 4000) for number in (1, 2, 8)]
-    assert told[2].endswith("1 nodes x 8 processes x --update-freq 2 x --max-tokens 4,000 = at most 64,000 tokens")
-    assert len({line.partition("=")[2] for line in told}) == 1
+    lines = [effective_batch(Training(processes=number, batches=16), 4000) for number in (1, 2, 8)]
+    assert lines[2].endswith("1 nodes x 8 processes x --update-freq 2 x --max-tokens 4,000 = at most 64,000 tokens")
+    assert len({line.partition("=")[2] for line in lines}) == 1
 
 
-def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+def test_auto_uses_a_gpu_if_there_is_one(monkeypatch):
     """Jobs for Slurm are submitted from machines without a GPU."""
     for gpus in ("", "NVIDIA H100"):
         monkeypatch.setattr(launch, "gpus", lambda gpus=gpus: tuple(gpus.splitlines()))
@@ -84,11 +84,11 @@ def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
         assert not Training(device="cpu").on_gpu
 
 
-def test_what_identifies_a_training_is_not_the_number_of_its_processes():
-    one, many = (identity(FLAGS, Training(processes=number, batches=16)) for number in (1, 8))
-    assert one == many
-    assert identity(FLAGS, Training(batches=8)) != one
-    assert identity(FLAGS, Training(batches=16, precision="bf16")) != one
+def test_the_identity_of_a_training_does_not_depend_on_its_processes():
+    alone, many = (identity(FLAGS, Training(processes=number, batches=16)) for number in (1, 8))
+    assert alone == many
+    assert identity(FLAGS, Training(batches=8)) != alone
+    assert identity(FLAGS, Training(batches=16, precision="bf16")) != alone
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_flag_that_a_setting_decides_is_refused(flag, instead):
         refuse_decided(["lr", flag])
 
 
-def test_jobs_side_by_side_share_out_the_gpus(monkeypatch):
+def test_parallel_jobs_divide_the_gpus(monkeypatch):
     monkeypatch.setattr(launch, "gpus", lambda: ("NVIDIA H100",) * 4)
     assert Training(jobs=2, processes=2, batches=2).slots() == [
         {"CUDA_VISIBLE_DEVICES": "0,1"},
@@ -123,7 +123,7 @@ def never(nodes: str) -> str:
     raise AssertionError(f"Slurm was asked for {nodes}")
 
 
-def test_a_worker_is_told_which_of_torchruns_processes_it_is():
+def test_a_worker_reads_its_rank_from_torchrun():
     """The same holds inside of a Slurm allocation, where the variables of Slurm are set as well."""
     words = place({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, never)
     options = dict(zip(words[:-1:2], words[1::2], strict=True))
@@ -138,7 +138,7 @@ def test_a_worker_is_told_which_of_torchruns_processes_it_is():
 @pytest.mark.parametrize(
     ("visible", "device"), [({}, "3"), ({"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, "3"), ({"CUDA_VISIBLE_DEVICES": "2"}, "0")]
 )
-def test_a_worker_is_told_which_of_slurms_tasks_it_is(visible, device):
+def test_a_worker_reads_its_rank_from_slurm(visible, device):
     task = {"SLURM_PROCID": "7", "SLURM_NTASKS": "8", "SLURM_LOCALID": "3", "SLURM_JOB_ID": "41", "SLURM_STEP_ID": "2"}
     nodes = {"SLURM_JOB_NODELIST": "gpu[1-4]", "SLURM_STEP_NODELIST": "gpu[1-2]"}
     asked = []

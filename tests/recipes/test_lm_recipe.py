@@ -25,12 +25,12 @@ OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in LM_WIKITEXT103.presets() if name.startswith("wt103")]
 
 
-def settings(preset: str = "small", **given: str) -> Settings:
-    return load(LM_WIKITEXT103, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def settings(preset: str = "small", **changes: str) -> Settings:
+    return load(LM_WIKITEXT103, preset, texts={name.replace("__", "."): value for name, value in changes.items()})
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    plan = LM_WIKITEXT103.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+def stages(preset: str = "small", **changes: str) -> dict[str, Stage]:
+    plan = LM_WIKITEXT103.plan(settings(preset, **changes), OUTPUT, shown(OUTPUT))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -43,59 +43,59 @@ def value(stage: Stage, flag: str) -> str:
 
 @pytest.mark.parametrize("preset", LM_WIKITEXT103.presets())
 def test_every_preset_plans_every_stage(preset: str) -> None:
-    found = stages(preset, pos_enc="xl,shaw[clip=8]", corpus="builtin")
-    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    planned = stages(preset, pos_enc="xl,shaw[clip=8]", corpus="builtin")
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in planned))
     assert kinds == ["check", "builtin", "prepare", "binarise", "train", "evaluate", "compare"]
 
 
 def test_wikitext103_is_fetched_and_its_types_counted() -> None:
-    found = stages("wt103")
-    assert "wikitext-103/wikitext-103-v1.zip" in found["fetch"].command
-    assert value(found["prepare"], "--types") == "267735"
-    assert value(found["binarise"], "--padding-factor") == "1"
+    planned = stages("wt103")
+    assert "wikitext-103/wikitext-103-v1.zip" in planned["fetch"].command
+    assert value(planned["prepare"], "--types") == "267735"
+    assert value(planned["binarise"], "--padding-factor") == "1"
 
 
 @pytest.mark.parametrize("preset", PAPERS)
-def test_the_papers_numbers(preset: str) -> None:
+def test_presets_have_the_settings_of_the_papers(preset: str) -> None:
     """Compare with the settings in the LFHC/GCDF paper (Qu et al. 2021, Table 4)."""
-    found = settings(preset)
-    theirs = {one.row: one.value for one in figures("LFHC", table="Table 4", column="WT103")}
+    loaded = settings(preset)
+    theirs = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column="WT103")}
     wanted = {"lr": theirs["lr rate"], "clip-norm": theirs["clip norm"], "max-update": theirs["maximum steps"]}
     wanted |= {"warmup-updates": theirs["warmup steps"]}
-    assert {**wanted, "lr-scheduler": "cosine"}.items() <= found.train.items()
-    assert found.streams == theirs["batch size"]
-    assert (found.length, found.mem_train, found.mem_eval) == (150, 150, [150, 640])
-    assert found.train["dropout"] == (theirs["dropout"] if preset == "wt103-dropout0" else 0.1)
+    assert {**wanted, "lr-scheduler": "cosine"}.items() <= loaded.train.items()
+    assert loaded.streams == theirs["batch size"]
+    assert (loaded.length, loaded.mem_train, loaded.mem_eval) == (150, 150, [150, 640])
+    assert loaded.train["dropout"] == (theirs["dropout"] if preset == "wt103-dropout0" else 0.1)
 
 
-def test_the_papers_sweeps_have_a_figure_each() -> None:
+def test_every_run_of_a_paper_sweep_has_a_published_score() -> None:
     for preset in ("wt103-k-shaw", "wt103-k-lfhc"):
         clips = [re.search(r"clip=(\d+)", label)[1] for label in settings(preset).pos_enc]
         assert clips == ["4", "8", "12", "16"]
-        assert all(papers(one, memory) for one in settings(preset).encodings for memory in (150, 640))
+        assert all(papers(encoding, memory) for encoding in settings(preset).encodings for memory in (150, 640))
 
 
 def test_a_memory_longer_than_a_segment_is_evaluated_as_published() -> None:
-    found = stages("wt103")
-    short, long = found["evaluate:xl.150"], found["evaluate:xl.640"]
+    planned = stages("wt103")
+    short, long = planned["evaluate:xl.150"], planned["evaluate:xl.640"]
     assert (value(short, "--segment"), value(long, "--segment")) == ("150", "64")
     assert "--same-length" not in short.command
     assert "--same-length" in long.command
     assert value(long, "--clamp") == "400"
     assert "--clamp" not in short.command
-    assert "--clamp" not in found["evaluate:t5.640"].command
+    assert "--clamp" not in planned["evaluate:t5.640"].command
 
 
-def test_encodings_without_memory_are_trained_without_it_and_it_is_said() -> None:
-    found = stages(pos_enc="xl,learned,learned+t5")
-    assert value(found["train:xl"], "--mem-length") == "150"
-    assert value(found["train:learned"], "--mem-length") == value(found["train:learned+t5"], "--mem-length") == "0"
-    assert [name for name in found if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
+def test_encodings_without_memory_are_trained_without_it_with_a_note() -> None:
+    planned = stages(pos_enc="xl,learned,learned+t5")
+    assert value(planned["train:xl"], "--mem-length") == "150"
+    assert value(planned["train:learned"], "--mem-length") == value(planned["train:learned+t5"], "--mem-length") == "0"
+    assert [name for name in planned if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
     plan = LM_WIKITEXT103.plan(settings(pos_enc="xl,learned"), OUTPUT, shown(OUTPUT))
     assert any("without memory: learned " in note for note in plan.notes)
 
 
-def test_the_papers_figures_stand_beside_the_papers_models() -> None:
+def test_published_scores_are_shown_for_the_papers_models() -> None:
     """Shaw has one table per head, as many parameters as LFHC. What the paper calls T5 has distances up to M."""
     for label in ("shaw[clip=8,share=none]", "shaw[share=none,clip=8]"):
         assert papers(parse(label), 150) == 25.34
@@ -107,13 +107,13 @@ def test_the_papers_figures_stand_beside_the_papers_models() -> None:
     assert all(papers(parse(label), 150) for label in labels if label != "t5")
 
 
-def test_shaw_has_as_many_numbers_as_lfhc() -> None:
+def test_shaw_has_as_many_parameters_as_lfhc() -> None:
     pytest.importorskip("torch")
     from fairseq_posenc.encodings import StackShape, build
 
     shape = StackShape(layers=16, heads=10, dim=410, max_length=300, causal=True)
     counts = [
-        sum(one.numel() for one in build(encoding.name, encoding.args, shape).parameters())
+        sum(parameter.numel() for parameter in build(encoding.name, encoding.args, shape).parameters())
         for encoding in map(parse, ("shaw[clip=16,share=none]", "lfhc[clip=16]"))
     ]
     assert counts == [216_480, 216_480]
@@ -130,7 +130,7 @@ def test_types_are_those_of_a_prepared_dictionary(tmp_path: Path, types: int) ->
             settings(corpus=str(tmp_path), types="6")
 
 
-def test_another_memory_in_evaluation_trains_nothing_again() -> None:
+def test_a_different_memory_in_evaluation_repeats_no_training() -> None:
     old, new = stages(mem_eval="0"), stages(mem_eval="0,640")
     assert {name for name in old if old[name].key() != new[name].key()} <= {"check", "compare"}
 
@@ -139,7 +139,7 @@ def test_another_memory_in_evaluation_trains_nothing_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
         ({"corpus": "no-such"}, "--corpus no-such: this folder does not exist. Known corpora are wikitext103"),
         ({"mem_eval": "-1"}, "--mem-eval -1:"),
@@ -152,9 +152,9 @@ def test_another_memory_in_evaluation_trains_nothing_again() -> None:
         ({"pos_enc": "xk"}, "no position encoding 'xk'"),
     ],
 )
-def test_what_is_refused(given: dict[str, str], message: str) -> None:
+def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
-        stages(**given)
+        stages(**changes)
 
 
 # --- the words
@@ -185,8 +185,8 @@ def test_words_and_ends_are_counted_as_published(tmp_path: Path) -> None:
     (text / "test.txt").unlink()
     with gzip.open(text / "wiki.test.tokens.gz", "wt") as file:
         file.write(" b  c <unk> \n")
-    told = prepared(text, tmp_path / "out", "--types", "4")
-    assert told.returncode == 0, told.stderr
+    process = prepared(text, tmp_path / "out", "--types", "4")
+    assert process.returncode == 0, process.stderr
     counts = json.loads((tmp_path / "out" / "counts.json").read_text())
     assert counts["types"] == 4  # a, b, <unk>, <eos>
     assert counts["splits"]["train"] == {"lines": 2, "tokens": 4, "unknown": 0}
@@ -211,14 +211,14 @@ def test_a_text_that_would_be_read_wrongly_is_refused(
     if message is None:
         (text / "wiki.test.tokens.txt").rename(text / "wiki.test.tokens")
         message = "the folder has both wiki.test.tokens and test.txt"
-    told = prepared(text, tmp_path / "out", *more)
-    assert told.returncode == 1
-    assert message in told.stderr
+    process = prepared(text, tmp_path / "out", *more)
+    assert process.returncode == 1
+    assert message in process.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_split_is_named(tmp_path: Path) -> None:
     text = folder(tmp_path / "text")
     (text / "test.txt").rename(text / "wiki.test.raw")
-    told = prepared(text, tmp_path / "out")
-    assert "holds train.txt, valid.txt, wiki.test.raw, but no wiki.test.tokens or test.txt" in told.stderr
+    process = prepared(text, tmp_path / "out")
+    assert "holds train.txt, valid.txt, wiki.test.raw, but no wiki.test.tokens or test.txt" in process.stderr

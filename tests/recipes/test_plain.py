@@ -17,7 +17,7 @@ from recipes.lib.settings import load
 MEASURED = ("minutes", "seconds", "/s", "time", "speed", "MB", "memory of", "command", "commit")
 
 
-def test_the_scripts_are_what_the_plans_say() -> None:
+def test_the_scripts_match_the_plans() -> None:
     texts = scripts()
     assert {path.parent.parent.name for path in texts} == {recipe.name for recipe in recipes()}
     assert set(ROOT.glob("recipes/*/plain/*")) == {*texts}
@@ -26,7 +26,7 @@ def test_the_scripts_are_what_the_plans_say() -> None:
         assert os.access(path, os.X_OK), f"{path} cannot be executed"
 
 
-def test_a_script_needs_what_only_its_reader_has(tmp_path: Path) -> None:
+def test_a_script_needs_the_readers_own_files(tmp_path: Path) -> None:
     script = ROOT / "recipes" / "question_generation" / "plain" / "paper.sh"
     done = subprocess.run([script, tmp_path / "out"], capture_output=True, text=True)
     assert done.returncode != 0

@@ -25,12 +25,12 @@ FOLDER = re.compile(r"/(builtin|wiki)\b")  # a --corpus that presets for the use
 NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-roberta-large", "diet-english"}
 
 
-def settings(preset: str = "small", **given: str) -> Settings:
-    return load(PRETRAIN_MLM, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def settings(preset: str = "small", **changes: str) -> Settings:
+    return load(PRETRAIN_MLM, preset, texts={name.replace("__", "."): value for name, value in changes.items()})
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    plan = PRETRAIN_MLM.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+def stages(preset: str = "small", **changes: str) -> dict[str, Stage]:
+    plan = PRETRAIN_MLM.plan(settings(preset, **changes), OUTPUT, shown(OUTPUT))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -59,11 +59,11 @@ def test_pages_and_examples_name_runs_as_they_are_called(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("preset", PRETRAIN_MLM.presets())
 def test_every_preset_plans_every_stage(preset: str, tmp_path: Path) -> None:
-    found = stages(preset, pos_enc="none,shaw[clip=8]", **needed(preset, tmp_path))
-    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    planned = stages(preset, pos_enc="none,shaw[clip=8]", **needed(preset, tmp_path))
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in planned))
     assert kinds[0] == "check"
     assert kinds[-5:] == ["corpus", "unigrams", "train", "evaluate", "compare"]
-    assert {"train:none", "train:shaw.clip=8", "evaluate:shaw.clip=8"} <= set(found)
+    assert {"train:none", "train:shaw.clip=8", "evaluate:shaw.clip=8"} <= set(planned)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_every_preset_plans_every_stage(preset: str, tmp_path: Path) -> None:
         ("diet-multilingual", 4096, 512, 125_000, 0.0018),
     ],
 )
-def test_the_papers_numbers(preset, sequences, length, updates, rate, tmp_path) -> None:
+def test_presets_have_the_settings_of_the_papers(preset, sequences, length, updates, rate, tmp_path) -> None:
     """The settings are those of the papers M1-M4, M4M and DIET; M1-M4 does not state the number of updates."""
-    found = settings(preset, **needed(preset, tmp_path))
-    assert found.batches * found.number("batch-size", 0) == sequences
-    assert found.length == length
-    assert found.train["lr"] == rate
-    assert updates is None or found.train["max-update"] == updates
+    loaded = settings(preset, **needed(preset, tmp_path))
+    assert loaded.batches * loaded.number("batch-size", 0) == sequences
+    assert loaded.length == length
+    assert loaded.train["lr"] == rate
+    assert updates is None or loaded.train["max-update"] == updates
 
 
 def test_the_diet_schedule_warms_up_a_fortieth_with_lamb(tmp_path: Path) -> None:
@@ -94,16 +94,16 @@ def test_the_diet_schedule_warms_up_a_fortieth_with_lamb(tmp_path: Path) -> None
         assert train["warmup-updates"] == 0.025 * train["max-update"]
 
 
-def test_a_warm_start_goes_on_from_what_was_imported(tmp_path: Path) -> None:
-    found = stages("m1-m4-warm-start", **needed("m1-m4-warm-start", tmp_path))
+def test_a_warm_start_trains_the_imported_model(tmp_path: Path) -> None:
+    planned = stages("m1-m4-warm-start", **needed("m1-m4-warm-start", tmp_path))
     slug = "m4+segments-input"
-    assert value(found[f"import:{slug}"], "--pos-enc") == slug
-    train = found[f"train:{slug}"]
+    assert value(planned[f"import:{slug}"], "--pos-enc") == slug
+    train = planned[f"train:{slug}"]
     assert value(train, "--finetune-from-model").endswith(f"imported/{slug}/checkpoint.pt")
-    assert found[f"import:{slug}"] in train.after
+    assert planned[f"import:{slug}"] in train.after
     assert value(train, "--max-epoch") == "3"
-    assert value(found["corpus"], "--tokenizer-path") == str(tmp_path / "vocab.txt")  # the vocabulary of the model
-    names = list(found)
+    assert value(planned["corpus"], "--tokenizer-path") == str(tmp_path / "vocab.txt")  # the vocabulary of the model
+    names = list(planned)
     assert names.index("source") < names.index(f"import:{slug}") < names.index("corpus")
 
 
@@ -115,10 +115,12 @@ def test_the_linear_decay_ends_with_the_training() -> None:
     assert value(words, "--total-num-update") == "70"
 
 
-def test_an_items_pieces_leave_room_for_two_symbols() -> None:
-    found = stages(length="512", corpus="builtin")
-    assert value(found["corpus"], "--longest") == "510"
-    assert value(found["train:shaw"], "--tokens-per-sample") == value(found["train:shaw"], "--max-positions") == "512"
+def test_sequences_leave_room_for_two_special_symbols() -> None:
+    planned = stages(length="512", corpus="builtin")
+    assert value(planned["corpus"], "--longest") == "510"
+    assert (
+        value(planned["train:shaw"], "--tokens-per-sample") == value(planned["train:shaw"], "--max-positions") == "512"
+    )
 
 
 def test_shards_are_read_epoch_by_epoch() -> None:
@@ -135,11 +137,11 @@ def test_whole_words_need_to_know_the_tokenizer() -> None:
 
 
 def test_published_corpora_and_tokenizers_are_fetched(tmp_path: Path) -> None:
-    found = stages("m4m-large", **needed("m4m-large", tmp_path))
-    assert {"fetch-wikipedia", "fetch-openwebtext", "fetch-gpt2-bpe"} <= set(found)
-    words = found["corpus"].command
+    planned = stages("m4m-large", **needed("m4m-large", tmp_path))
+    assert {"fetch-wikipedia", "fetch-openwebtext", "fetch-gpt2-bpe"} <= set(planned)
+    words = planned["corpus"].command
     assert {"data/raw/wikipedia", "data/raw/openwebtext", f"file:{tmp_path}"} <= set(words)
-    assert value(found["corpus"], "--valid-part") == "0.005"
+    assert value(planned["corpus"], "--valid-part") == "0.005"
     c4 = stages("m4m-large", corpus="c4_en", init_from=str(tmp_path))["corpus"]
     assert value(c4, "--valid") == "data/raw/c4/c4-validation.*"
 
@@ -159,10 +161,10 @@ def test_a_prepared_corpus_is_used_as_it_is(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     options = {"tokenizer": "sentencepiece", "longest": 126}
     (tmp_path / "corpus.json").write_text(json.dumps({"options": options}))
-    found = stages(corpus=str(tmp_path))
-    assert "corpus" not in found
-    assert f"{tmp_path}/shard00000:{tmp_path}/shard00001" in found["train:none"].command
-    assert tmp_path / "corpus.json" in found["train:none"].inputs
+    planned = stages(corpus=str(tmp_path))
+    assert "corpus" not in planned
+    assert f"{tmp_path}/shard00000:{tmp_path}/shard00001" in planned["train:none"].command
+    assert tmp_path / "corpus.json" in planned["train:none"].inputs
     for wrong, message in (
         ({"length": "64"}, "--length 128 or more"),
         ({"tokenizer": "gpt2"}, "the tokenizer sentencepiece"),
@@ -171,12 +173,12 @@ def test_a_prepared_corpus_is_used_as_it_is(tmp_path: Path) -> None:
             stages(corpus=str(tmp_path), **wrong)
 
 
-def changed(**given: str) -> set[str]:
-    old, new = stages(), stages(**given)
+def changed(**changes: str) -> set[str]:
+    old, new = stages(), stages(**changes)
     return {name.partition(":")[0] for name in new if old[name].key() != new[name].key()}
 
 
-def test_where_the_text_lies_does_not_matter(tmp_path: Path) -> None:
+def test_moving_the_text_changes_no_stage(tmp_path: Path) -> None:
     keys = []
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
@@ -186,7 +188,7 @@ def test_where_the_text_lies_does_not_matter(tmp_path: Path) -> None:
     assert keys[0] == keys[1]
 
 
-def test_a_changed_setting_redoes_what_depends_on_it() -> None:
+def test_a_changed_setting_repeats_the_stages_that_depend_on_it() -> None:
     assert changed(workers="7", jobs="1", threads="2") == set()
     assert changed(train__lr="0.1") == {"check", "train", "evaluate", "compare"}
     assert changed(vocabulary="100") == {"corpus", "unigrams", "train", "evaluate", "compare"}
@@ -196,7 +198,7 @@ def test_a_changed_setting_redoes_what_depends_on_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
         ({"corpus": "no-such"}, "--corpus no-such: this folder does not exist. Known corpora are books_wiki, "),
         ({"corpus": "books_wiki"}, "needs --books FOLDER. BooksCorpus is no longer distributed"),
@@ -221,12 +223,12 @@ def test_a_changed_setting_redoes_what_depends_on_it() -> None:
         ({"train__batch-size": "many"}, "--train.batch-size many"),
     ],
 )
-def test_what_is_refused(given: dict[str, str], message: str) -> None:
+def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
-        stages(**given)
+        stages(**changes)
 
 
-def test_a_warm_start_without_its_start_is_refused(tmp_path: Path) -> None:
+def test_a_warm_start_without_a_pretrained_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"starts from the model roberta-base. Give .* --init-from"):
         stages("m4m-large", books=str(tmp_path))
 
@@ -238,8 +240,8 @@ def test_a_folder_without_validation_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_lamb_in_half_precision_keeps_its_tensors_apart(tmp_path: Path) -> None:
-    given = {"device": "gpu", "precision": "fp16", **needed("diet-english", tmp_path)}
-    assert "--fp16-no-flatten-grads" in stages("diet-english", **given)["train:shaw"].command
+    changes = {"device": "gpu", "precision": "fp16", **needed("diet-english", tmp_path)}
+    assert "--fp16-no-flatten-grads" in stages("diet-english", **changes)["train:shaw"].command
 
 
 def test_a_batch_that_cannot_be_shared_names_its_flag() -> None:
@@ -251,9 +253,9 @@ def test_a_dry_run_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "books").mkdir()
     asked = ["--preset", "m4m-small", "--books", str(tmp_path / "books"), "--dry-run"]
     assert main(PRETRAIN_MLM, [*asked, "--output", str(tmp_path / "new")]) == 0
-    told = capsys.readouterr().out
-    assert "= 96 of 512 tokens each" in told
-    assert "prepare_corpus.py" in told
+    printed = capsys.readouterr().out
+    assert "= 96 of 512 tokens each" in printed
+    assert "prepare_corpus.py" in printed
     assert not (tmp_path / "new").exists()
 
 
@@ -269,7 +271,7 @@ def test_the_loss_of_frequencies() -> None:
     assert cross_entropy(train, valid) == pytest.approx((np.log2(4 / 3) + 2) / 2)
 
 
-def test_a_curve_has_all_attempts_and_the_later_one_counts(tmp_path: Path) -> None:
+def test_a_curve_has_all_attempts_and_the_last_loss_counts(tmp_path: Path) -> None:
     from recipes.lib.curves import read
 
     def line(kind: str, **facts: str) -> str:

@@ -30,13 +30,13 @@ def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest
     assert (tmp_path / "curves.png").stat().st_size > 1000
     capsys.readouterr()
     run(tmp_path, "--pos-enc", "learned", "--tasks", "2")
-    told = capsys.readouterr().out
-    assert "All stages are already done" in told
-    assert "export-hf" in told
+    printed = capsys.readouterr().out
+    assert "All stages are already done" in printed
+    assert "export-hf" in printed
 
 
 @pytest.mark.long
-def test_it_goes_on_from_a_bert(tmp_path: Path) -> None:
+def test_init_from_starts_from_a_bert(tmp_path: Path) -> None:
     """The absolute table of BERT is dropped if the encoding has none; the word vectors stay those of BERT."""
     source = bert(tmp_path / "bert")
     words = ["--tokenizer", "wordpiece", "--tokenizer-path", str(source / "vocab.txt")]
@@ -44,13 +44,16 @@ def test_it_goes_on_from_a_bert(tmp_path: Path) -> None:
     run(output, "--pos-enc", "m4", "--init-from", str(source), *words, "--train.max-update", "20")
     report = json.loads((output / "imported" / "m4" / "report.json").read_text())
     assert "the absolute table" in report["dropped"]
-    assert "m4 went on from a model. Dropped: the absolute table" in (output / "report.md").read_text()
+    assert (
+        "m4 started from the pretrained model. Dropped weights: the absolute table"
+        in (output / "report.md").read_text()
+    )
     log = (output / "logs" / "m4.train.log").read_text()
     assert "loading pretrained model from" in log
 
 
 @pytest.mark.long
-def test_a_start_of_another_size_is_told_before_the_text_is_prepared(tmp_path, capsys) -> None:
+def test_a_pretrained_model_of_a_different_size_is_refused_before_the_text_is_prepared(tmp_path, capsys) -> None:
     source = bert(tmp_path / "bert")
     words = ["--tokenizer", "wordpiece", "--tokenizer-path", str(source / "vocab.txt"), "--train.encoder-layers", "2"]
     output = tmp_path / "out"

@@ -26,8 +26,8 @@ ENCODINGS = ("diet-rel", "diet-abs[rank=64,share=none]")
 
 
 def recipe(name: str) -> Recipe:
-    found = importlib.import_module(f"recipes.{name}.__main__")
-    return next(one for one in vars(found).values() if isinstance(one, Recipe))
+    module = importlib.import_module(f"recipes.{name}.__main__")
+    return next(value for value in vars(module).values() if isinstance(value, Recipe))
 
 
 NAMES = sorted(path.parent.name for path in ROOT.glob("recipes/*/__main__.py"))

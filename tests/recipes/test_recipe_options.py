@@ -28,17 +28,17 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     "script", ["-m recipes.demo", "-m recipes.translation_wmt18", "-m recipes.pretrain_mlm", "tests/toy_recipe.py"]
 )
-def test_looking_needs_neither_torch_nor_fairseq_nor_data(script, option, tmp_path):
+def test_help_list_and_dry_run_need_neither_torch_nor_fairseq_nor_data(script, option, tmp_path):
     for name in ("torch", "fairseq", "numpy", "sacrebleu"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name}')")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     command = [sys.executable, *script.split(), option, "--output", str(tmp_path / "new")]
-    found = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert {"--help": "examples:", "--list": "open  ", "--dry-run": "# train:"}[option] in found.stdout
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert {"--help": "examples:", "--list": "open  ", "--dry-run": "# train:"}[option] in process.stdout
     assert not (tmp_path / "new").exists()
 
 
-def test_looking_through_run_sh_needs_no_environment(tmp_path):
+def test_run_sh_lists_stages_without_an_environment(tmp_path):
     """Use a Python without fairseq, in a checkout without .venv."""
     checkout = tmp_path / "a checkout"
     for name in ("recipes", "fairseq_posenc"):
@@ -47,9 +47,9 @@ def test_looking_through_run_sh_needs_no_environment(tmp_path):
     (tmp_path / "bin" / "python").symlink_to(sys._base_executable)  # type: ignore[attr-defined]
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
     command = [str(checkout / "recipes" / "demo" / "run.sh")]
-    found = subprocess.run([*command, "--list"], env=environment, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stderr) == (0, "")
-    assert "open  corpus" in found.stdout
+    process = subprocess.run([*command, "--list"], env=environment, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "open  corpus" in process.stdout
 
 
 def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, capsys):
@@ -81,14 +81,14 @@ def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, ca
         (["--config", "no-such.toml"], "no-such.toml: No such file"),
     ],
 )
-def test_what_is_not_there_is_refused_with_what_is(words, message, tmp_path, capsys):
+def test_wrong_options_and_values_are_refused(words, message, tmp_path, capsys):
     assert toy(tmp_path / "out", *words) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("recipe", [FINETUNE_GLUE, FINETUNE_SQUAD, FINETUNE_XTREME], ids=lambda one: one.name)
-def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
+@pytest.mark.parametrize("recipe", [FINETUNE_GLUE, FINETUNE_SQUAD, FINETUNE_XTREME], ids=lambda recipe: recipe.name)
+def test_a_setting_of_files_only_is_no_option(recipe, tmp_path, capsys):
     """The command that makes the models of a preset is a key of the TOML file only."""
     assert main(recipe, ["--checkpoint", "m4/checkpoint_last.pt", "--pretraining", "mine", "--dry-run"]) == 2
     assert "--pretraining: this setting cannot be given on the command line" in capsys.readouterr().err
@@ -101,12 +101,12 @@ def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
     assert "# To pretrain the models of this preset: mine.sh" in capsys.readouterr().out
 
 
-def test_a_config_replaces_the_preset_and_the_command_line_both(tmp_path):
+def test_a_config_overrides_the_preset_and_the_command_line_overrides_both(tmp_path):
     config = tmp_path / "mine.toml"
     config.write_text('word = "two"\nseed = 5\n[train]\nwarm-up = 10\n')
-    found = load(TOY, config=config, texts={"seed": "6", "train.fp16": "true"})
-    assert (found.word, found.seed, found.sizes) == ("two", 6, {"lines": 3})
-    assert found.train == {"rate": 0.5, "warm-up": 10, "fp16": True}
+    settings = load(TOY, config=config, texts={"seed": "6", "train.fp16": "true"})
+    assert (settings.word, settings.seed, settings.sizes) == ("two", 6, {"lines": 3})
+    assert settings.train == {"rate": 0.5, "warm-up": 10, "fp16": True}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_wrong_config_is_refused(text, message, tmp_path):
     assert message in str(refused.value)
 
 
-def test_a_preset_extends_another_and_states_what_differs(tmp_path):
+def test_a_preset_extends_a_preset_and_states_what_differs(tmp_path):
     (tmp_path / "base.toml").write_text('word = "one"\nleast = 1\n[train]\nrate = 0.5\nwarm-up = 3\n')
     (tmp_path / "wide.toml").write_text('extends = "base"\nleast = 2\n')
     (tmp_path / "slow.toml").write_text('extends = "wide"\n[train]\nrate = 0.1\nfp16 = true\n')
@@ -142,7 +142,7 @@ def test_a_preset_extends_another_and_states_what_differs(tmp_path):
         ("wide", r"wide\.toml: extends = 'slow': the presets slow and wide extend each other"),
     ],
 )
-def test_a_preset_that_extends_none_or_itself_is_refused(name, message, tmp_path):
+def test_a_preset_that_extends_a_missing_preset_or_itself_is_refused(name, message, tmp_path):
     for preset, base in (("slow", name), ("wide", "slow"), ("base", "wide")):
         (tmp_path / f"{preset}.toml").write_text(f'extends = "{base}"\n')
     with pytest.raises(Refused, match=message):

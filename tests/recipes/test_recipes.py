@@ -52,7 +52,7 @@ def finished(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("stage", ["data", "train:left", "score:left", "table"])
-def test_a_run_killed_in_any_stage_goes_on_to_the_same_result(stage, tmp_path, finished):
+def test_a_run_killed_in_any_stage_continues_to_the_same_result(stage, tmp_path, finished):
     """The command ends soon after its run is killed; until then the next run waits."""
     output = tmp_path / "a b"
     with begin(output, stage, "--jobs", "2") as process:
@@ -93,7 +93,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path, monkeypatch, capsy
         assert process.wait(timeout=20) == 0
 
 
-def test_a_changed_option_redoes_what_depends_on_it(finished):
+def test_a_changed_option_repeats_the_stages_that_depend_on_it(finished):
     before = markers(finished)
     assert toy(finished, "--train.rate", "0.1") == 0
     after = markers(finished)
@@ -103,7 +103,7 @@ def test_a_changed_option_redoes_what_depends_on_it(finished):
     assert not {name for name, made in markers(finished).items() if made in after.values()}
 
 
-def test_what_is_done_anew_and_where_the_earlier_report_is_are_told(finished, capsys):
+def test_repeated_stages_and_the_renamed_report_are_printed(finished, capsys):
     report = (finished / "report.md").read_text()
     capsys.readouterr()
     assert toy(finished, "--train.rate", "0.1", "--stop-stage", "train:left") == 0
@@ -132,7 +132,7 @@ def test_the_folder_of_another_recipe_is_refused(finished, old, capsys):
     assert (markers(finished), (finished / "result.json").read_text()) == before
 
 
-def test_an_unfinished_run_has_its_folder_too(tmp_path, capsys):
+def test_the_folder_of_an_unfinished_run_is_refused_too(tmp_path, capsys):
     assert toy(tmp_path / "out", "--stop-stage", "data") == 0
     assert other(tmp_path / "out") == 2
     assert "has a run of recipes/toy" in capsys.readouterr().err
@@ -148,12 +148,12 @@ def test_an_output_that_is_a_file_is_refused(below, options, tmp_path, capsys):
     assert error.endswith("is a file. Give the path of a folder.\n")
 
 
-def test_an_output_that_cannot_be_made_is_refused(capsys):
+def test_an_output_that_cannot_be_created_is_refused(capsys):
     assert toy(Path("/proc/no-such")) == 2
     assert "--output /proc/no-such: the folder cannot be created" in capsys.readouterr().err
 
 
-def test_a_full_disk_fails_in_one_line_and_goes_on_later(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_fails_in_one_line_and_the_run_continues_later(tmp_path, monkeypatch, capsys):
     def full(lock, timeout):
         raise OSError(28, "No space left on device", lock.lock_file)
 
@@ -185,7 +185,7 @@ def test_stage_and_stop_stage(tmp_path, capsys):
     assert (output / "result.json").exists()
 
 
-def test_force_redoes_the_chosen_stages_and_later_what_reads_them(finished):
+def test_force_repeats_the_chosen_stages_and_later_the_stages_that_read_them(finished):
     before = markers(finished)
     assert toy(finished, "--force", "--stage", "train:left", "--stop-stage", "train:left") == 0
     assert done(finished) == ["data", "train:left", "train:right", "score:right"]
@@ -215,7 +215,7 @@ def result(output: Path) -> dict:
     return json.loads((output / "result.json").read_text())
 
 
-def test_result_json_and_the_report_say_how_it_was_made(finished):
+def test_result_json_and_the_report_say_how_results_were_computed(finished):
     facts = result(finished)
     assert facts["command"] == f"recipes/toy/run.sh --output {finished}"
     assert (facts["recipe"], facts["seed"], facts["settings"]["word"]) == ("toy", 1, "hello")

@@ -33,8 +33,8 @@ QUICK = 0.1  # seconds until our own stages work; other stages import torch firs
 
 def kinds(name: str, output: Path) -> list[str]:
     recipe = importlib.import_module(f"recipes.{name}.__main__")
-    found = next(one for one in vars(recipe).values() if type(one).__name__ == "Recipe")
-    plan = found.plan(load(found, "smoke"), output, shown(output))
+    definition = next(value for value in vars(recipe).values() if type(value).__name__ == "Recipe")
+    plan = definition.plan(load(definition, "smoke"), output, shown(output))
     return list(dict.fromkeys(stage.kind for stage in plan.stages()))
 
 

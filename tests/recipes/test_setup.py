@@ -34,8 +34,8 @@ def tools(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in TOOLS.split():
-        if found := shutil.which(tool):
-            (folder / tool).symlink_to(found)
+        if path := shutil.which(tool):
+            (folder / tool).symlink_to(path)
     return folder
 
 

@@ -33,7 +33,7 @@ def run(folder: Path, *stages: Stage) -> None:
         Runner(folder, Ledger(folder / ".stages"), Screen(), lock.fileno(), ({}, {})).run([[list(stages)]])
 
 
-def test_a_done_stage_is_not_run_again_and_a_changed_one_is(tmp_path):
+def test_a_done_stage_is_not_run_again_and_a_changed_stage_is(tmp_path):
     for _ in range(2):
         run(tmp_path, a_stage(tmp_path))
         assert (tmp_path / "out").read_text() == "one"
@@ -62,7 +62,7 @@ def test_a_folder_may_be_an_input(tmp_path):
     assert len(set(keys)) == 4
 
 
-def test_a_lost_output_or_an_unfinished_marker_is_made_anew(tmp_path):
+def test_a_stage_with_a_lost_output_or_an_unfinished_marker_runs_again(tmp_path):
     stage, ledger = a_stage(tmp_path), Ledger(tmp_path / ".stages")
     run(tmp_path, stage)
     (tmp_path / "out").unlink()
@@ -74,7 +74,7 @@ def test_a_lost_output_or_an_unfinished_marker_is_made_anew(tmp_path):
     assert (tmp_path / "out").read_text() == "one"
 
 
-def test_a_marker_that_a_crash_emptied_is_none(tmp_path):
+def test_a_marker_that_a_crash_emptied_counts_as_missing(tmp_path):
     run(tmp_path, a_stage(tmp_path))
     (tmp_path / ".stages" / "one.done").write_text("")
     assert not Ledger(tmp_path / ".stages").is_done(a_stage(tmp_path))
@@ -140,7 +140,7 @@ def test_a_failure_names_its_command_and_its_log(tmp_path):
     assert "one.log" in str(failure.value)
 
 
-def test_a_command_that_is_not_there_and_an_output_that_did_not_come(tmp_path):
+def test_a_missing_command_and_a_missing_output_fail(tmp_path):
     with pytest.raises(Failed, match=r"exit status 127\n.*\nerror: no-such-command: No such file"):
         run(tmp_path, Stage("one", ("no-such-command",), ()))
     with pytest.raises(Failed, match=r"did not write .*out"):
@@ -176,7 +176,7 @@ def test_a_disk_that_fills_while_the_marker_is_written_leaves_none(tmp_path, mon
     assert (tmp_path / "out").read_text() == "one"
 
 
-def test_what_was_there_survives_a_write_that_fails(tmp_path, monkeypatch):
+def test_a_file_survives_a_failed_write(tmp_path, monkeypatch):
     write_whole(tmp_path / "file", "old")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     with pytest.raises(OSError, match="full"):
@@ -187,14 +187,14 @@ def test_what_was_there_survives_a_write_that_fails(tmp_path, monkeypatch):
 # --- what must not be lost
 
 
-def test_what_no_run_made_is_not_removed(tmp_path):
+def test_files_that_no_run_wrote_are_not_removed(tmp_path):
     (tmp_path / "out").write_text("mine")
     with pytest.raises(Failed, match="out: this output of the stage already exists"):
         run(tmp_path, a_stage(tmp_path))
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_an_earlier_training_is_put_aside_not_deleted(tmp_path, capsys):
+def test_an_earlier_training_is_renamed_not_deleted(tmp_path, capsys):
     run(tmp_path, a_stage(tmp_path, "one", resumes=True))
     run(tmp_path, a_stage(tmp_path, "two", resumes=True))
     (aside,) = tmp_path.glob("out.old-*")
@@ -205,7 +205,7 @@ def test_an_earlier_training_is_put_aside_not_deleted(tmp_path, capsys):
     assert log.read_text().count("$ ") == log.with_name("one.log.old").read_text().count("$ ") == 1
 
 
-def test_a_training_whose_marker_a_crash_emptied_is_put_aside_and_a_forgotten_one_is_not(tmp_path):
+def test_a_training_with_an_emptied_marker_is_renamed_and_a_forgotten_training_is_not(tmp_path):
     stage, ledger = a_stage(tmp_path, resumes=True), Ledger(tmp_path / ".stages")
     ledger.start(stage)
     (tmp_path / "out").write_text("days of work")
@@ -231,7 +231,7 @@ def test_the_time_of_all_attempts_counts_and_no_pause(tmp_path):
     assert (marker["commit"], marker["attempts"]) == ("abc then def", 2)
 
 
-def test_a_chain_that_fails_leaves_the_others_to_their_end(tmp_path):
+def test_a_failed_chain_does_not_stop_the_other_chains(tmp_path):
     bad = Stage("bad", ("python", "-c", "raise SystemExit('no')"), ())
     slow = a_stage(tmp_path, code=f"import time; time.sleep(1); open({str(tmp_path / 'out')!r}, 'w').write('done')")
     later = Stage("later", ("true",), (), after=(slow,))
@@ -243,7 +243,7 @@ def test_a_chain_that_fails_leaves_the_others_to_their_end(tmp_path):
     assert not Ledger(tmp_path / ".stages").is_done(later)
 
 
-def test_two_processes_that_write_one_line_end_no_training(tmp_path):
+def test_a_log_line_of_two_processes_is_skipped(tmp_path):
     log = tmp_path / "log"
     log.write_text('$ x\n2026 | train_inner | {"epoch": 1, "loss": WARNING x}\n')
     assert progress(Stage("train:shaw", ("fairseq-train",), ()), log) == "train:shaw"

@@ -45,8 +45,8 @@ def run(raw: Path, output: Path, kind: str, *options: str) -> subprocess.Complet
 @pytest.fixture(scope="module", params=KINDS)
 def learned(request: pytest.FixtureRequest, raw: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     output = tmp_path_factory.mktemp(request.param) / "sub words"
-    found = run(raw, output, request.param)
-    assert found.returncode == 0, found.stderr
+    process = run(raw, output, request.param)
+    assert process.returncode == 0, process.stderr
     return request.param, output
 
 
@@ -63,7 +63,7 @@ def decode(kind: str, folder: Path, language: str, line: str) -> str:
     )
 
 
-def test_text_comes_back(learned: tuple[str, Path]) -> None:
+def test_decoding_returns_the_text(learned: tuple[str, Path]) -> None:
     kind, folder = learned
     for language, number in (("en", 0), ("de", 1)):
         line = list(read(folder / f"test.{language}"))[number]
@@ -86,7 +86,7 @@ def test_the_vocabulary_is_as_large_as_asked(learned: tuple[str, Path]) -> None:
     assert 60 < len(plain) <= 120
 
 
-def test_several_processes_write_what_one_writes(
+def test_several_processes_write_the_same_files_as_a_single_process(
     learned: tuple[str, Path], raw: Path, tmp_path: Path, monkeypatch
 ) -> None:
     kind, folder = learned
@@ -103,12 +103,12 @@ def test_learning_again_gives_the_same(learned: tuple[str, Path], raw: Path, tmp
 
 
 def test_an_over_long_sentence_is_refused_or_left_out(raw: Path, tmp_path: Path) -> None:
-    found = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40")
-    assert found.returncode == 1
+    process = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40")
+    assert process.returncode == 1
     assert (
-        f"error: {raw}/test.en:1: the sentence has " in found.stderr
+        f"error: {raw}/test.en:1: the sentence has " in process.stderr
     )  # reported before the long work on the training set
-    assert "number of bad pairs" in found.stderr.splitlines()[-1]
+    assert "number of bad pairs" in process.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())
     dropped = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40", "--bad-lines", "drop")
     assert dropped.returncode == 1  # a test set is never shortened
@@ -122,10 +122,10 @@ def test_over_long_pairs_are_left_out_of_both_sides(raw: Path, tmp_path: Path) -
         if path.name == "train.en":
             lines[4], lines[9] = "dog " * 100, "\u200b"  # nothing remains of the second line
         (short / path.name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    found = run(short, tmp_path / "out", "sentencepiece", "--longest", "90", "--bad-lines", "drop")
-    assert found.returncode == 0, found.stderr
+    process = run(short, tmp_path / "out", "sentencepiece", "--longest", "90", "--bad-lines", "drop")
+    assert process.returncode == 0, process.stderr
     assert json.loads((tmp_path / "out" / "counts.json").read_text())["train"] == {"pairs": 298, "left out": 2}
-    assert "en and de: 120 pieces, " in found.stdout
+    assert "en and de: 120 pieces, " in process.stdout
     assert {len(list(read(tmp_path / "out" / f"train.{language}"))) for language in ("en", "de")} == {298}
 
 
@@ -144,6 +144,6 @@ def test_pieces_of_one_character_are_counted_and_rare_ones_can_be_left_out(raw: 
 
 
 def test_a_vocabulary_that_the_text_cannot_fill_is_refused(raw: Path, tmp_path: Path) -> None:
-    found = run(raw, tmp_path / "out", "sentencepiece", "--vocabulary", "100000")
-    assert found.returncode == 1
-    assert "--vocabulary 100000" in found.stderr.splitlines()[-1]
+    process = run(raw, tmp_path / "out", "sentencepiece", "--vocabulary", "100000")
+    assert process.returncode == 1
+    assert "--vocabulary 100000" in process.stderr.splitlines()[-1]

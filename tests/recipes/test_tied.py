@@ -54,7 +54,7 @@ def is_alive(process: int) -> bool:
     return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
-def test_what_does_not_end_when_asked_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = (ROOT / "recipes" / "lib" / "tied.py").read_text().replace("GRACE = 10.0", "GRACE = 0.1")
     (tmp_path / "quick.py").write_text(program)
     monkeypatch.setattr(tied, "__file__", str(tmp_path / "quick.py"))
@@ -66,11 +66,11 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("command", "status"), [("exit 3", 3), ("kill -9 $$", 137), ("true", 0)])
-def test_the_exit_status_is_the_commands(command: str, status: int) -> None:
+def test_the_exit_status_is_the_status_of_the_command(command: str, status: int) -> None:
     assert tied.run(["bash", "-c", command]).returncode == status
 
 
-def test_output_comes_through_and_a_missing_command_is_told() -> None:
+def test_output_is_returned_and_a_missing_command_is_reported() -> None:
     done = tied.run(["bash", "-c", "cat; echo too"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     assert done.stdout == "too\n"
     done = tied.run(["no-such-command"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

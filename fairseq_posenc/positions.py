@@ -280,8 +280,8 @@ class Positions:
 def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor:
     """Return the positions within sentences, from 1 (the 'real' absolute positions of the M4M paper).
 
-    The position of a token is its distance to the last boundary before it. Before the first boundary it is one more
-    than the number of tokens before it. Padding gets 1, which has no effect because it is masked.
+    The position of a token is its distance to the last boundary before it. If there is no boundary before a token, its
+    position is one more than the number of tokens before it. Padding gets 1, which has no effect because it is masked.
 
     Args:
         tokens: Token ids, [B, T] int64.

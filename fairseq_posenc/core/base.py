@@ -3,7 +3,7 @@
 Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
 
 The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``. The mask and the softmax follow. The
-hook `scores` replaces the first term. Hooks get raw q and k: unscaled, and before `project_q` and `project_k`.
+hook `scores` replaces the term with q' and k'. Hooks get raw q and k: unscaled, and before `project_q` and `project_k`.
 """
 
 from __future__ import annotations

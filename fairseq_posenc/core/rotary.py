@@ -52,7 +52,7 @@ class Rotary(PositionEncoding):
     def turns(self, length: int) -> tuple[Tensor, ...]:
         """Return the real and imaginary parts of the factors, [length, R/2] float64 each.
 
-        A subclass may return four tensors: those of queries, then those of keys.
+        A subclass may return four tensors: two for queries, then two for keys.
         """
         angles = torch.arange(length, dtype=torch.float64)[:, None] * self.speeds()
         return angles.cos(), angles.sin()

@@ -49,7 +49,7 @@ def copies(share: str, stack: StackShape) -> tuple[int, int]:
 
 
 def axes(share: str) -> str:
-    """Return the axes along which there are several tables, as letters (m layers, h heads): `mh`, `m`, `h` or none."""
+    """Return the axes with several tables as letters (m layers, h heads): `mh`, `m`, `h` or an empty text."""
     return {"none": "mh", "head-wise": "m", "layer-wise": "h", "all": ""}[share]
 
 

@@ -49,7 +49,7 @@ class Cope(PositionEncoding):
 
     def __init__(self, options: CopeOptions, stack: StackShape) -> None:
         if options.n_max is not None and options.n_max < 2:
-            raise ValueError(f"n_max={options.n_max}: interpolation needs at least two positions")
+            raise ValueError(f"n_max={options.n_max} must be at least 2, because CoPE interpolates between two vectors")
         super().__init__(options, stack)
 
     capabilities = replace(RELATIVE, bidirectional=False)

@@ -28,8 +28,8 @@ class FireOptions(Options):
 
     threshold: float = option(
         512.0,
-        "Initial threshold T. Up to position T, distances are taken relative to T; beyond it, relative to the position "
-        "of the query.",
+        "Initial threshold T. Distances are measured relative to T if the position of the query is at most T, and "
+        "relative to the position of the query otherwise.",
         positive=True,
         example=3.0,
     )
@@ -111,7 +111,7 @@ class Fire(SharedBias, CachingEncoding):
         return positions.key_length - 1 <= smallest
 
     def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
-        """Return the bias of each layer at each distance, [h or 1, L] each, for rows up to T; cached in evaluation."""
+        """Return the biases of the layers by distance, [h or 1, L] each, for queries up to T; cached in evaluation."""
         vectors, longest = self._cache.get(
             positions.key_length,
             list(self.parameters()),

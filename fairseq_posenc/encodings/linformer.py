@@ -105,8 +105,9 @@ class LinformerOptions(Options):
 class Linformer(Compressing):
     """Linformer compresses the columns of keys and values to k slots by two learned matrices E and F.
 
-    In e_ij = q_i·(E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, j is a slot. Positions have an effect
-    only through the columns of E and F. The Linformer of the DIET paper is `learned+linformer`.
+    In its formulas e_ij = q_i·(E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, j is the number of a slot.
+    Positions have an effect only through the columns of E and F. The Linformer of the DIET paper is
+    `learned+linformer`.
     """
 
     Options = LinformerOptions
@@ -133,9 +134,9 @@ class DietAbsLinOptions(LinformerOptions):
 class DietAbsLin(Compressing, FactoredBias):
     """DIET-ABS-LIN is Linformer with a product of learned tables: e_ij = q_i·(E X W_K)_j / sqrt(D) + P_Q[i]·P_K[j].
 
-    Here j is a slot. Each head has its own P_Q [n, rank] and P_K [slots, rank]. The paper prints the width d for both
-    tables, and calls the number of slots d_p in its result tables. The options `share`, `init` and `init_std` apply to
-    P_Q and P_K as in DIET-ABS; `share_kv` and `share_layers` apply to E and F as in Linformer.
+    Here j is the number of a slot. Each head has its own P_Q [n, rank] and P_K [slots, rank]. The paper prints the
+    width d for both tables, and calls the number of slots d_p in its result tables. The options `share`, `init` and
+    `init_std` apply to P_Q and P_K as in DIET-ABS; `share_kv` and `share_layers` apply to E and F as in Linformer.
     """
 
     Options = DietAbsLinOptions

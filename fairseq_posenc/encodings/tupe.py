@@ -57,10 +57,10 @@ class TupeOptions(Options):
 class Tupe(Extended, SharedBias, CachingEncoding):
     """TUPE adds a product of positions: e_ij = q_i·k_j / sqrt(2D) + reset(v_ij).
 
-    In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided.
-    reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 changes all logits of
-    [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init` applies to
-    the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
+    In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided by
+    sqrt(2D). reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 changes all
+    logits of [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init`
+    applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
     """
 
     Options = TupeOptions

@@ -29,10 +29,10 @@ class XPosOptions(rotary.RotaryOptions):
 class XPos(rotary.Rotary):
     """xPos is RoPE in which pair m decays with the distance, by zeta_m^((i-j)/512) for zeta_m = (2m/D + 0.4) / 1.4.
 
-    It works in decoders only, because the factors would grow to the right. q is multiplied by zeta^(p/512) and k by its
-    inverse. p is counted from a column in the middle, so that both factors fit in half precision; the choice of this
-    column cancels in the product. The column does not depend on the length, because keys in a cache must not change.
-    The released code takes half of the current length instead.
+    It works in decoders only, because for keys to the right the factors would grow with the distance. q is multiplied
+    by zeta^(p/512) and k by its inverse. p is counted from a column in the middle, so that both factors fit in half
+    precision; the choice of this column cancels in the product. The column does not depend on the length, because keys
+    in a cache must not change. The released code instead counts from the middle of the current length.
     """
 
     Options = XPosOptions

@@ -32,8 +32,8 @@ CACHED = 1 << 18
 class Terms(NamedTuple):
     """Hold the tensors of the sum q_i·a[j - i] + k_j·b[j - i] + scale * q'_i·k'_j for all pairs.
 
-    Each of the three terms may be left out; both of its tensors are then None. The gradients of the six tensors are
-    kept in the same class.
+    Each of the three terms may be left out; both of its tensors are then None. A second object of this class holds the
+    gradients of the six tensors.
 
     Args:
         q, k: [..., Q, D] and [..., K, D].

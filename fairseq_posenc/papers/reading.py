@@ -29,8 +29,8 @@ class Figure:
         printed: Text of the cell, with all its digits, its ± and its unit.
         encoding: Value for --pos-enc with options, such as `shaw[clip=16]`. For a fine-tuned model, the encoding of the
             pretraining.
-        conditions: Other facts that identify the model, such as `model`, `length` (of windows) and `segments` (those
-            that fine-tuning adds: none, input or head).
+        conditions: Other facts that identify the model, such as `model`, `length` (tokens per sample) and `segments`
+            (where fine-tuning adds segments: none, input or head).
     """
 
     paper: str
@@ -62,7 +62,7 @@ def figures(
 
     Args:
         encoding: The encoding as the tables write it; `recipes/lib/encodings.py` matches other spellings of options.
-        conditions: Conditions that the figures must have, such as `length=512`.
+        conditions: Conditions that the figures must match, such as `length=512`.
     """
     criteria = {"paper": paper, "table": table, "row": row, "column": column, "encoding": encoding}
     return [

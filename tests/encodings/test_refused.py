@@ -12,7 +12,7 @@ ENCODER, WITH_CLS, DECODER = {}, {"has_cls": True}, {"causal": True}
 
 REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("cope", "", ENCODER, ["decoders only"]),
-    ("cope", "n_max=1", DECODER, ["n_max=1", "two positions"]),
+    ("cope", "n_max=1", DECODER, ["n_max=1", "at least 2"]),
     ("deberta", "buckets=4", ENCODER, ["buckets=4 belongs to form=original"]),
     ("deberta", "share_att_key=true", ENCODER, ["share_att_key=True belongs to form=original"]),
     ("deberta", "layer_norm=true", ENCODER, ["layer_norm=True belongs to form=original"]),

@@ -2,8 +2,8 @@
 """Binarise the output folder of prepare_parallel.py for fairseq-train.
 
 The program learns subwords on the training text, applies them to all splits as the translation recipe does, and runs
-fairseq-preprocess. The output folder holds fairseq's files, the subword model and corpus.json. The recipe itself does
-all this with --corpus DIR; this program is for training with other tools.
+fairseq-preprocess. The output folder holds fairseq's files, the subword model and corpus.json. The translation recipe
+does all this itself with --corpus DIR; this program is for training with other tools.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def parser() -> argparse.ArgumentParser:
     add("--subwords", choices=("sentencepiece", "fastbpe"), default="sentencepiece", help=text)
     text = "Type of the SentencePiece model (default: unigram)."
     add("--model-type", choices=("unigram", "bpe"), help=text)
-    text = "Learn one vocabulary for each language instead of one for both."
+    text = "Learn one vocabulary for each language instead of a joint one for both languages."
     add("--separate", action="store_true", help=text)
     text = "Fraction of the characters in the text that SentencePiece must cover, from 0.98 to 1 (default: 1). "
     text += "In web text, a lower value keeps rare characters from taking the place of longer pieces."
     add("--character-coverage", type=float, default=1.0, metavar="P", help=text)
     text = "Number of subwords in each vocabulary (default: 32000)."
     add("--vocabulary", type=int, default=32000, metavar="N", help=text)
-    text = "Longest training sentence in subword pieces; pairs with longer ones are left out (default: 256)."
+    text = "Maximum number of subwords in a sentence; longer training pairs are left out (default: 256)."
     add("--longest", type=int, default=256, metavar="N", help=text)
     text = "Number of processes (default: 1). The result does not depend on it."
     add("--workers", type=int, default=1, metavar="N", help=text)
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def subword_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options of recipes/lib/translation/subwords.py; over-long training pairs are left out and counted.
+    """Return the options for recipes/lib/translation/subwords.py, which leaves over-long training pairs out.
 
     Raises:
         CorpusError: Options contradict each other, or a number is out of range.

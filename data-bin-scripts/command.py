@@ -41,16 +41,16 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def settings(kind: type[Kind], options: argparse.Namespace, **more: Any) -> Kind:
-    """Return an instance of a data class whose fields come from the options of the same names and from `more`."""
+    """Build a data class from the options that have the names of its fields, and from `more`."""
     names = {field.name for field in fields(kind)} & vars(options).keys()  # type: ignore[arg-type]
     return kind(**{name: getattr(options, name) for name in names} | more)
 
 
 def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted") -> int:
-    """Run a program, print its error, and return 0, 1 after an error, or 130 after Ctrl-C.
+    """Run a program and print its error; return 0 after success, 1 after an error, or 130 after Ctrl-C.
 
     Args:
-        work: Returns the folder that the program wrote, or None if it wrote nothing.
+        work: Function that returns the folder that the program wrote, or None if it wrote nothing.
         interrupted: Message after Ctrl-C.
     """
     try:

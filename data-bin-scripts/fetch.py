@@ -43,7 +43,7 @@ class Limit:
     bytes: int | None = None
 
     def admits(self, size: int | None) -> bool:
-        """Return whether another file of this size is allowed; a file of unknown size is allowed at first."""
+        """Return whether another file of this size is allowed; a file of unknown size is checked during download."""
         return self.files != 0 and (self.bytes is None or size is None or size <= self.bytes)
 
     def take(self, size: int) -> None:
@@ -68,7 +68,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("names", nargs="*", metavar="CORPUS|CORPUS/FILE|URL", help=text)
     text = "Folder for the downloaded files (default: data/raw)."
     add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help=text)
-    text = "List all corpora, or the files of the given ones, and download nothing."
+    text = "List all corpora, or the files of the named corpora, and download nothing."
     add("--list", action="store_true", help=text)
     add("--json", action="store_true", help="With --list, print a JSON list with one object per file.")
     text = "Download at most N files, or files of at most BYTES in total, such as 500M or 2GB (default: no limit)."
@@ -153,7 +153,7 @@ def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
     if fetched + failed < len(chosen):
         print(f"--limit: {fetched} of {len(chosen)} files were fetched", flush=True)
     if not fetched and not failed:
-        return fail("--limit: every file is larger than the limit. Give a larger one.")
+        return fail("--limit: every file is larger than the limit. Give a larger limit.")
     print(f"{fetched} of {len(chosen)} files are in {options.output}", flush=True)
     return 1 if failed else 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare text for masked language models; see `prepare_corpus.py --help`. `corpora/` implements it."""
+"""Prepare text for masked language models; see `prepare_corpus.py --help`. `corpora/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VOCABULARY = {"gpt2": 0, "sentencepiece": 8000, "wordpiece": 30_000}
 
 
 PART = command.number(float, lambda part: 0 < part < 1, "a number between 0 and 1")
-SMOOTHING = command.number(float, lambda power: 0 <= power <= 1, "a number from 0 (equal languages) to 1 (by size)")
+SMOOTHING = command.number(float, lambda power: 0 <= power <= 1, "a number from 0 (equal shares) to 1 (shares by size)")
 
 
 def main(arguments: list[str]) -> int:
@@ -66,7 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Training files or folders. KIND:PATH sets the kind of one path, as --documents does for all."
+    text = "Training files or folders. KIND:PATH sets the format of one PATH; --documents sets it for all others."
     add("--train", nargs="+", required=True, metavar="FILE|DIR", help=text)
     valid = group.add_mutually_exclusive_group(required=True)
     valid.add_argument("--valid", nargs="+", default=[], metavar="FILE|DIR", help="Validation files or folders.")
@@ -81,7 +81,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--languages", action="store_true", help=text)
     text = "With --languages, sample a language of size n in proportion to n**S (default: 0.7)."
     add("--smoothing", type=SMOOTHING, default=0.7, metavar="S", help=text)
-    text = "Longest item in subword pieces; longer sentences are cut (default: 126)."
+    text = "Maximum number of subword pieces in an item; longer sentences become several items (default: 126)."
     add("--longest", type=at_least(1), default=126, metavar="N", help=text)
     text = "Maximum number of training documents (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
@@ -99,13 +99,13 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
     add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)
     text = "Size of the vocabulary to learn (default: 8000 for sentencepiece, 30000 for wordpiece)."
     add("--vocabulary", type=at_least(1), metavar="N", help=text)
-    text = "With wordpiece, keep capitals and accents. A vocab.txt with capitals needs this."
+    text = "With wordpiece, keep capitals and accents. A vocab.txt with capitals needs this option."
     add("--cased", action="store_true", help=text)
 
 
 def _machines(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Number of tasks to divide the work into, and of shards to write (default: 1)."
+    text = "Divide the work into N tasks, and write N shards (default: 1)."
     add("--tasks", type=at_least(1), default=1, metavar="N", help=text)
     text = "Number of tasks that run at the same time (default: 1)."
     add("--workers", type=at_least(1), default=1, metavar="N", help=text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare a task of GLUE, or XNLI, for fine-tuning; see `prepare_glue.py --help`. `glue/` implements it."""
+"""Prepare a task of GLUE, or XNLI, for fine-tuning; see `prepare_glue.py --help`. `glue/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("--task", required=True, choices=list(TASKS), help="Task of GLUE, or XNLI.")
-    text = "Folder with the task's files, or with a subfolder of the task's name."
+    text = "Folder with the files of the task, or with a subfolder that is named like the task."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
     text = "Pretrained model whose vocabulary is used: a fairseq checkpoint or a Hugging Face folder."
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
-    text = "Tokenizer of the model, a file or folder (default: the tokenizer next to its dict.txt)."
+    text = "Tokenizer of the model: a file or folder (default: the tokenizer in the folder of the model's dict.txt)."
     add("--tokenizer-path", type=Path, metavar="PATH", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    text = "Longest item in pieces; the end of longer ones is cut off (default: 512)."
+    text = "Maximum number of pieces in an item; longer items are cut at the end (default: 512)."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)
     text = "The --pos-enc-args that fairseq-train will get, such as extend=repeat. "
-    text += "They can allow longer items than in pretraining."
+    text += "These options can allow longer items than pretraining did."
     add("--pos-enc-args", metavar="A=B,C=D", help=text)
     text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)
@@ -53,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--limit", type=at_least(0), default=0, metavar="N", help=text)
     text = "Without a training file, train on the first N rows of the development set and remove them from it."
     add("--train-rows", type=at_least(0), default=0, metavar="N", help=text)
-    text = "Languages of XNLI's development and test sets (default: all that exist)."
+    text = "Languages of XNLI's development and test sets (default: all that have files)."
     add("--languages", metavar="A,B", help=text)
     add("--dry-run", action="store_true", help="List the input files and write nothing.")
     return parser

@@ -95,7 +95,7 @@ def _cleaning(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = f"Leave out pairs with more than N words or punctuation marks on a side (default: {LONGEST}; 0: no limit)."
     add("--longest-words", type=at_least(0), default=LONGEST, metavar="N", help=text)
-    text = "Leave out pairs in which one side has more than R times as many words as the other "
+    text = "Leave out pairs in which one side has more than R times as many words as the other side "
     text += f"(default: {RATIO:g}; 0: no limit)."
     add("--ratio", type=ANY_RATIO, default=RATIO, metavar="R", help=text)
     text = "What to do with pairs whose two sides are equal (default: keep)."

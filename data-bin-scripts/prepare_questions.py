@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare questions for question generation; see `prepare_questions.py --help`. `questions/` implements it."""
+"""Prepare data for question generation; see `prepare_questions.py --help`. `questions/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from questions.reading import is_json
 
 DESCRIPTION = """\
 Prepare question-answering data for training --task posenc_question_generation. The source of an item is the answer
-and its context, the target is the question. Words of the source that the dictionary lacks get ids of their own, so that
-a model can copy them. The input is JSON in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with
+and its context, and the target is the question. Source words that the dictionary lacks get ids of their own, so that a
+model can copy them. The input is JSON in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with
 questions in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data.md describes the output."""
 EXAMPLES = """\
 examples:
@@ -70,7 +70,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text = "Context in the source: the whole paragraph, or only the answer's sentence (default: paragraph)."
     add("--context", choices=("paragraph", "sentence"), help=text)
     text = "What to do with bad questions: refuse stops with a list, skip leaves them out (default: refuse). "
-    text += "With repair, misplaced answers are found in the context, and long answers and questions are cut."
+    text += "repair searches the context for misplaced answers, and cuts long answers and questions."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
@@ -91,11 +91,11 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     add("--cased", action="store_true", help="Keep capitals in words and characters.")
     text = "Language of the text; auto tells English (en) from Chinese (zh) by the letters (default: auto)."
     add("--language", default=AUTO, metavar="CODE", help=text)
-    text = "Longest source in pieces; the context is cut around the answer (default: 512)."
+    text = "Maximum number of pieces in a source; longer contexts are cut around the answer (default: 512)."
     add("--longest", type=at_least(1), default=512, metavar="N", help=text)
-    text = "Longest answer in pieces; see --bad for longer ones (default: 100)."
+    text = "Maximum number of pieces in an answer; --bad says what to do with longer answers (default: 100)."
     add("--longest-answer", type=at_least(1), metavar="N", help=text)
-    text = "Longest question in pieces; see --bad for longer ones (default: 50)."
+    text = "Maximum number of pieces in a question; --bad says what to do with longer questions (default: 50)."
     add("--longest-question", type=at_least(1), default=50, metavar="N", help=text)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare questions for extractive question answering; see `prepare_spans.py --help`. `spans/` implements it."""
+"""Prepare data for extractive question answering; see `prepare_spans.py --help`. `spans/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from spans.vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
 Prepare extractive question answering for --task posenc_squad: tokenise questions and contexts for a pretrained model,
-cut them into windows, and store the offsets of the pieces in the text. The input is JSON in the format of SQuAD 1.1 or
-2.0, plain or .gz."""
+cut contexts into windows, and store the offsets of the pieces in the text. The input is JSON in the format of SQuAD 1.1
+or 2.0, plain or .gz."""
 EXAMPLES = """\
 examples:
   prepare_spans.py --checkpoint checkpoint_last.pt --train train-v1.1.json --eval dev-v1.1.json \\
@@ -69,16 +69,16 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--text", type=Path, metavar="FILE|DIR", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
     add("--train", type=Path, metavar="FILE", help="Training file, instead of --text.")
-    text = "Evaluation file, for the split NAME (default: valid). Can be repeated with other names."
+    text = "Evaluation file, for the split NAME (default: valid). This option can be repeated."
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
     text = "Evaluation set of XTREME in --data; each language becomes a split, named by its code."
     add("--set", choices=list(SETS), help=text)
     add("--data", type=Path, metavar="DIR", help="Folder with the published files of --set, plain or .gz.")
-    text = "Languages of --set and --without, which must exist (default: all that exist)."
+    text = "Languages of --set and --without; each must have a file (default: all that have a file)."
     add("--languages", metavar="A,B", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     text = "What to do with bad training questions: refuse stops with a list, skip leaves them out (default: refuse). "
-    text += "With repair, misplaced answers are found in the context."
+    text += "repair searches the context for misplaced answers."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
@@ -96,11 +96,11 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     text = f"Tokenizer of the model: a file or folder, or one of {', '.join(WORDS)}. "
     text += f"Default: {AUTO}, the tokenizer next to the model's dict.txt."
     add("--tokenizer-path", default=AUTO, metavar="PATH", help=text)
-    text = "Longest window in pieces, including the question (default: 384)."
+    text = "Maximum number of pieces in a window, including the question (default: 384)."
     add("--longest", type=at_least(1), default=384, metavar="N", help=text)
     text = "Distance in pieces between the starts of neighbouring windows (default: 128)."
     add("--stride", type=at_least(1), default=128, metavar="N", help=text)
-    text = "Longest question in pieces; longer ones are cut and counted (default: 64)."
+    text = "Maximum number of pieces in a question; longer questions are cut and counted (default: 64)."
     add("--longest-question", type=at_least(1), default=64, metavar="N", help=text)
     text = "Number of </s> between question and context: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)
@@ -115,7 +115,7 @@ def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[
     if options.text and (options.train or options.eval or options.set):
         parser.error("Give --text without --train, --eval and --set.")
     if bool(options.set) != bool(options.data):
-        parser.error("--set and --data need each other.")
+        parser.error("--set and --data must be given together.")
     if options.languages is not None and not (options.set or options.without):
         parser.error("--languages needs --set or --without.")
     if options.seed is not None and (not options.text or options.text.is_dir()):
@@ -140,13 +140,13 @@ def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[
 
 
 def _own(text: Path, version: str) -> dict[str, Path]:
-    """Return the files of --text; in a folder, those of this version, with their published or usual names."""
+    """Return the file of --text; if it is a folder, return the files in it for this version of SQuAD, by split."""
     names = ("{}.json", f"{{}}-v{version}.json")
     return splits.find(text, names, FLAGS) if text.is_dir() else {"": text}
 
 
 def _languages(options: argparse.Namespace) -> dict[str, Path]:
-    """Return the files of --set by language, and print which languages have none."""
+    """Return the files of --set by language, and print which languages have no file."""
     paths = find(options.data, options.set, _chosen(options))
     missing = [] if options.languages else absent(options.set, paths)
     if missing:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare text classification; see `prepare_text_classification.py --help`. `classification/` implements it."""
+"""Prepare data for text classification; see `--help`. `classification/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from command import at_least, number
 TASKS = ("imdb", "snli", *OF_GLUE)
 DESCRIPTION = """\
 Prepare texts or pairs of texts with labels for a classifier that is trained from scratch (--arch posenc_classifier and
---task posenc_sentence_prediction). The vocabulary holds the frequent words of the training set, and with --glove only
-those that have a vector. All other words become <unk>. The checkpoint is chosen on the validation set, and the test
-set is scored once. GLUE's test labels are not public, so its development sets become the test sets. A missing
+--task posenc_sentence_prediction). The vocabulary holds the frequent words of the training set (with --glove, only
+frequent words that have a vector). All other words become <unk>. The checkpoint is chosen on the validation set, and
+the test set is scored once. GLUE's test labels are not public, so its development sets become the test sets. A missing
 validation or test set is held out from the training set."""
 EXAMPLES = """\
 examples:

@@ -6,7 +6,7 @@ The folder --text holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt
 perplexities:
 - Words are separated by spaces.
 - Each line, even an empty one, ends with an <eos>, which fairseq-preprocess adds as its </s>.
-- The vocabulary is that of the training text.
+- The vocabulary consists of the words of the training text.
 - <unk> in the text is fairseq's own <unk>, and is scored like any word.
 """
 
@@ -91,7 +91,7 @@ def find(folder: Path, split: str) -> Path:
     if not files:
         others = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise CorpusError(
-            f"{folder}: the folder holds {others}, but no {' or '.join(names)} (plain or .gz). Give your {split} text "
+            f"{folder}: the folder holds {others}, but not {' or '.join(names)} (plain or .gz). Give your {split} text "
             "one of these names. Its words must be separated by spaces."
         )
     if len(files) > 1:
@@ -103,7 +103,7 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
     """Copy a split with single spaces between words, and return its counts; add training words to `known`.
 
     Raises:
-        CorpusError: The file contains a special symbol, or no word.
+        CorpusError: The file contains a special symbol, or has no words.
     """
     count = {"lines": 0, "tokens": 0, "unknown": 0}
     has_words = False

@@ -1,6 +1,6 @@
-"""Read word vectors in GloVe's text format as a stream, so that memory depends only on the words to keep.
+"""Read word vectors in GloVe's text format as a stream, so that memory holds only the vectors of the wanted words.
 
-The published glove.840B.300d.zip holds one file of 2.2 million lines (5.6 GB). A line is a word and 300 numbers,
+The published glove.840B.300d.zip holds one file of 2.2 million lines (5.6 GB). Each line has a word and 300 numbers,
 separated by spaces. Some words contain spaces themselves (". . ."). If a word occurs twice, its first vector is used.
 """
 
@@ -55,7 +55,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
             if len(names) != 1:
                 what = f"the archive holds {len(names)} files instead of one file of word vectors"
-                raise CorpusError(f"--glove {path}: {what}. Unpack it, and give the right file.")
+                raise CorpusError(f"--glove {path}: {what}. Unpack it, and give the file of word vectors.")
             with archive.open(names[0]) as file:
                 yield file  # type: ignore[misc]
     except zipfile.BadZipFile as error:
@@ -63,13 +63,13 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _width(path: Path, line: bytes) -> int:
-    """Return how many numbers the first line ends with; the word before them may contain spaces."""
+    """Return how many numbers follow the word in the first line; the word may contain spaces."""
     fields = line.split()
     width = 0
     while width < len(fields) - 1 and _is_number(fields[-1 - width]):
         width += 1
     if width < 2:
-        what = "the line is not a word and its numbers, separated by spaces. Give word vectors in GloVe's format."
+        what = "the line is not a word followed by numbers, separated by spaces. Give word vectors in GloVe's format."
         raise CorpusError.at(path, 1, what)
     return width
 
@@ -89,5 +89,5 @@ def _numbers(path: Path, number: int, fields: list[bytes]) -> NDArray[np.float32
         what = f"the fields after the word must be numbers ({error}). Fetch the file again."
         raise CorpusError.at(path, number, what) from None
     if not np.isfinite(vector).all():
-        raise CorpusError.at(path, number, "a number is not finite. Fetch the file again.")
+        raise CorpusError.at(path, number, "a number is infinite or NaN. Fetch the file again.")
     return vector

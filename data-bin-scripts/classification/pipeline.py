@@ -1,4 +1,4 @@
-"""Turn rows of text and label into the folder that `--task posenc_sentence_prediction` reads."""
+"""Turn rows with a text and a label into the folder that `--task posenc_sentence_prediction` reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARKS = {1: 1, 2: 3}
 
 @dataclass(frozen=True)
 class Settings:
-    """See `prepare_text_classification.py --help`."""
+    """Hold the options of prepare_text_classification.py; see its --help."""
 
     task: str  # one of `TASKS`, or "own"
     data: Path
@@ -58,7 +58,8 @@ def prepare(where: Path, settings: Settings) -> dict[str, Any]:
     """Write the folder `where` completely or not at all, and return its record.
 
     Raises:
-        CorpusError: A file cannot be read, or a row is unusable (`RefusedError`, with WHERE.problems.jsonl).
+        CorpusError: A file cannot be read.
+        RefusedError: Rows are unusable and --bad is refuse; WHERE.problems.jsonl lists them.
     """
     by_split = sources(settings)
     with files.new_folder(where) as folder:
@@ -136,9 +137,9 @@ def _places(bad_rows: list[Problem]) -> Iterator[str]:
 
 
 def with_valid(rows: dict[str, list[Row]], settings: Settings) -> dict[str, list[Row]]:
-    """Hold out training rows as the validation set if there is none, and as the test set if there is none.
+    """Hold out training rows for a missing validation set and for a missing test set.
 
-    Checkpoints are chosen on the validation set, and the test set is scored once, so they must not be the same.
+    The two sets must differ, because checkpoints are chosen on the validation set, and the test set is scored once.
     """
     rows = dict(rows)
     for number, split in enumerate(("valid", "test")):
@@ -152,7 +153,7 @@ def with_valid(rows: dict[str, list[Row]], settings: Settings) -> dict[str, list
 
 
 def write(folder: Path, rows: dict[str, list[Row]], labels: tuple[str, ...], settings: Settings) -> dict[str, Any]:
-    """Write all files except the record and the problems; return the record without its entry for the source files."""
+    """Write all files except glue.json and problems.jsonl; return the content of glue.json without file hashes."""
     segmenter = Segmenter(settings.tokenizer)
     examples = {
         split: [Example(row, tuple(tuple(segmenter.words(text)) for text in row.texts)) for row in split_rows]

@@ -40,7 +40,7 @@ ENDINGS = (".tsv", ".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns of the text, of the second text of a pair (empty: no pairs), and of the label."""
+    """The names of the columns with the text, the second text of a pair (empty: no pairs) and the label."""
 
     text: str
     pair: str
@@ -75,7 +75,7 @@ def own(folder: Path, columns: Columns) -> dict[str, Source]:
 def _only(folder: Path, names: tuple[str, ...]) -> Path | None:
     paths = [path for name in names for ending in ENDINGS if (path := there(folder / f"{name}{ending}"))]
     if len(paths) > 1:
-        raise CorpusError(f"--data {folder}: {paths[0].name} and {paths[1].name} are the same split. Remove one file.")
+        raise CorpusError(f"--data {folder}: {paths[0].name} and {paths[1].name} hold the same split. Remove one file.")
     return paths[0] if paths else None
 
 
@@ -101,7 +101,7 @@ def _refuse_missing(path: Path, number: int, columns: Columns, known: set[str]) 
     flags = {"--text": columns.text, "--pair": columns.pair}
     for flag, name in flags.items():
         if name and name not in known:
-            raise CorpusError.at(path, number, f"{flag} {name}: there is no such column{nearest(name, known)}")
+            raise CorpusError.at(path, number, f"{flag} {name}: the file lacks this column{nearest(name, known)}")
 
 
 Records = Iterator[tuple[int, Mapping[str, Any]]]
@@ -204,7 +204,7 @@ def _snli(data: Path) -> dict[str, Source]:
 
 
 def _agreed(path: Path) -> Iterator[Row]:
-    """Read SNLI's pairs, without those on which the annotators did not agree; these have the label `-`."""
+    """Read SNLI's pairs, except pairs with the label `-`, on which the annotators did not agree."""
     columns = Columns("sentence1", "sentence2", "gold_label")
     return (row for row in read(path, columns) if row.label != "-")
 
@@ -215,7 +215,7 @@ BREAK = re.compile(r"<br\s*/?>")
 
 
 def _imdb(data: Path) -> dict[str, Source]:
-    """Find IMDB's reviews in the unpacked folder, or in the archive, which is then read without unpacking it."""
+    """Find IMDB's reviews in the unpacked folder or in the archive; the archive is read without unpacking it."""
     folders = [place for place in (data, data / "aclImdb", data / "aclImdb_v1") if (place / "train" / "pos").is_dir()]
     archives = [path for path in (data, data / "aclImdb_v1.tar.gz") if path.is_file()]
     if not folders and not archives:

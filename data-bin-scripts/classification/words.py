@@ -69,7 +69,7 @@ class Vocabulary:
 
 
 def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> Vocabulary:
-    """Return the words that occur more than `more_than` times in training and have a vector, if vectors are given.
+    """Return the words that occur more than `more_than` times in training (and have a vector, if vectors are given).
 
     Raises:
         CorpusError: No word is left, or the vectors cannot be read.

@@ -1,4 +1,4 @@
-"""Prepare text for masked language models: documents, sentences, pieces, shards.
+"""Prepare text for masked language models: split it into documents, sentences and pieces, and write shards.
 
 The modules import neither torch nor fairseq, so that a process of the pipeline starts in a second and stays small.
 """

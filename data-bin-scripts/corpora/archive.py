@@ -1,4 +1,4 @@
-"""Read tar archives of text files, such as OpenWebText's, without extracting them. Each member is a document."""
+"""Read tar archives of text files, such as OpenWebText's, without extracting them. Each file is a document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the members that are files. `Document.line` is the number of the member in the archive."""
+    """Yield the files of an archive as documents. `Document.line` is the number of the file in the archive."""
     number = 0
     try:
         with tarfile.open(fileobj=file, mode="r|") as tar:
@@ -30,7 +30,7 @@ def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
                 if content is None:
                     continue
                 if member.size > LARGEST:
-                    raise CorpusError.at(path, number, f"{member.name} has {member.size:,} bytes; leave it out.")
+                    raise CorpusError.at(path, number, f"{member.name} is too large: {member.size:,} bytes. Remove it.")
                 yield Document(number, _text(path, number, member.name, content.read()))
     except (*DAMAGED, tarfile.TarError) as error:
         raise damaged(path, number + 1, error) from None
@@ -43,4 +43,4 @@ def _text(path: Path, number: int, name: str, content: bytes) -> list[str]:
         return [checked(path, number, line) for line in content.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         line = 1 + content[: error.start].count(b"\n")
-        raise CorpusError.at(path / name, line, "this is not UTF-8 text; leave the member out.") from None
+        raise CorpusError.at(path / name, line, "this is not UTF-8 text. Leave this file out.") from None

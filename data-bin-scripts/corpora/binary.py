@@ -1,7 +1,7 @@
 """Write fairseq's binary files (MMapIndexedDataset), and the token files that the shards are built from.
 
-fairseq's builder writes the same bytes (tested). Importing fairseq, however, takes seconds and 300 MB in each process,
-and its lists of sizes take 80 bytes per item.
+fairseq's own builder would write the same bytes (a test checks this). But importing fairseq takes seconds and 300 MB in
+each process, and fairseq's lists of sizes take 80 bytes per item.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def replacing(prefix: Path, ends: tuple[str, ...]) -> Iterator[dict[str, Path]]:
 
 
 class TokenFiles:
-    """The token files of all tasks, read with pread; mapped files would count as memory of the process."""
+    """Read the token files of all tasks with pread, because mapped files would count as memory of the process."""
 
     def __init__(self, folder: Path, tasks: int, dtype: np.dtype[np.generic]) -> None:
         self.folder, self.tasks, self.dtype = folder, tasks, dtype
@@ -85,7 +85,7 @@ class TokenFiles:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return the records of a task and the places of its documents, whose sort keys are still 0."""
+        """Return a `RECORD` and a `PLACE` for each document of a task; the sort keys of the places are still 0."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):
@@ -96,7 +96,7 @@ class TokenFiles:
         return records, places
 
     def read(self, task: int, end: str, begin: int, count: int) -> bytes:
-        """Return `count` ids or sizes from item `begin` on, as bytes."""
+        """Return the bytes of `count` ids or sizes, beginning with number `begin`."""
         width = 4 if end == "sizes" else self.dtype.itemsize
         return os.pread(self._file(task, end).fileno(), count * width, begin * width)
 
@@ -122,7 +122,7 @@ class ShardWriter:
 
 @contextmanager
 def shard(prefix: Path, dtype: np.dtype[np.generic]) -> Iterator[ShardWriter]:
-    """Yield a writer of PREFIX.bin and PREFIX.idx; both appear if the block ends without an error."""
+    """Yield a writer of PREFIX.bin and PREFIX.idx; both files appear if the block ends without an error."""
     with replacing(prefix, ("bin", "idx")) as new, new["bin"].open("wb", buffering=BLOCK) as file:
         writer = ShardWriter(dtype, file)
         yield writer

@@ -21,7 +21,7 @@ POLL = float(os.environ.get("POSENC_SLURM_POLL", "10"))
 
 
 class Slurm(SlurmPipelineExecutor):
-    """datatrove's executor without the extra job that merges statistics; corpus.json has the counts."""
+    """Run datatrove's SLURM executor without its extra job that merges statistics; corpus.json has the counts."""
 
     def launch_merge_stats(self) -> None:
         pass
@@ -40,7 +40,8 @@ def check_slurm(partition: str | None) -> None:
     """
     if shutil.which("sbatch") is None:
         raise CorpusError(
-            "--executor slurm: `sbatch` is not installed. Run this where jobs are submitted, or without SLURM."
+            "--executor slurm: `sbatch` is not installed. Run the command on a machine that can submit SLURM jobs, or "
+            "give --executor local."
         )
     if not partition:
         raise CorpusError("--executor slurm needs --slurm-partition NAME; `sinfo` lists the partitions.")
@@ -97,7 +98,7 @@ def _in_queue(job: str) -> bool:
 
 
 def run_ray(executor: RayPipelineExecutor) -> None:
-    """Run on the cluster that RAY_ADDRESS names, or start a local one."""
+    """Run the tasks on the Ray cluster that RAY_ADDRESS names, or start a Ray cluster on this machine."""
     import ray
 
     if not ray.is_initialized():

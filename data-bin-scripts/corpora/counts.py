@@ -13,8 +13,8 @@ from .files import Split
 class Counts:
     """Counts of one split and language.
 
-    `sentences` counts the sentences of the text. `items` also counts the parts of over-long sentences and the ends of
-    documents.
+    `sentences` counts the sentences of the text. `items` counts the items of the output: sentences, parts of over-long
+    sentences, and ends of documents.
     """
 
     documents: int = 0
@@ -60,11 +60,11 @@ def factors(pieces: dict[str, int], smoothing: float) -> dict[str, float]:
     """Return how often the text of each language is repeated, so that its share is proportional to n ** smoothing.
 
     This is the exponential smoothing of multilingual BERT (Devlin et al. 2018). Each document of the largest language
-    is taken once.
+    is used once.
 
     Args:
         pieces: Number of pieces n of each language.
-        smoothing: Exponent from 0 (all languages equally) to 1 (in proportion to their size).
+        smoothing: Exponent from 0 (equal shares for all languages) to 1 (shares in proportion to the sizes).
     """
     most = max(pieces.values())
     return {language: (most / number) ** (1 - smoothing) for language, number in pieces.items()}

@@ -1,4 +1,4 @@
-"""Read the documents of a file one at a time. A file's name determines only its compression."""
+"""Read the documents of a file one at a time. The ending of the file's name says only how the file is compressed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
         elif kind in ("auto", "dump") and dump.is_dump(head):
             yield from dump.pages(path, _again(path, file))
         elif kind in ("tar", "dump"):
-            raise CorpusError.at(path, 1, f"the file is no {kind}. Give --documents auto, which detects the kind.")
+            raise CorpusError.at(path, 1, f"the file is not a {kind} file. Give --documents auto to detect the kind.")
         else:
             yield from _of_text(path, read(path, _again(path, file)), kind)
 
@@ -96,7 +96,7 @@ def _file(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
 
 
 def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) -> Iterator[Document]:
-    """Yield the documents that begin at the separating lines, without blank lines.
+    """Yield the documents of a text, without blank lines. A document begins at each line for which `parts` is true.
 
     Args:
         parts: Function that returns whether a line begins a new document.
@@ -139,19 +139,21 @@ def _wiki(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
             raise too_long(path, begun)
         if _DOC.fullmatch(line):
             if begun:
-                raise CorpusError.at(path, number, f"</doc> of the document in line {begun} is missing.")
+                raise CorpusError.at(
+                    path, number, f"the document in line {begun} has no </doc>. Extract the file again."
+                )
             texts, begun, size = [], number, 0
         elif line.strip() == "</doc>":
             if not begun:
-                raise CorpusError.at(path, number, "</doc> without a <doc ...> before it. Extract the file again.")
+                raise CorpusError.at(path, number, "there is no <doc ...> before this </doc>. Extract the file again.")
             yield Document(begun, texts)
             texts, begun = [], 0
         elif begun:
             texts.append(line)
         elif line.strip():
-            raise CorpusError.at(path, number, "text outside of <doc ...> and </doc>. Extract the file again.")
+            raise CorpusError.at(path, number, "the line is outside of <doc ...> and </doc>. Extract the file again.")
     if begun:
-        raise CorpusError.at(path, begun, "the file ends within this document. Fetch or extract it again.")
+        raise CorpusError.at(path, begun, "the file ends within this document. Fetch or extract the file again.")
 
 
 READERS: dict[str, Reader] = {"text": _text, "jsonl": _jsonl, "wiki": _wiki, "wikitext": _wikitext, "file": _file}

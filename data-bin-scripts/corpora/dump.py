@@ -1,7 +1,7 @@
 """Read the articles of a Wikipedia dump (pages-articles.xml) as text.
 
-The standard library parses the XML, and mwparserfromhell the markup. WikiExtractor 3.0.6, its last version, cannot be
-imported on Python 3.11 (inline flags inside a regular expression), and is under the AGPL.
+The standard library parses the XML, and mwparserfromhell parses the markup. The last version of WikiExtractor (3.0.6)
+cannot be imported on Python 3.11 (inline flags inside a regular expression), and its licence is the AGPL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def is_dump(head: bytes) -> bool:
 
 
 def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the pages of namespace 0 that are not redirects. `Document.line` is the number of the page.
+    """Yield the articles of a dump: the pages of namespace 0 that are not redirects.
+
+    `Document.line` is the number of the page.
 
     Raises:
         CorpusError: The file is damaged, or its XML is truncated.
@@ -70,7 +72,7 @@ def _article(page: ElementTree.Element) -> str | None:
 
 
 class _Page:
-    """The lines of a page, parsed only when they are read, so that a task does not parse the pages of other tasks."""
+    """The lines of a page. They are parsed when they are read, so that no task parses the pages of other tasks."""
 
     def __init__(self, markup: str, unwanted: frozenset[str]) -> None:
         self.markup, self.unwanted = markup, unwanted

@@ -14,7 +14,7 @@ Split = Literal["train", "valid"]
 
 
 class Source(NamedTuple):
-    """A file of a corpus. Random draws identify it by its number in the list of all files."""
+    """A file of a corpus. Random numbers depend on its number in the list of all files, not on its path."""
 
     path: Path
     split: Split
@@ -27,10 +27,10 @@ def listed(train: list[str], valid: list[str], language: str, documents: str, *,
 
     Args:
         train: Training files and folders, each as PATH or KIND:PATH.
-        valid: Validation files and folders, in the same form.
+        valid: Validation files and folders, each as PATH or KIND:PATH.
         language: Language of all text, unless `languages` is set.
-        documents: Kind of the files that are given without KIND.
-        languages: Each folder holds one folder per language, named by the language's code.
+        documents: Kind of the files whose path has no KIND.
+        languages: Whether each folder holds one folder per language, named by the language's code.
     Raises:
         CorpusError: A path does not exist, a folder has no files, or a download is unfinished.
     """
@@ -54,7 +54,7 @@ def _kind(word: str, otherwise: str) -> tuple[str, Path]:
 
 def _languages(root: Path) -> list[tuple[str, Path]]:
     if not root.is_dir():
-        raise CorpusError(f"{root} is no folder. With --languages, give a folder with one folder per language.")
+        raise CorpusError(f"{root} is not a folder. With --languages, give a folder with one folder per language.")
     inside = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
     stray = next((path for path in inside if not path.is_dir()), None)
     if stray or not inside:
@@ -81,7 +81,7 @@ def _matching(pattern: Path) -> list[Path]:
     """Return the files that match a pattern that the shell did not expand."""
     files = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
     if not files:
-        raise CorpusError(f"{pattern}: no file matches this pattern. Fetch the files first, or give others.")
+        raise CorpusError(f"{pattern}: no file matches this pattern. Fetch the files first, or give other files.")
     return files
 
 
@@ -111,6 +111,6 @@ def _once(paths: Iterable[Path]) -> Iterator[Path]:
         plain = path.with_suffix("") if path.suffix in OPENERS else path
         plain = plain.with_suffix("") if plain.suffix == ".tar" else plain
         if plain != path and plain in there:
-            print(f"{path} is left out, because it is next to its unpacked content {plain.name}", flush=True)
+            print(f"{path} is skipped, because its unpacked content {plain.name} is in the same folder", flush=True)
             continue
         yield path

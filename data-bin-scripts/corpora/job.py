@@ -1,4 +1,4 @@
-"""Hold the settings of a run and the paths of its parts."""
+"""Hold the settings of a run and the paths of its files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """The folder of a run in progress. It is all that the tasks on different machines share."""
+    """The folder of a run in progress. Tasks on different machines share nothing else."""
 
     folder: Path
     settings: Settings
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def merged(self) -> Path:
-        """Return the file with the facts about all tokens that the shards need."""
+        """Return the file that tells the shards the type of the ids and how often each language is repeated."""
         return self.folder / "merged.json"
 
     @property
@@ -74,7 +74,7 @@ class Job:
         return [Source(Path(path), split, code, kind) for path, split, code, kind in rows]
 
     def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
-        """Return everything that determines the result; a run resumes an earlier run with the same identity."""
+        """Return everything that determines the output; a run resumes an interrupted run with the same identity."""
         files = [(str(source.path), *source[1:], *_facts(source.path)) for source in sources]
         return json.loads(  # through JSON, so that it equals the identity read from a file, which has lists for tuples
             json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
@@ -82,7 +82,7 @@ class Job:
 
     @contextmanager
     def reporting_errors(self, stage: str, task: int) -> Iterator[None]:
-        """Write an error of the block to a file for the waiting run, because a cluster returns no exceptions."""
+        """Write an error of the block to a file that the waiting run reads; a cluster returns no exceptions."""
         report = self.folder / "errors" / f"{stage}-{task:05d}"
         report.unlink(missing_ok=True)
         try:

@@ -11,12 +11,12 @@ VALID, SHARD, ORDER, COPY, SAMPLE, FILES = range(1, 7)
 
 
 def keys(seed: int, use: int, *names: Keys | int) -> Keys:
-    """Return uniform 64-bit numbers, [n], for n documents.
+    """Return a random 64-bit number (uniform) for each of n documents, [n].
 
     Args:
         seed: Random seed.
-        use: Purpose of the numbers, one of the constants above.
-        names: Numbers that identify the documents, such as the file number; each is a single number or [n].
+        use: Purpose of the numbers, such as `VALID`.
+        names: Numbers that identify the documents, such as file numbers; each is an array [n], or one number for all.
     """
     numbers = _mixed(np.array([seed], np.uint64) * np.uint64(16) + np.uint64(use))
     for name in names:
@@ -25,7 +25,7 @@ def keys(seed: int, use: int, *names: Keys | int) -> Keys:
 
 
 def fractions(numbers: Keys) -> NDArray[np.float64]:
-    """Return the draws as fractions in [0, 1)."""
+    """Convert random 64-bit numbers to fractions in [0, 1)."""
     return (numbers >> np.uint64(11)).astype(np.float64) / float(1 << 53)
 
 

@@ -23,14 +23,14 @@ MOST_CONTROL = 0.1
 
 
 class Line(NamedTuple):
-    """A line's number, from 1, and its text without the line end."""
+    """The number of a line (from 1), and its text without the line end."""
 
     number: int
     text: str
 
 
 class Document(NamedTuple):
-    """The line number at which a document begins, from 1, and its lines before cleaning. They can be iterated once."""
+    """The number of a document's first line (from 1), and its lines, which are not cleaned and can be read once."""
 
     line: int
     text: Iterable[str]
@@ -83,7 +83,7 @@ def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, numbe
 
 
 def tidy(text: str) -> str:
-    """Return the text in Unicode NFC, without control characters, with single spaces and none at the ends."""
+    """Return the text in Unicode NFC, without control characters, double spaces or spaces at the ends."""
     return " ".join(CONTROL.sub("", unicodedata.normalize("NFC", text)).split())
 
 
@@ -93,7 +93,7 @@ def is_seen(text: str) -> bool:
 
 
 def checked(path: Path, number: int, text: str) -> str:
-    """Return a line without the carriage return at its end; raise if it is binary or too long."""
+    """Return a line without the carriage return at its end; raise a CorpusError if it is binary or too long."""
     text = text.removesuffix("\r")
     if "\0" in text or (not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1):
         raise binary(path, number)

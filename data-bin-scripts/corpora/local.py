@@ -18,10 +18,10 @@ from .processes import die_with_run
 
 
 class Local(LocalPipelineExecutor):
-    """datatrove's executor, with one process per task.
+    """Run datatrove's local executor with one process per task.
 
-    datatrove's own pool waits forever for a task that was killed, for example because memory ran out. The
-    manager process of that pool also outlives a killed run.
+    datatrove's own pool waits forever for a task that was killed, for example because memory ran out. When a run is
+    killed, the manager process of datatrove's pool stays alive.
     """
 
     def __init__(self, watch: Callable[[], object], **options: object) -> None:
@@ -29,7 +29,7 @@ class Local(LocalPipelineExecutor):
         self._watch = watch
 
     def run(self) -> None:
-        """Run until all tasks are done or one has failed; `Job.reporting_errors` has then written its error.
+        """Run until all tasks are done or one has failed. `Job.reporting_errors` writes the error of a task to a file.
 
         Raises:
             CorpusError: A task was killed.

@@ -36,12 +36,12 @@ def there(output: Path, options: dict[str, Any]) -> bool:
         raise CorpusError(
             f"{output} exists, and this program did not write it. Move it, or choose another --output."
         ) from None
-    raise CorpusError(f"{output} was made from other text or options. Move it, or choose another --output.")
+    raise CorpusError(f"{output} exists, but was made from other text or options. Move it, or choose another --output.")
 
 
 @contextmanager
 def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
-    """Yield DIR.partial, which an interrupted run with the same identity left, or a new folder.
+    """Yield DIR.partial; it holds the files of an interrupted run if that run had the same identity.
 
     Raises:
         CorpusError: Another run is writing the folder, or this program did not write it.
@@ -95,11 +95,11 @@ def make(output: Path, identity: dict[str, Any], work: Callable[[Path], Path]) -
     """Write the output, unless it is already complete.
 
     Args:
-        work: Function that fills DIR.partial and returns the folder in it that becomes the output.
+        work: Function that fills DIR.partial and returns the subfolder that becomes the output.
     Returns:
-        Whether the output was written now.
+        True if the output was written, False if it was already complete.
     Raises:
-        CorpusError: The path exists and is not this output, another run is writing it, or `work` raises it.
+        CorpusError: The path exists and holds other output, another run is writing it, or `work` failed.
     """
     if there(output, identity):
         print(f"{output} is already complete", flush=True)

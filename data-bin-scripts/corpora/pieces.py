@@ -1,6 +1,6 @@
 """Convert text to ids of a fairseq dictionary with GPT-2's BPE, WordPiece or SentencePiece.
 
-The ids are those of `dict.txt` after fairseq's four special symbols; the task appends <mask> at the end.
+The ids follow the order of `dict.txt`, after fairseq's four special symbols. The fairseq task appends <mask>.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Pieces:
     Args:
         symbols: Symbols of the dictionary, after the special symbols.
         tokenise: Function that converts sentences to the tokenizer's ids.
-        ids: Id in the dictionary, by id of the tokenizer.
-        begins: Whether a piece begins a word, by id in the dictionary.
+        ids: Id in the dictionary for each id of the tokenizer.
+        begins: For each id in the dictionary, whether the piece begins a word.
     """
 
     symbols: Sequence[str]
@@ -64,7 +64,7 @@ class Pieces:
         return len(self.symbols) + len(SPECIALS) + 1
 
     def encode(self, sentences: list[str]) -> tuple[Ids, Ids]:
-        """Return the concatenated ids of all sentences, and the length of each."""
+        """Return the concatenated ids of all sentences, and the number of ids of each sentence."""
         sentence_ids = self.tokenise(sentences)
         lengths = np.fromiter(map(len, sentence_ids), np.int64, len(sentence_ids))
         flat = np.fromiter(chain.from_iterable(sentence_ids), np.int64, int(lengths.sum()))
@@ -72,27 +72,27 @@ class Pieces:
 
 
 def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
-    """Load the tokenizer from a folder with the `FILES` of its scheme.
+    """Load a tokenizer of this scheme from a folder that holds its `FILES`.
 
     Args:
-        lowercase: Lowercase the text for WordPiece, as uncased vocabularies need it.
+        lowercase: Whether to lowercase the text for WordPiece, as uncased vocabularies require.
     Raises:
-        CorpusError: Files are missing, have another format, or do not fit each other.
+        CorpusError: Files are missing, have the wrong format, or belong to different tokenizers.
     """
     paths = [folder / name for name in FILES[scheme]]
     for path in paths:
         if not path.is_file() and path.name not in WRITTEN:
-            raise CorpusError(f"{path}: no such file. --tokenizer {scheme} needs it.")
+            raise CorpusError(f"{path} does not exist, but --tokenizer {scheme} needs this file.")
     if scheme == "gpt2":
         return _gpt2(*paths)
     return _sentencepiece(paths[0]) if scheme == "sentencepiece" else _wordpiece(paths[0], lowercase)
 
 
 def _of_pieces(scheme: str, tokenise: Tokenise, pieces: list[str], symbols: list[str]) -> Pieces:
-    """Build the pieces of a tokenizer whose dictionary lists the pieces themselves.
+    """Build the `Pieces` of a tokenizer whose dictionary lists the pieces as text.
 
     Args:
-        pieces: Pieces by id of the tokenizer.
+        pieces: Piece of each id of the tokenizer.
         symbols: Symbols of the dictionary, after the special symbols.
     """
     at = {symbol: number for number, symbol in enumerate(symbols, len(SPECIALS))}
@@ -121,8 +121,8 @@ def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
     missing = [number for number, piece in enumerate(pieces) if number not in at and piece != "<|endoftext|>"]
     if missing:
         raise CorpusError(
-            f"{dictionary} lacks {len(missing)} symbols of {encoder}, the first is {missing[0]}: the files belong to "
-            "different tokenizers. Give all three files of one tokenizer (fetch.py gpt2-bpe fetches them)."
+            f"{dictionary} lacks {len(missing)} symbols of {encoder} (the first is {missing[0]}), so the files belong "
+            "to different tokenizers. Give all three files of one tokenizer (fetch.py gpt2-bpe fetches them)."
         )
     ids = np.array([at.get(number, UNKNOWN) for number in range(len(pieces))], np.int64)
     return Pieces(symbols, _batches(tokenizer), ids, _begins("gpt2", pieces, ids, len(symbols)))
@@ -140,10 +140,10 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
     except UnicodeDecodeError:
         pieces = []
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
-        raise CorpusError(f"{vocabulary} is no WordPiece vocabulary: it has no [UNK], or no piece with ##.")
+        raise CorpusError(f"{vocabulary} is not a WordPiece vocabulary: it lacks [UNK], or pieces that begin with ##.")
     _unique(vocabulary, pieces)
     if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # `tokenizers` needs them
-        raise CorpusError(f"{vocabulary}: this WordPiece vocabulary has no {min(missing)}. Add it as a line.")
+        raise CorpusError(f"{vocabulary}: the vocabulary lacks the piece {min(missing)}. Add a line with this piece.")
     tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
     return _of_pieces("wordpiece", _batches(tokenizer), pieces, [piece for piece in pieces if piece not in FOREIGN])
 
@@ -162,7 +162,7 @@ def _sentencepiece(model: Path) -> Pieces:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     except (OSError, RuntimeError) as error:
-        raise CorpusError(f"{model} is no SentencePiece model ({' '.join(str(error).split())}).") from None
+        raise CorpusError(f"{model} is not a SentencePiece model ({' '.join(str(error).split())}).") from None
     pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     symbols = [
         piece
@@ -175,10 +175,10 @@ def _sentencepiece(model: Path) -> Pieces:
 
 
 def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
-    """Return the content of dict.txt: fairseq's own for GPT-2, otherwise the symbols with their training frequency.
+    """Return the content of dict.txt: fairseq's own file for GPT-2, otherwise the symbols and their training counts.
 
     Args:
-        counts: Frequency in the training text, by id.
+        counts: Frequency of each id in the training text.
     """
     if scheme == "gpt2":
         return (folder / "dict.txt").read_text("utf-8")
@@ -197,7 +197,7 @@ def user_files(scheme: str, path: Path) -> dict[str, bytes]:
     for file in paths:
         if not file.is_file():
             expected = f"a folder with {', '.join(FILES[scheme])}" if scheme == "gpt2" else "a file"
-            raise CorpusError(f"--tokenizer-path {path}: {file} is no file. --tokenizer {scheme} needs {expected}.")
+            raise CorpusError(f"--tokenizer-path {path}: {file} is not a file. --tokenizer {scheme} needs {expected}.")
     return {name: file.read_bytes() for name, file in zip(FILES[scheme], paths, strict=False)}
 
 
@@ -216,7 +216,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     except (ValueError, KeyError, TypeError):
         lowercase = None
     if lowercase is not None:
-        is_cased, reason = not lowercase, f"{settings.name} next to it has do_lower_case {json.dumps(lowercase)}"
+        is_cased, reason = not lowercase, f"{settings.name} in its folder says do_lower_case {json.dumps(lowercase)}"
     else:
         # [UNK], [unused7] and <S> are not text; pieces of text do not begin with [ or <, which are split from words
         pieces = (piece for piece in vocabulary.read_text("utf-8").split("\n") if piece[:1] not in ("[", "<"))

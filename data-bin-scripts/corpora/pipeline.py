@@ -37,7 +37,7 @@ def prepare(
     Args:
         tokenizer: File or folder of the user's tokenizer; if it is None, a tokenizer is learned.
     Returns:
-        Whether the output was written now.
+        True if the output was written, False if it was already complete.
     Raises:
         CorpusError: The text or an option is not valid, or a task failed.
     """
@@ -60,7 +60,7 @@ def prepare(
 
 
 def _tokenizer(job: Job, user_files: dict[str, bytes], tokenizer: Path | None, machines: Machines) -> None:
-    """Write or learn the tokenizer, and check it before any long work."""
+    """Copy the user's tokenizer or learn one, and check it before any long work."""
     for name, content in user_files.items():
         job.tokenizer.mkdir(parents=True, exist_ok=True)
         (job.tokenizer / name).write_bytes(content)
@@ -109,11 +109,12 @@ def _check(job: Job, table: Table) -> None:
         if split == "valid" and job.settings.valid_part:
             raise CorpusError(
                 f"--valid-part {job.settings.valid_part}: none of the {table.total('train').documents:,} documents was "
-                "drawn for validation. Give a larger part, or --valid."
+                "drawn for validation. Give a larger probability, or give validation files with --valid."
             )
         if split == "train" and job.settings.valid_part and table.total("valid").documents:
             raise CorpusError(
-                f"--valid-part {job.settings.valid_part}: all documents were drawn for validation. Give a smaller part."
+                f"--valid-part {job.settings.valid_part}: all documents were drawn for validation. Give a smaller "
+                "probability."
             )
         files = [source.path for source in sources if source.split == split]
         others = f" and the {len(files) - 1} other files" if files[1:] else ""

@@ -10,7 +10,7 @@ from multiprocessing import connection, parent_process
 def die_with_run() -> None:
     """Watch the parent process and exit when it ends, so that a killed run leaves no process that goes on writing.
 
-    The child process calls this function.
+    Call this function in the child process.
     """
     threading.Thread(target=_wait, daemon=True).start()
 

@@ -54,7 +54,7 @@ def _by_language(job: Job) -> dict[str, list[tuple[int, Source]]]:
 
 
 def shares(job: Job) -> dict[str, float]:
-    """Return the fraction of the sample for each language, from the bytes of its files, smoothed as in training."""
+    """Return the share of each language in the sample: the bytes of its files, smoothed as in training."""
     sizes = {
         language: max(1, sum(source.path.stat().st_size for _, source in files))
         for language, files in _by_language(job).items()
@@ -79,7 +79,7 @@ def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Met
 
 
 def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int, str]]:
-    """Yield the training documents with their random keys; the files are shuffled, because some may not be read."""
+    """Yield each training document with a random key; files come in random order, as the last may not be read."""
     seed, left = job.settings.seed, job.settings.limit or -1
     for file, source in sorted(files, key=lambda entry: int(keys.keys(seed, keys.FILES, entry[0])[0])):
         for index, document in enumerate(documents(source.path, source.documents)):
@@ -92,7 +92,7 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
 
 
 class Sample:
-    """Keep the documents with the smallest keys, up to a number of characters, in whatever order they are added."""
+    """Keep the documents with the smallest keys, up to a number of characters; the order of `add` does not matter."""
 
     def __init__(self, characters: int) -> None:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()
@@ -112,7 +112,7 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
     """Learn a unigram model (Kudo 2018) and write it to sentencepiece.model.
 
     Args:
-        byte_fallback: Replace characters outside the vocabulary by their UTF-8 bytes, so that no text is unknown.
+        byte_fallback: Whether to replace characters outside the vocabulary by UTF-8 bytes, so that no text is unknown.
     Raises:
         CorpusError: The text is too short for a vocabulary of this size.
     """

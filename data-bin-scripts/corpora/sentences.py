@@ -21,7 +21,7 @@ def clean(lines: Iterable[str]) -> list[str]:
 
 
 def split(language: str, paragraphs: Iterable[str]) -> list[str]:
-    """Return the sentences. sentencex treats languages that it does not know as English."""
+    """Return the sentences of the paragraphs. sentencex treats languages that it does not know as English."""
     return [
         sentence.strip()
         for paragraph in paragraphs
@@ -32,7 +32,7 @@ def split(language: str, paragraphs: Iterable[str]) -> list[str]:
 
 
 def _parts(paragraph: str) -> list[str]:
-    """Return the paragraph, or parts that end at spaces if it is very long."""
+    """Return the paragraph; if it is very long, return it in several parts that end at spaces."""
     if len(paragraph) <= _SENTENCES_MOST:
         return [paragraph]
     return re.findall(rf"\S.{{0,{_SENTENCES_MOST}}}(?=\s|$)|\S.{{0,{_SENTENCES_MOST}}}", paragraph)
@@ -44,7 +44,7 @@ def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tu
     Args:
         ids: Concatenated ids of all sentences.
         lengths: Number of ids of each sentence, [sentences].
-        begins: Whether a piece begins a word, by id.
+        begins: For each id, whether its piece begins a word.
         longest: Maximum number of pieces of an item, without </s>.
     Returns:
         The concatenated ids of all items, and the size of each item.
@@ -58,7 +58,7 @@ def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tu
 
 
 def _cut(ids: Ids, ends: Ids, begins: NDArray[np.bool_], longest: int) -> Ids:
-    """Return where items end; over-long sentences are cut before the last word that does not fit.
+    """Return where items end; over-long sentences are cut before the first word that does not fit.
 
     A word that is longer than an item is cut, too.
     """

@@ -83,9 +83,10 @@ def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> P
 
 
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how often each document is taken, [n].
+    """Return how many copies of each document the shards get, [n].
 
-    The number is the integer part of its language's factor, plus 1 with the probability of the fractional part.
+    This number is the integer part of the factor of the document's language, plus 1 with the probability of the
+    fractional part.
     """
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))

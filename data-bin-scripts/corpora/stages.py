@@ -22,7 +22,7 @@ Watch = Callable[[], object]
 
 @dataclass(frozen=True)
 class Machines:
-    """Options that say where the tasks run, without effect on the result."""
+    """Options that say where the tasks run; they do not change the result."""
 
     executor: str
     workers: int
@@ -80,7 +80,7 @@ def run(task: Task, tasks: int, machines: Machines) -> None:
         if missing := executor.get_incomplete_ranks(skip_completed=True):
             raise CorpusError(
                 f"{len(missing)} of {tasks} tasks of the stage {stage} did not finish (the first is {missing[0]}). See "
-                f"{job.logs(stage)}, and run the command again to continue."
+                f"the logs in {job.logs(stage)}, and run the command again to continue."
             )
 
 

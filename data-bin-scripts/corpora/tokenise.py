@@ -26,7 +26,7 @@ _PENDING = 1 << 20  # ids that are counted at a time
 
 
 def split_of(job: Job, source: Source, file: int, index: int) -> Split:
-    """Return the split of a document: that of its file, or valid if a training document is drawn for validation."""
+    """Return the split of a document: its file's split, or valid if a training document is drawn for validation."""
     part = job.settings.valid_part
     if not part or source.split == "valid":
         return source.split
@@ -34,7 +34,7 @@ def split_of(job: Job, source: Source, file: int, index: int) -> Split:
 
 
 def languages(sources: list[Source]) -> list[str]:
-    """Return the sorted languages; the index of a language is its number."""
+    """Return the sorted languages; the token files refer to a language by its index in this list."""
     return sorted({source.language for source in sources})
 
 

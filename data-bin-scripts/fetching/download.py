@@ -1,8 +1,8 @@
 """Download a file over HTTP from its mirrors in order, and retry as long as new bytes arrive.
 
 The module is built on requests, which handles redirects, proxies, certificates and timeouts. pooch, the usual library
-for corpora, neither resumes downloads nor tries mirrors. It also unpacks zip files, and tar files on Python 3.11,
-without checking the paths in them.
+for corpora, neither resumes downloads nor tries mirrors. Also, pooch does not check the paths in zip files
+when it unpacks them (on Python 3.11, it does not check them in tar files either).
 """
 
 from __future__ import annotations
@@ -55,6 +55,6 @@ def _persist(transfer: Transfer) -> None:
         except CutError as error:
             fruitless, best = (0, partial.size()) if partial.size() > best else (fruitless + 1, best)
             if fruitless > retries:
-                raise MirrorError(f"{error}; {partial.size():,} bytes are kept") from error
+                raise MirrorError(f"{error}; the {partial.size():,} bytes received so far are kept") from error
             tqdm.write(f"{transfer.source.path}: {error}; trying again", file=sys.stderr)
             time.sleep(min(LONGEST_PAUSE, PAUSE * 2**fruitless))

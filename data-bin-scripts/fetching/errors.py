@@ -17,7 +17,7 @@ class MirrorError(FetchError):
 
 
 class OverLimitError(FetchError):
-    """The file is larger than what remains of `--limit`."""
+    """The file has more bytes than `--limit` still allows."""
 
 
 class DiskFullError(FetchError):

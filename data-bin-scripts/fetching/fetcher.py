@@ -53,7 +53,7 @@ class Fetcher:
             raise FetchError(f"{path}: {error}. Delete the file and run the command again.") from error
         if entry is None:  # the user put the file here: from now on, its hash must not change
             entry = self._note(source, path, sha256, "found in place")
-            print(f"{source.path}: found in place, recorded with sha256 {sha256}", flush=True)
+            print(f"{source.path}: the file exists already; its sha256 {sha256} was recorded", flush=True)
         return entry
 
     def _fetch(self, source: Source, path: Path, policy: Policy) -> Entry:
@@ -103,7 +103,7 @@ class Fetcher:
         final = path.with_name(target)
         if final.exists():
             if not entry.unpacked:
-                raise FetchError(f"{path} is not unpacked, because {final} exists. Move it away, and run again.")
+                raise FetchError(f"{path} was not unpacked: {final} exists. Move {final.name} away, and run again.")
             return
         with unpacked(path, final):
             self.record.put(replace(entry, unpacked=final.relative_to(self.output).as_posix()))
@@ -142,21 +142,21 @@ def check(path: Path, source: Source, known: Entry | None) -> str:
     """Compare a file with the published hash, or if there is none, with the recorded hash; return its sha256.
 
     Raises:
-        MirrorError: The size or content is not the expected one, or the file is a web page.
+        MirrorError: The size or the content is wrong, or the file is a web page.
     """
     size = path.stat().st_size
     if source.size not in (None, size):
-        raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, but the file has {size:,}")
+        raise MirrorError(f"the size is wrong: the file has {size:,} bytes, but the published size is {source.size:,}")
     if not source.is_hash_published and not source.name.endswith((".html", ".htm")) and _is_page(path):
         raise MirrorError("the content is a web page, such as a login or error page, instead of the file")
     sha256 = digest(path)
     if source.sha256 and sha256 != source.sha256:
-        raise MirrorError(f"the content is wrong: sha256 {source.sha256} is published, but the file has {sha256}")
+        raise MirrorError(f"the content is wrong: its sha256 is {sha256} instead of the published {source.sha256}")
     if source.md5 and (md5 := digest(path, "md5")) != source.md5:
-        raise MirrorError(f"the content is wrong: md5 {source.md5} is published, but the file has {md5}")
+        raise MirrorError(f"the content is wrong: its md5 is {md5} instead of the published {source.md5}")
     if not source.is_hash_published and known and sha256 != known.sha256:
         raise MirrorError(
-            f"the content is wrong: sha256 {known.sha256} was recorded on {known.date}, but the file has {sha256}. If "
+            f"the content is wrong: its sha256 is {sha256}, but {known.sha256} was recorded on {known.date}. If "
             f"the publisher changed the file and you want the new one, delete the line of {known.file} in fetched.tsv"
         )
     return sha256

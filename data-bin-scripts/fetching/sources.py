@@ -64,7 +64,7 @@ def read(path: Path) -> list[Source]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise FetchError(f"--sources {path}: the list cannot be read ({error.strerror}). Give another one.") from error
+        raise FetchError(f"--sources {path}: the list cannot be read ({error.strerror}). Give another file.") from error
     except UnicodeDecodeError as error:
         raise FetchError(f"--sources {path}: the list is not UTF-8 ({error}). Convert it to UTF-8.") from error
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
@@ -118,12 +118,12 @@ def _matching(name: str, known: list[Source]) -> list[Source]:
     corpus, _, pattern = name.partition("/")
     corpora = list(dict.fromkeys(source.corpus for source in known))
     if corpus not in corpora:
-        raise FetchError(f"unknown corpus {corpus!r} (known: {', '.join(corpora)}){suggestion(corpus, corpora)}")
+        raise FetchError(f"unknown corpus {corpus!r} (corpora: {', '.join(corpora)}){suggestion(corpus, corpora)}")
     files = [source for source in known if source.corpus == corpus]
     matching = [source for source in files if fnmatch(source.name, pattern or "*")]
     if not matching:
         file_names = [source.name for source in files]
         shown = ", ".join(file_names[:20]) + (", ..." if len(file_names) > 20 else "")
         guess = suggestion(pattern, file_names)
-        raise FetchError(f"{name}: the corpus {corpus} has no such file (its files: {shown}){guess}")
+        raise FetchError(f"{name}: no file of the corpus {corpus} has this name (its files: {shown}){guess}")
     return matching

@@ -117,13 +117,13 @@ class Transfer:
         size, most = self.source.size, self.policy.most
         if size not in (None, origin.total):
             raise MirrorError(
-                f"the size is wrong: {size:,} bytes are published, but the server announces {origin.total:,}"
+                f"the size is wrong: the server announces {origin.total:,} bytes, but the published size is {size:,}"
             )
         if most is not None and origin.total > most:
             raise OverLimitError(f"{self.source.path}: skipped, because it has more bytes than --limit still allows")
         if origin.total - offset > shutil.disk_usage(self.partial.path.parent).free:
             raise DiskFullError(
-                f"{self.partial.path}: {origin.total - offset:,} bytes are still missing, more than the disk has free. "
+                f"{self.partial.path}: the download needs {origin.total - offset:,} more bytes, but the disk has less. "
                 "Free some space, or choose another disk with --output."
             )
 
@@ -131,7 +131,7 @@ class Transfer:
         """Stop a transfer that exceeds the published size or --limit; not all servers announce the size."""
         if self.source.size is not None and received > self.source.size:
             self.partial.remove()
-            raise MirrorError(f"the size is wrong: {self.source.size:,} bytes are published, but the server sends more")
+            raise MirrorError(f"the size is wrong: the server sends more than the published {self.source.size:,} bytes")
         if self.policy.most is not None and received > self.policy.most:
             self.partial.remove()
             raise OverLimitError(f"{self.source.path}: skipped, because it has more bytes than --limit still allows")

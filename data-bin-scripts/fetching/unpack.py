@@ -56,7 +56,7 @@ def target_of(name: str) -> str | None:
 
 @contextmanager
 def unpacked(archive: Path, final: Path) -> Iterator[None]:
-    """Unpack under a temporary name next to `final`, which appears if the block ends without an error.
+    """Unpack an archive under a temporary name, and rename it to `final` if the block ends without an error.
 
     Raises:
         FetchError: The archive is damaged, or holds an entry that is not allowed.
@@ -71,7 +71,7 @@ def unpacked(archive: Path, final: Path) -> Iterator[None]:
             # tarfile lists its attempts after the first line
             reason = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__
             again = "To fetch it again, delete the archive and its line in fetched.tsv."
-            cure = "Use --no-unpack to keep it as it is." if isinstance(error, RefusedError) else again
+            cure = "Use --no-unpack to keep the archive as it is." if isinstance(error, RefusedError) else again
             raise FetchError(f"{archive}: the archive cannot be unpacked: {reason}. {cure}") from error
         yield
     sync(final.parent)
@@ -88,7 +88,7 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def _unpack_all(archive: Path, folder: Path) -> None:
-    """Unpack all entries; if they share a single top folder, drop that level."""
+    """Unpack all entries; if they all lie in a single top folder, leave that folder out of their paths."""
     folder.mkdir()
     for item in _zip_items(archive) if archive.name.endswith(".zip") else _tar_items(archive):
         path = _inside(folder, item.name)
@@ -112,7 +112,7 @@ def _inside(folder: Path, name: str) -> Path | None:
         raise RefusedError(f"its entry {name!r} is not a relative path")
     parts = PurePosixPath(name).parts
     if ".." in parts:
-        raise RefusedError(f"its entry {name!r} leads out of the folder")
+        raise RefusedError(f"its entry {name!r} leads out of the folder of the archive")
     return None if not parts or parts[0] == LEFT_OUT else folder.joinpath(*parts)
 
 

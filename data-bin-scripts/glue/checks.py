@@ -57,10 +57,10 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
 
 
 def translations(splits: Sequence[Split], row_problems: Sequence[Problem]) -> list[Problem]:
-    """Leave out the translations of rows left out in another language, so that all languages score the same rows.
+    """If a row is left out in one language, leave out its translations, so that all languages score the same rows.
 
     Translations have the same row number in all files. If the files of the languages differ in length, their rows are
-    not translations of each other, and all are kept.
+    not translations of each other, and all rows are kept.
     """
     problems = list[Problem]()
     for kind in ("valid", "test"):
@@ -85,7 +85,7 @@ def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Probl
 def _defect(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:
     """Return the kind and the description of what is wrong with a row, or None."""
     if row.fields != row.expected:
-        return "fields", f"it has {row.fields} fields, but the header has {row.expected}"
+        return "fields", f"the row has {row.fields} fields, but the header has {row.expected}"
     if not all(row.sentences):
         return "empty sentence", f"a sentence of {row.sentences!r} is empty"
     if labelled and row.label not in form.labels if form.labels else labelled and not _within(row.label, form.bounds):

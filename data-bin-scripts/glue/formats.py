@@ -17,19 +17,19 @@ AX = "test-ax"
 
 @dataclass(frozen=True)
 class Format:
-    """The published form of a task.
+    """The form in which the files of a task are published.
 
     Args:
-        sentences: Columns of the one or two sentences.
+        sentences: Columns with the sentences (one or two).
         label: Column of the label.
         labels: Labels of the classes; empty for regression.
         bounds: Smallest and largest label of regression.
         index: Possible names of the column that numbers the rows.
         header: Columns of files without a header line.
         files: Candidate files by split.
-        folders: Folders that archives unpack to, besides TASK/.
-        aliases: Names of columns and labels in other versions of the files, mapped to the names here.
-        translated: Whether the splits are languages whose rows are translations of each other. Such test sets are
+        folders: Folders to which the archives of the task unpack, besides TASK/.
+        aliases: Names of columns and labels in other versions of the files, mapped to the names used here.
+        translated: Whether there is a split for each language, with translations of the same rows. Such test sets are
             scored here, not submitted to GLUE.
     """
 
@@ -55,7 +55,7 @@ def language(split: str) -> str:
 
 
 def _xnli() -> dict[str, tuple[str, ...]]:
-    """Return XNLI's files by split; XTREME has one file per language, the original publication one for all."""
+    """Return XNLI's files by split; XTREME has one file per language, the original XNLI has one for all languages."""
     files: dict[str, tuple[str, ...]] = {
         "train": ("train-en.tsv", "multinli.train.en.tsv", "MNLI/train.tsv"),
         "valid": ("dev-en.tsv", "xnli.dev.tsv"),

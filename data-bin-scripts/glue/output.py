@@ -2,7 +2,7 @@
 
 A single sentence becomes `<s> a </s>`. A pair becomes `<s> a </s></s> b </s>` (RoBERTa) or `<s> a </s> b </s>` (BERT).
 The files contain neither <s> nor the separators before b, because the task adds them (--init-token, --separator-token).
-Lengths include these symbols.
+All lengths count these symbols, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """A row as ids.
+    """A row that was converted to ids.
 
     Args:
         sentences: Ids of each sentence with its </s>.
@@ -41,7 +41,7 @@ class Cutter:
 
     Args:
         surface: Tokenizer.
-        known: Ids by piece.
+        known: Id of each piece.
         longest: Maximum number of pieces of an item, including special symbols.
         separators: Number of </s> between the sentences of a pair.
     """
@@ -62,7 +62,7 @@ class Cutter:
 
 @dataclass
 class SplitWriter:
-    """Write the items of a split (see `split_files`). Either all items must have labels, or none."""
+    """Write the items of a split (see `split_files`). Either all items must have labels, or no item."""
 
     inputs: list[ShardWriter]
     labels: list[str] = field(default_factory=list)

@@ -36,9 +36,9 @@ class Settings:
     """Hold the options of prepare_glue.py; see its --help.
 
     Args:
-        languages: Languages of XNLI; if there are none, all that exist. English is always prepared for training and
-            development.
-        pos_enc_args: The `--pos-enc-args` of the fine-tuning.
+        languages: Languages of XNLI; if the tuple is empty, all languages that have files. English is always prepared
+            for training and development.
+        pos_enc_args: The `--pos-enc-args` that fairseq-train gets for the fine-tuning.
     """
 
     task: str
@@ -66,7 +66,7 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
         The record, which is also written to glue.json.
     Raises:
         CorpusError: A file cannot be read, does not fit the task or the model, or is empty.
-        RefusedError: Rows are bad and refused; WHERE.problems.jsonl lists them.
+        RefusedError: Rows are bad and --bad is refuse; WHERE.problems.jsonl lists them.
     """
     form, row_problems = settings.form, list[Problem]()
     paths = sources(folder, settings)
@@ -110,13 +110,13 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
 
 
 def _of_languages(folder: Path, settings: Settings, paths: dict[str, Path]) -> dict[str, Path]:
-    """Return the files of the chosen languages, and always those of English for training and development."""
+    """Return the files of the chosen languages, and the English files for training and development."""
     if not settings.languages:
         return paths
     missing = set(settings.languages) - {language(split) for split in paths}
     if missing:
         raise CorpusError(
-            f"--languages {','.join(sorted(missing))}: {folder} has no files of {settings.task} in this language."
+            f"--languages {','.join(sorted(missing))}: {folder} has no {settings.task} files for these. Omit them."
         )
     needed = reading.NEEDED
     return {split: path for split, path in paths.items() if split in needed or language(split) in settings.languages}
@@ -141,7 +141,7 @@ def _read(paths: dict[str, Path], settings: Settings) -> Iterator[Split]:
 
 
 def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
-    """Refuse --train-rows if development sets differ in length, because it leaves out translations by row number.
+    """Refuse --train-rows if development sets differ in length, because it finds translations by their row number.
 
     Raises:
         CorpusError: The development sets of several languages differ in length.
@@ -152,8 +152,8 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
     if len(set(rows.values())) > 1:
         lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
-            f"--train-rows {settings.train_rows} needs development sets of equal length in all languages, but after "
-            f"these rows they have different lengths: {lengths}."
+            f"--train-rows {settings.train_rows} needs development sets of equal length in all languages, but without "
+            f"these rows the lengths are {lengths}."
         )
 
 
@@ -166,12 +166,12 @@ def _refuse_empty(split: Split, settings: Settings) -> None:
         problem = f"--bad skip leaves out all {split.assigned:,} rows of {split.name}"
     elif split.in_file:
         count = f"{settings.train_rows:,}"
-        problem = f"it has {split.in_file:,} rows, so --train-rows {count} leaves no row for {split.name}"
+        problem = f"the file has {split.in_file:,} rows, so --train-rows {count} leaves no row for {split.name}"
     raise CorpusError(f"{split.path}: {problem}.")
 
 
 def _write(folder: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
-    """Write everything except problems.jsonl, and return the record without the facts about input files."""
+    """Write all files except glue.json and problems.jsonl; return the content of glue.json without file hashes."""
     with quiet():
         from fairseq_posenc.data import question_pieces  # takes seconds, which --help does not need
 

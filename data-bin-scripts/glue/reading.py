@@ -28,7 +28,7 @@ class Row(NamedTuple):
         id: Value of the file's own index column, otherwise the row's number from 0.
         label: Label, or None if the file has none.
         fields: Number of fields of the line.
-        expected: Number of fields that it should have.
+        expected: Number of fields that the line should have.
     """
 
     where: str
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
-    """Return the files of a task by split, plain or .gz, from FOLDER/TASK, the folder of its archive, or FOLDER.
+    """Return the files of a task by split, plain or .gz, from FOLDER/TASK, the unpacked archive, or FOLDER.
 
     Raises:
         CorpusError: A needed split has no file.
@@ -52,7 +52,8 @@ def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEED
             names = " or ".join(how.files[split])
             rows = " Or give --train-rows N to train on the first rows of the (English) development set."
             cure = rows if split == "train" and "valid" in paths else ""
-            raise CorpusError(f"{folder} has no {names} (plain or .gz) of {task}, nor has its subfolder {task}/.{cure}")
+            problem = f"neither the folder nor its subfolder {task} holds {names} (plain or .gz)"
+            raise CorpusError(f"{folder}: {problem}.{cure}")
     return paths
 
 
@@ -116,8 +117,8 @@ class Columns(NamedTuple):
 def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the line is a header.
 
-    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header. XTREME's test files have no
-    labels, either.
+    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header. XTREME's test files also
+    have no labels.
     """
     names = line.text.removeprefix(BOM).split("\t")
     known = [how.aliases.get(name, name) for name in names]
@@ -130,12 +131,12 @@ def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]
 def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
     """Return the indices of the columns; training and development files must have labels.
 
-    Published test files of MRPC have labels, too.
+    Published test files of MRPC also have labels.
     """
     place = {name: number for number, name in enumerate(header)}
     needed = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
     if missing := [name for name in needed if name not in place]:
-        raise CorpusError.at(path, 1, f"the header lacks the column {missing[0]!r}; it has {', '.join(header)}.")
+        raise CorpusError.at(path, 1, f"the header lacks the column {missing[0]!r}: it names {', '.join(header)}.")
     index = next((place[name] for name in how.index if name in place), None)
     return Columns([place[name] for name in how.sentences], place.get(how.label), index)
 

@@ -102,7 +102,7 @@ def _subwords(text: Path, output: Path, languages: tuple[str, str], options: dic
     if process.returncode:
         raise CorpusError(f"{text}: the text could not be split into subwords. The messages above say why.")
     if not _is_whole(output, languages):
-        raise CorpusError(f"{output}: the numbers of lines differ from those in counts.json. Run the command again.")
+        raise CorpusError(f"{output}: the files have more or fewer lines than counts.json says. Run the command again.")
     print(f"subwords: {_counts(output)}", flush=True)
 
 

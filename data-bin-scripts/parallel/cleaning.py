@@ -16,7 +16,7 @@ STEPS = {
     "encoding": "A side is not UTF-8, or contains the replacement character U+FFFD.",
     "empty": "A side has no visible character.",
     "long": "A side has more words than --longest-words.",
-    "ratio": "One side has more than --ratio times the words of the other.",
+    "ratio": "One side has more than --ratio times as many words as the other side.",
     "identical": "Both sides are equal (--identical drop).",
     "language": "A side is in another language according to py3langid (--language-id).",
     "duplicate": "The pair occurred before, in this corpus or in an earlier one.",
@@ -60,7 +60,7 @@ class Kept(NamedTuple):
 
 
 class Cleaner:
-    """Judge and normalise training pairs.
+    """Normalise training pairs, and decide which pairs to keep.
 
     Args:
         languages: Languages of the two sides.

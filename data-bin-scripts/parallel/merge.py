@@ -1,4 +1,4 @@
-"""Merge the parts of all corpora, in order, into the training files; of equal pairs only the first is kept."""
+"""Merge the parts of all corpora, in order, into the training files, with or without duplicate pairs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Tally:
     """The counts of a corpus.
 
     Args:
-        counts: Numbers of pairs that were read, kept, mended and left out by each step. `words 0` and `words 1` are the
-            numbers of words on the two sides.
-        lines: The first line numbers of the pairs that each step left out.
+        counts: Numbers of pairs that were read, kept and mended, and that each step left out. `words 0` and `words 1`
+            are the numbers of words on the two sides.
+        lines: Line numbers of the first pairs that each step left out.
     """
 
     name: str

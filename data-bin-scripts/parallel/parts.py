@@ -1,6 +1,6 @@
 """Clean training pairs in chunks, in several processes, and write them to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
 
-A part is complete if all its files exist. A later run does not write it again.
+A part is complete if all its files exist. A later run does not write complete parts again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Chunk(NamedTuple):
     """A chunk of a corpus.
 
     Args:
-        part: Common name of the part's files.
+        part: Name of the part's files, without their endings.
         line: Number of the chunk's first line; lines count from 1.
         sides: Lines of both languages, separated by line feeds.
     """
@@ -70,11 +70,11 @@ def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
                 break
             yield Chunk(name(corpus, number), line, (b"\n".join(first), b"\n".join(second)))
     if number == 0:
-        raise CorpusError(f"{source.files[0]}: the file is empty, and so is {source.files[1]}. Fetch them again.")
+        raise CorpusError(f"{source.files[0]}: the file is empty, and so is {source.files[1]}. Fetch both again.")
 
 
 def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
-    """Return the next lines; only a line feed ends a line, because `str.splitlines` would shift the pairs."""
+    """Return the next lines. Only a line feed ends a line; other line breaks of Unicode would shift the pairs."""
     lines: list[bytes] = []
     try:
         lines.extend(text.removesuffix(b"\n") for text in islice(file, most))
@@ -86,7 +86,7 @@ def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
 def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
     """Clean a chunk, write its part, and return the number of pairs that were read.
 
-    The .json file holds the counts of the pairs that were left out, and the first line numbers of each step.
+    The .json file says how many pairs each step left out, with the line numbers of the first such pairs.
     """
     left_out, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
     sides = [side.split(b"\n") for side in chunk.sides]

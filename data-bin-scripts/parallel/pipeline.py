@@ -79,7 +79,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
         if not total(tallies)["kept"]:
             why = ", ".join(f"{tally.counts[step]:,} {step}" for tally in tallies for step in tally.lines)
             cure = "Give other text, or relax the cleaning options."
-            raise CorpusError(f"{corpora[0].files[0]}: the cleaning left no training pair ({why}). {cure}")
+            raise CorpusError(f"{corpora[0].files[0]}: the cleaning left out all training pairs ({why}). {cure}")
         _record(result, identity, tallies, held_out, settings)
         return result
 

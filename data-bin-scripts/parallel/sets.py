@@ -20,7 +20,7 @@ class Pair(NamedTuple):
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """Yield the pairs of a set with single spaces, as sacreBLEU does.
+    """Yield the pairs of a set; several spaces become a single space, as in sacreBLEU.
 
     Raises:
         CorpusError: A file cannot be read, or the two files do not match.
@@ -59,10 +59,10 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
     """Write the concatenated sets of a split.
 
     Returns:
-        For each set: its name, its number of pairs, and how many pairs of a validation set were left out because a side
-        is empty.
+        The name of each set, its number of pairs, and the number of its pairs that were left out because a side is
+        empty (only in validation sets).
     Raises:
-        CorpusError: A test set has an empty side, or a set has no pair.
+        CorpusError: A side of a test pair is empty, or a set has no pairs.
     """
     counts: list[dict[str, object]] = []
     with (

@@ -1,4 +1,4 @@
-"""Read the sgm files of WMT's test sets: a source file and a reference file, with documents that consist of segments.
+"""Read the sgm files of WMT's test sets: a source file and a reference file, which list the segments of documents.
 
 The files resemble SGML but are not valid (a bare & is common), so no SGML parser reads them. Like sacreBLEU, this
 module uses regular expressions. It also decodes entities, and aligns the two files by document and segment.
@@ -56,7 +56,7 @@ def read(path: Path) -> list[Segment]:
     """Return the segments of a file.
 
     Raises:
-        CorpusError: The file is damaged, not UTF-8 or truncated, has no segments, or repeats one.
+        CorpusError: The file is damaged, not UTF-8 or truncated, has no segments, or has a segment twice.
     """
     text = _content(path)
     segments, document, line, place = list[Segment](), "", 1, 0

@@ -54,8 +54,8 @@ def held_out(split: str, name: str, newstest: str, pair: Pair, *, look: bool = F
 
     Args:
         name: newstestYEAR, or a path without the endings of the two files.
-        newstest: Folder that holds newstestYEAR, or sacrebleu; empty: `name` is a path.
-        look: Whether to look up the names only, and download nothing.
+        newstest: Folder that holds newstestYEAR, or `sacrebleu` to download it; if empty, `name` is a path.
+        look: Whether to look up only the names of the files, and download nothing.
     Raises:
         CorpusError: The set does not exist.
     """
@@ -79,7 +79,7 @@ def held_out(split: str, name: str, newstest: str, pair: Pair, *, look: bool = F
 
 
 def _named(folder: Path, name: str, pair: Pair) -> tuple[Path, Path] | None:
-    """Return the files of a set in any known form; sgm comes first, as it has document boundaries."""
+    """Return the files of a set in any known form; sgm files come first, because they contain document boundaries."""
     return next((files for names in _names(name, pair) if (files := _both(folder, *names))), None)
 
 

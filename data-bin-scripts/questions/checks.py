@@ -11,7 +11,7 @@ def checked(
 ) -> tuple[list[Question], list[Problem]]:
     """Return the usable questions, each with one answer, and the problems.
 
-    The answer is the first usable answer: one that occurs at its offset, or that was repaired.
+    Each question keeps its first usable answer. An answer is usable if it occurs at its offset, or was repaired.
 
     Args:
         how: One of `problems.HOW`; refuse returns the same questions as skip.
@@ -68,12 +68,13 @@ def _place(question: Question, answer: Answer) -> tuple[int | None, tuple[str, s
         return start, None
     place = nearest(question.context, text, start)
     there = question.context[max(0, start) : max(0, start) + len(text)]
-    elsewhere = "occurs nowhere" if place is None else f"occurs at {place}"
-    return place, ("misplaced answer", f"{text!r} is not at {start}, where the context has {there!r}; it {elsewhere}")
+    elsewhere = "occurs nowhere" if place is None else f"occurs at offset {place}"
+    what = f"{text!r} is not at offset {start}, where the context has {there!r}; it {elsewhere}"
+    return place, ("misplaced answer", what)
 
 
 def nearest(context: str, text: str, start: int) -> int | None:
-    """Return the offset of the occurrence nearest to `start` (the earlier of two), or None if there is none."""
+    """Return the offset of the occurrence nearest to `start` (the earlier one if two are equally near), or None."""
     places, at = list[int](), context.find(text)
     while at >= 0:
         places.append(at)

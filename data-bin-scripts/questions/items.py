@@ -32,7 +32,7 @@ class Shape:
         longest: Maximum number of pieces of a source, including <s> and </s>.
         longest_answer: Maximum number of pieces of an answer.
         longest_question: Maximum number of pieces of a question.
-        context: Use the whole paragraph, or only the answer's sentence.
+        context: `paragraph` uses the whole paragraph, `sentence` uses only the answer's sentence.
         bad: One of `problems.HOW`.
     """
 
@@ -45,11 +45,11 @@ class Shape:
 
 
 class Cut(NamedTuple):
-    """A question that was cut into pieces.
+    """A question that was split into pieces.
 
     Args:
         answer: Pieces of the answer, or None if the file has no answers.
-        windowed: Whether the context was cut to a window.
+        windowed: Whether the context was too long, so that only a part of it is kept.
         sentence: Text of the answer's sentence, or of the whole source if there is no answer.
     """
 
@@ -64,8 +64,8 @@ class Ids(NamedTuple):
     """The ids of an item.
 
     Args:
-        unknown: Words of the source that the dictionary lacks, in the order of their ids, which follow the
-            dictionary's.
+        unknown: Words of the source that the dictionary lacks, in the order of their ids. These ids follow the ids of
+            the dictionary.
     """
 
     source: list[int]
@@ -75,11 +75,11 @@ class Ids(NamedTuple):
 
 
 class Cutter:
-    """Cut questions into pieces.
+    """Split questions into pieces.
 
     Args:
         surface: Tokenizer.
-        shape: Limits of the parts.
+        shape: Limits of answers, contexts and questions.
     """
 
     def __init__(self, surface: Surface, shape: Shape) -> None:
@@ -87,7 +87,7 @@ class Cutter:
         self._context = lru_cache(maxsize=64)(surface.cut)  # the questions of a context are consecutive
 
     def cut(self, split: str, question: Question) -> tuple[Cut | None, list[Problem]]:
-        """Return the pieces of a checked question, or None if it is left out, and its problems."""
+        """Return the pieces of a checked question (None if it is left out) and its problems."""
         shape = self.shape
         start, end = _places(question)
         first, last = 0, len(question.context)
@@ -114,9 +114,7 @@ class Cutter:
         where, name, how = question.where, question.id, self.shape.bad
         limits = {"answer": (answer, self.shape.longest_answer), "question": (target, self.shape.longest_question)}
         return [
-            new_problem(
-                split, where, name, f"long {what}", f"it has {len(pieces)} pieces, but the limit is {most}", how
-            )
+            new_problem(split, where, name, f"long {what}", f"{len(pieces)} pieces exceed the limit of {most}", how)
             for what, (pieces, most) in limits.items()
             if len(pieces) > most
         ]
@@ -164,7 +162,7 @@ def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
 
 
 class Item(NamedTuple):
-    """An item's identity and description.
+    """The source and the facts of an item, for surface.jsonl.
 
     Args:
         source: Hash of the pieces that the model reads.

@@ -26,7 +26,7 @@ def new_folder(output: Path) -> Iterator[Path]:
 
 
 def described(path: Path) -> dict[str, str]:
-    """Return the name and the hash of an input file for a record."""
+    """Return the name and the hash of an input file."""
     return {"name": path.name, "sha256": digest(path)}
 
 
@@ -36,5 +36,5 @@ def json_lines(rows: Iterable[Any]) -> str:
 
 
 def write_json(path: Path, facts: Any) -> None:
-    """Write a record as indented JSON."""
+    """Write facts as indented JSON."""
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

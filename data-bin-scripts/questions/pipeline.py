@@ -23,15 +23,15 @@ from .sentences import BY_CHARACTERS, language_of
 
 AUTO = "auto"
 CURE = (
-    "--bad skip leaves them out. --bad repair also searches the context for misplaced answers, and cuts long answers "
-    "and questions."
+    "--bad skip leaves such questions out. --bad repair also searches the context for misplaced answers, and cuts long "
+    "answers and questions."
 )
 Questions = dict[str, list[Question]]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the options of a preparation.
+    """Hold the options of prepare_questions.py; see its --help.
 
     Args:
         shape: Limits of the items; its language may still be `AUTO`.
@@ -202,8 +202,8 @@ TALLIED = ("items", "windowed", "source pieces", "source unknown", "target piece
 def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
     """Count the pieces of an item.
 
-    `source unknown` counts the pieces that the dictionary lacks; `target copied` counts those of the question that also
-    occur in the source.
+    `source unknown` counts pieces of the source that the dictionary lacks. `target copied` counts such pieces of the
+    question, if they also occur in the source.
     """
     return {
         "items": 1,

@@ -39,12 +39,13 @@ class RefusedError(CorpusError):
 
 
 class Problem(NamedTuple):
-    """A problem of a question.
+    """A problem with a question.
 
     Args:
-        where: File name and the place in the file.
+        where: Name of the file, and the place in it.
         what: Description of the problem.
-        done: How it was handled: refused, left out or repaired. Of several answers, only the wrong ones are left out.
+        done: How the problem was handled: refused, left out or repaired. Of several answers, only the wrong answers are
+            left out.
     """
 
     split: str
@@ -56,7 +57,7 @@ class Problem(NamedTuple):
 
 
 def new_problem(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
-    """Return a problem of a question or an answer, handled according to `how` and `REPAIRS`."""
+    """Return a problem with a question or an answer; `how` and `REPAIRS` say how it is handled."""
     if how == "refuse" and kind not in EXPECTED:
         return Problem(split, where, name, kind, what, "refused")
     return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
@@ -65,11 +66,11 @@ def new_problem(split: str, where: str, name: str, kind: str, what: str, how: st
 def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") -> None:
     """Raise an error and write all problems to WHERE.problems.jsonl if any problem is refused.
 
-    Otherwise, remove that file, which an earlier attempt may have left.
+    If no problem is refused, remove that file, which an earlier attempt may have left.
 
     Args:
         cure: Sentence that says what the user can do.
-        before: Text before the file's name in the error.
+        before: Beginning of the error, before the name of that file.
     Raises:
         RefusedError: A problem is refused.
     """
@@ -96,7 +97,7 @@ def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
 
 
 def summary(problems: list[Problem]) -> list[str]:
-    """Return a line for each split, kind and handling, with the first ids."""
+    """Return a line for each split, kind of problem and way of handling it, with the ids of the first questions."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in problems:
         groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem)

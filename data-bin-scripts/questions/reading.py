@@ -22,12 +22,12 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question of a file.
+    """A question from a file.
 
     Args:
         where: File name with the article and paragraph, or the line.
-        article: Number of its article in the file.
-        answers: All answers in the file.
+        article: Number of the question's article in the file.
+        answers: All answers that the file gives.
         impossible: Whether the file says that the context does not answer the question (SQuAD 2.0).
     """
 
@@ -55,11 +55,11 @@ def beside(sources: Path) -> Path:
 
 
 def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
-    """Return all questions of a file, in its order.
+    """Return all questions of a file, in the order of the file.
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of a JSON file; if it is None, they are errors.
+        malformed: List that receives malformed questions and paragraphs of a JSON file; None: raise an error for them.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.
     """

@@ -1,4 +1,4 @@
-"""Find the sentence of an answer."""
+"""Find the sentence that contains an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BY_CHARACTERS = ("zh", "ja")
 
 
 def around(context: str, start: int, end: int, language: str) -> tuple[int, int]:
-    """Return the offsets of the begin and end of the sentences that contain the characters from `start` to `end`."""
+    """Return the start and end offsets of the sentences that contain the characters from `start` to `end`."""
     bounds = _bounds(context, language)
     first = max(begin for begin, _ in bounds if begin <= start)
     last = next((stop for _, stop in bounds if stop >= end), len(context))

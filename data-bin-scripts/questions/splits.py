@@ -27,7 +27,7 @@ def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --v
 
     Args:
         names: Patterns of the file names of a split.
-        flags: Options with which the user can name files, for errors.
+        flags: Options that name the files of the splits, for error messages.
     Raises:
         CorpusError: The path does not exist, a training or validation file is missing, or a split has several files.
     """
@@ -44,7 +44,7 @@ def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --v
         if split not in files:
             expected = ", ".join(name.format(word) for word in ALSO[split] for name in names[:2])
             existing = ", ".join(sorted(path.name for path in text.iterdir())[:10]) or "nothing"
-            problem = f"the folder has no file for {split} ({expected}, plain or .gz), only {existing}"
+            problem = f"the folder has no file for {split} ({expected}, plain or .gz); it holds {existing}"
             raise CorpusError(f"{text}: {problem}. Name the files with {flags}.")
     return files
 
@@ -80,10 +80,10 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
 def parts(
     questions: list[Question], path: Path, seed: int, flags: str = "--train and --valid"
 ) -> dict[str, list[Question]]:
-    """Split the questions by article, in random order: a tenth (at least one article) each is test and valid.
+    """Split the questions by article, in random order; test and valid get a tenth of the articles each, at least one.
 
     Args:
-        flags: Options with which the user can name files, for errors.
+        flags: Options that name the files of the splits, for error messages.
     Raises:
         CorpusError: The file has fewer than three articles.
     """
@@ -91,7 +91,7 @@ def parts(
     for question in questions:
         by_article[question.article].append(question)
     if len(by_article) < 3:
-        problem = f"splitting needs 3 or more articles, and the file has {len(by_article)}"
+        problem = f"splitting needs 3 or more articles, but the file has {len(by_article)}"
         raise CorpusError(f"{path}: {problem}. Name the files of the splits with {flags}.")
     drawn = sorted(by_article, key=lambda article: int(keys.keys(seed, keys.ORDER, article)[0]))
     tenth = max(1, len(drawn) * SHARES[2] // sum(SHARES))

@@ -23,7 +23,7 @@ class Dictionary:
     """A dictionary of pieces.
 
     Args:
-        symbols: Symbols by id, after fairseq's four special symbols.
+        symbols: Symbols in the order of their ids, which begin after fairseq's four special symbols.
         counts: Count of each symbol.
         contents: Content of tokenizer.json, or None.
     """
@@ -36,7 +36,7 @@ class Dictionary:
         return len(self.symbols) + len(SPECIALS)
 
     def ids(self) -> dict[str, int]:
-        """Return the ids by piece, without special symbols."""
+        """Return the id of each piece, without special symbols."""
         named = enumerate(self.symbols, start=len(SPECIALS))
         return {symbol: number for number, symbol in named if symbol not in TAKEN}
 
@@ -53,7 +53,7 @@ class Dictionary:
 
 
 def learned(counts: Counter[str], size: int) -> Dictionary:
-    """Return a dictionary of the most frequent pieces; equally frequent ones are sorted alphabetically.
+    """Return a dictionary of the most frequent pieces; equally frequent pieces are sorted alphabetically.
 
     Raises:
         CorpusError: There are no pieces.

@@ -28,7 +28,7 @@ def mapped(work: Callable[[Chunk], Result], cutter: Cutter, parts: Iterator[Chun
     """Yield the results of all chunks, in order.
 
     Args:
-        work: `cut` or `count`.
+        work: One of the functions `cut` and `count`.
     """
     if workers == 1:
         _start(cutter)

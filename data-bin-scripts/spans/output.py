@@ -54,8 +54,8 @@ class Cutter:
     def shortest(self, context: str, answers: Iterable[Answer], windows: Sequence[Item]) -> int | None:
         """Return the number of pieces of the shortest answer that lies in a single window.
 
-        The window is the one that owns the answer's first piece. The result is 0 if no answer lies in such a window,
-        and None if no answer occurs at its offset.
+        Of the windows that hold the answer's first piece, only the window that shows the most context around this piece
+        counts. The result is 0 if no answer lies in such a window, and None if no answer occurs at its offset.
         """
         from fairseq_posenc.data.span_items import owner, place
 
@@ -109,7 +109,7 @@ def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
 
 
 def squad_format(questions: Iterable[Question], version: str) -> dict[str, Any]:
-    """Return questions in SQuAD's format, in which SQuAD's own scripts read the references."""
+    """Return questions in SQuAD's format, from which SQuAD's own scripts read the reference answers."""
     data = []
     for _, article in groupby(questions, key=lambda question: question.article):
         parts = []

@@ -49,7 +49,7 @@ class Settings:
     """Hold the options of prepare_spans.py; see its --help.
 
     Args:
-        begins: Prefix of the ids of each split whose file also holds other splits.
+        begins: Prefix of the question ids of each split whose file also holds other splits.
     """
 
     version: str
@@ -95,7 +95,7 @@ def prepare(
 
 
 def _read(files: dict[str, Path], settings: Settings) -> tuple[BySplit, list[Problem]]:
-    """Return the questions of each file, each id once, and the problems of malformed or repeated entries."""
+    """Return the questions of each split, with each id once, and the problems with malformed or repeated questions."""
     questions, found_problems, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
         if path.exists() and not reading.is_json(path):  # line files have no offsets of answers
@@ -130,13 +130,13 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[BySplit, list[Pro
 
 
 def _leave_out(questions: BySplit, excluded: Sequence[Path]) -> list[Problem]:
-    """Remove the questions of these files from all splits, by their ids.
+    """Remove questions from all splits if these files hold questions with the same ids.
 
     Raises:
         CorpusError: A split would have no question left.
     """
     ids = {question.id for path in excluded for question in reading.read(path, [])}
-    left_out, what = list[Problem](), "a set of --without has the same id"
+    left_out, what = list[Problem](), "a set of --without has a question with this id"
     for split, part in questions.items():
         shared = [question for question in part if question.id in ids]
         if shared and len(shared) == len(part):
@@ -147,7 +147,7 @@ def _leave_out(questions: BySplit, excluded: Sequence[Path]) -> list[Problem]:
 
 
 def _part(questions: BySplit, bad: str) -> list[Problem]:
-    """Remove the questions of the other splits from the training split, by their ids.
+    """Remove questions from the training split if another split has a question with the same id.
 
     Raises:
         CorpusError: The training split would have no question left.
@@ -159,7 +159,7 @@ def _part(questions: BySplit, bad: str) -> list[Problem]:
         named = ", ".join(dict.fromkeys(split_by_id[question.id] for question in shared))
         raise CorpusError(f"{TRAIN}: all {len(train):,} questions are also in {named}. Give another file.")
     questions |= {TRAIN: [question for question in train if question.id not in split_by_id]} if shared else {}
-    what = {split: f"the split {split} has the same id" for split in questions}
+    what = {split: f"the split {split} has a question with this id" for split in questions}
     return [new_problem(TRAIN, entry.where, entry.id, BOTH, what[split_by_id[entry.id]], bad) for entry in shared]
 
 
@@ -234,7 +234,7 @@ class Run:
         writer: SplitWriter,
         cutter: Cutter,
     ) -> int | None:
-        """Write the windows of a question, and return the pieces of its shortest answer (see `Cutter.shortest`)."""
+        """Write the windows of a question, and return the length of its shortest answer (see `Cutter.shortest`)."""
         windows, question_length, answer = cutter.items(question)
         shortest = cutter.shortest(question.context, dict.fromkeys([*question.answers, *answers]), windows)
         for item in windows:
@@ -252,14 +252,14 @@ class Run:
 
         if question_length > self.settings.longest_question:
             report(
-                CUT, f"it has {question_length} pieces, and {self.settings.longest_question} of them are read", "cut"
+                CUT, f"only the first {self.settings.longest_question} of its {question_length} pieces are read", "cut"
             )
         if len(windows) > 1:
             report(LONG, f"its context is read in {len(windows)} windows", "read in parts")
         if question.answers and not any(item.start for item in windows) and split == TRAIN:
-            reason = f"no window contains the answer {question.answers[0].text!r}, or it has no pieces"
+            reason = f"no window contains the answer {question.answers[0].text!r}, or the answer has no pieces"
             report(NO_WINDOW, reason, "learned as no answer")
         if shortest == 0 and split != TRAIN:
-            reason = "no window contains any of its answers, or they have no pieces"
+            reason = "no window contains an answer, or the answers have no pieces"
             report(NO_WINDOW, reason, "scored, never found")
         return shortest

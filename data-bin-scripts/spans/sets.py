@@ -17,9 +17,9 @@ class QuestionSet:
     Args:
         languages: Languages, English first.
         names: Patterns of a language's file name; the first file that exists is read.
-        folders: Subfolders of --data that archives unpack to.
-        long: Long names of the languages, which some file names contain.
-        united: Name of a file of all languages, whose question ids begin with the long name of the language.
+        folders: Subfolders of --data to which archives unpack.
+        long: Long names of the languages, such as english, which some file names contain.
+        united: Name of a file with all languages. Its question ids begin with the long name of a language.
     """
 
     languages: tuple[str, ...]
@@ -29,7 +29,7 @@ class QuestionSet:
     united: str = ""
 
     def begin(self, language: str) -> str:
-        """Return the prefix of a language's ids in the file of all languages."""
+        """Return the prefix of a language's question ids in the file with all languages."""
         return f"{self.long[language]}-"
 
 
@@ -64,7 +64,7 @@ ENDS = (".json", ".json.gz")
 
 
 def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the files by language, in the set's order.
+    """Return the file of each language, in the order of `QuestionSet.languages`.
 
     A file may hold a part of the questions and have one more word in its name, as in `xquad.de.part1.json.gz`.
 
@@ -85,25 +85,24 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
     if missing and (languages or not paths):
         names = [*_names(known, missing[0]), *([known.united] if known.united else [])]
         expected = " or ".join(f"{stem}.json" for stem in names)
-        cure = f" It has --languages {','.join(paths)}." if paths else ""
-        raise CorpusError(
-            f"{folder} has no {expected} (plain or .gz), nor has its subfolder {known.folders[0]}/.{cure}"
-        )
+        cure = f" It has files for --languages {','.join(paths)}." if paths else ""
+        problem = f"neither the folder nor its subfolder {known.folders[0]} holds {expected} (plain or .gz)"
+        raise CorpusError(f"{folder}: {problem}.{cure}")
     return paths
 
 
 def _united(folder: Path, known: QuestionSet, codes: Sequence[str]) -> dict[str, Path]:
-    """Return the file of all languages for each language that it contains."""
+    """Return the file with all languages, once for each language that it contains."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
     ids = [question.id for question in reading.read(path, [])] if path else []
     return {code: path for code in codes if path and any(word.startswith(known.begin(code)) for word in ids)}
 
 
 def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
-    """Return the prefix of the ids for each language whose file also holds other languages.
+    """Return the prefix of the question ids for each language whose file also holds other languages.
 
     Args:
-        files: Files by split, including splits that are not a language of the set.
+        files: Files by split; splits that are not languages of the set are ignored.
     """
     known = SETS[name]
     shared = [code for code in known.languages if known.united and code in files]
@@ -126,7 +125,9 @@ def _file(folder: Path, known: QuestionSet, names: Sequence[str], flag: str) -> 
             parts = sorted(path for end in ENDS for path in place.glob(f"{stem}.*{end}"))
             if len(whole or parts) > 1:
                 files = ", ".join(path.name for path in whole or parts)
-                raise CorpusError(f"{place}: {files} belong to the same set. Keep one, or choose one with {flag}FILE.")
+                raise CorpusError(
+                    f"{place}: {files} belong to the same set. Keep one, or choose a file with {flag}FILE."
+                )
             if whole or parts:
                 return (whole or parts)[0]
     return None

@@ -39,8 +39,8 @@ def of_model(source: Path, tokenizer: str) -> Vocabulary:
 
     Args:
         source: A fairseq checkpoint, or a folder written by Hugging Face or export-hf.
-        tokenizer: One of `WORDS`, the tokenizer's file or folder, or `AUTO`: the tokenizer next to the model's
-            dictionary.
+        tokenizer: One of `WORDS`, or the file or folder of a tokenizer, or `AUTO` for the tokenizer in the folder of
+            the model's dictionary.
     Raises:
         CorpusError: The dictionary or the tokenizer is missing, or belongs to another model.
     """
@@ -74,7 +74,8 @@ def _without_tokenizer(source: Path) -> Dictionary:
             checkpoint = read(source)
             if checkpoint.vocabulary is None:
                 raise CorpusError(
-                    f"{source}: neither its folder nor its training data has a dict.txt. Copy dict.txt next to it."
+                    f"{source}: dict.txt is neither in the folder of the checkpoint nor in its training data. Copy "
+                    "dict.txt into the folder of the checkpoint."
                 )
             symbols = [*symbols_in_dictionary(reordered(checkpoint)), MASK]
     return Dictionary(symbols, [1] * len(symbols))

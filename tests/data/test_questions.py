@@ -154,7 +154,7 @@ def test_lines_of_sentences_and_questions(prepared: Prepared) -> None:
         (
             {"notes.txt": "x"},
             [],
-            "no file for train (train.json, src-train.txt, plain or .gz), only dev.json, notes.t",
+            "no file for train (train.json, src-train.txt, plain or .gz); it holds dev.json, notes.t",
         ),
         ({"train.json": good()}, ["--text", "no-such"], "no-such: no such file or folder"),
         ({"train.json": good()}, ["--tokenizer-path", "no-such"], "--tokenizer-path no-such: no-such is not a folder"),
@@ -209,4 +209,4 @@ def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:
 def test_two_articles_cannot_be_split(prepared: Prepared) -> None:
     ended = prepared.run("--text", prepared.write("mine.json", good()))
     assert ended.status == 1
-    assert "splitting needs 3 or more articles, and the file has 2" in ended.error
+    assert "splitting needs 3 or more articles, but the file has 2" in ended.error

@@ -160,7 +160,7 @@ class TestCase:
         """tokenizer_config.json decides, for example in a script without capitals."""
         corpora.write("given/tokenizer_config.json", '{"do_lower_case": false}')
         ended = self.prepare(corpora, [])
-        assert "tokenizer_config.json next to it has do_lower_case false" in ended.error
+        assert "tokenizer_config.json in its folder says do_lower_case false" in ended.error
         assert "Give --cased" in ended.error
         corpora.write("given/tokenizer_config.json", "{}")
         assert "it has no capitals" in self.prepare(corpora, [], "--cased").error
@@ -193,14 +193,14 @@ def test_documents_without_text_are_dropped_and_counted(corpora):
     assert (counts["documents"], counts["without_text"]) == (30, 2)
 
 
-def test_done_is_done(corpora):
+def test_a_complete_output_is_not_written_again(corpora):
     train, valid = corpora.two()
     words = ["--train", train, "--valid", valid]
     assert corpora.learn(*words).status == 0
     assert "is already complete" in corpora.learn(*words, "--workers", 2).out
     refused = corpora.learn(*words, "--seed", 2)
     assert refused.status == 1
-    assert "out was made from other text or options" in refused.error
+    assert "out exists, but was made from other text or options" in refused.error
     assert not (corpora.folder / "out.partial").exists()
 
 
@@ -320,16 +320,16 @@ class TestRefused:
         ended = corpora.run(*words)
         assert ended.status == 1
         assert "dict.txt lacks " in ended.error
-        assert "the first is 200: the files belong to different tokenizers" in ended.error
+        assert "(the first is 200), so the files belong to different tokenizers" in ended.error
         (folder / "dict.txt").unlink()
-        assert "dict.txt is no file. --tokenizer gpt2 needs a folder with" in corpora.run(*words).error
+        assert "dict.txt is not a file. --tokenizer gpt2 needs a folder with" in corpora.run(*words).error
 
     @pytest.mark.parametrize(
         ("scheme", "content", "message"),
         [
-            ("sentencepiece", "junk", "is no SentencePiece model"),
-            ("wordpiece", "a\nb\n", "is no WordPiece vocabulary"),
-            ("wordpiece", "[UNK]\n[CLS]\n##a\n", "this WordPiece vocabulary has no [SEP]"),
+            ("sentencepiece", "junk", "is not a SentencePiece model"),
+            ("wordpiece", "a\nb\n", "is not a WordPiece vocabulary"),
+            ("wordpiece", "[UNK]\n[CLS]\n##a\n", "the vocabulary lacks the piece [SEP]"),
             (
                 "wordpiece",
                 "[UNK]\n##a\nb\nb\n",
@@ -367,7 +367,7 @@ class TestRefused:
             (["--tokenizer", "sentencepiece", "--cased"], "--cased is only for wordpiece"),
             (["--tokenizer", "wordpiece", "--slurm-partition", "p"], "need --executor slurm"),
             (["--tokenizer", "wordpiece", "--tasks", "0"], "at least 1"),
-            (["--tokenizer", "wordpiece", "--smoothing", "2"], "0 \\(equal languages\\) to 1"),
+            (["--tokenizer", "wordpiece", "--smoothing", "2"], "0 \\(equal shares\\) to 1"),
             (["--tokenizer", "wordpiece", "--valid-part", "0.5"], "not allowed with argument --valid"),
         ],
     )

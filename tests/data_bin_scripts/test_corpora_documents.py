@@ -93,7 +93,7 @@ def test_a_named_kind_is_not_guessed(tmp_path):
     path.write_text("# no book\n\nbut two documents\n")
     assert len(read(path)) == 1
     assert len(read(path, "text")) == 2
-    with pytest.raises(CorpusError, match="the file is no tar"):
+    with pytest.raises(CorpusError, match="the file is not a tar file"):
         read(path, "tar")
 
 
@@ -125,9 +125,9 @@ def test_text_is_composed_and_without_control_characters():
         (b'{"text": "a"}\n{"txt": "b"}\n', ':2: each line must be JSON with a field "text"'),
         (b'{"text": "a"}\nnot\n', ":2: each line must be JSON"),
         (b'{"text": 5}\n', ":1: each line must be JSON"),
-        (b'<doc id="1" a>\na\n<doc id="2" b>\n', ":3: </doc> of the document in line 1 is missing"),
+        (b'<doc id="1" a>\na\n<doc id="2" b>\n', ":3: the document in line 1 has no </doc>"),
         (b'<doc id="1" a>\na\n', ":1: the file ends within this document"),
-        (b'<doc id="1" a>\na\n</doc>\nstray\n', ":4: text outside"),
+        (b'<doc id="1" a>\na\n</doc>\nstray\n', ":4: the line is outside"),
         (DUMP.encode()[:-60], ":17: the dump is damaged or incomplete"),
     ],
 )
@@ -191,14 +191,14 @@ class TestFiles:
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("x")
         assert self.paths(tmp_path) == ["en auto d", "en auto x.txt", "en auto y.gz"]
-        assert "x.txt.gz is left out" in capsys.readouterr().out
+        assert "x.txt.gz is skipped" in capsys.readouterr().out
 
     def test_what_is_given_with_what_was_unpacked_counts_once(self, tmp_path, capsys):
         for name in ("x.txt", "x.txt.gz", "c.tar.xz", "c/d"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("x")
         assert self.paths(tmp_path / "x.txt.gz", tmp_path / "x.txt") == ["en auto x.txt"]
-        assert capsys.readouterr().out.count("x.txt.gz is left out") == 1
+        assert capsys.readouterr().out.count("x.txt.gz is skipped") == 1
         assert self.paths(f"text:{tmp_path}/x.txt.gz", f"{tmp_path}/x.t*") == ["en auto x.txt"]
         assert self.paths(tmp_path / "c", tmp_path / "c.tar.xz") == ["en auto d"]
         # a compressed file without its plain file is read

@@ -42,7 +42,7 @@ def test_a_folder_of_ones_own_is_checked_too(lab, site, tmp_path):
     lab.row("a.txt", site.put("a.txt", TEXT), HASH)
     lab.row("b.txt", site.put("b.txt", TEXT), "", 7)
     (tmp_path / "b.txt").write_bytes(b"seven or more")
-    assert "7 bytes are published" in lab.run("text/b.txt", "--from", tmp_path).error
+    assert "the published size is 7" in lab.run("text/b.txt", "--from", tmp_path).error
     (tmp_path / "a.txt").write_bytes(b"other")
     ended = lab.run("text/a.txt", "--from", tmp_path)
     assert (ended.status, lab.files(), site.asked) == (1, set(), [])
@@ -56,7 +56,7 @@ def test_a_file_laid_in_place_by_hand_is_taken_and_recorded(lab, site):
     lab.row("a.txt", site.put("a.txt", TEXT))
     (lab.output / "text").mkdir(parents=True)
     (lab.output / "text/a.txt").write_bytes(TEXT)
-    assert "found in place" in lab.run().out
+    assert "the file exists already" in lab.run().out
     assert site.asked == []
 
 

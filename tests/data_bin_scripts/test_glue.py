@@ -156,7 +156,7 @@ def test_a_row_of_no_language_is_named(model: Path, tmp_path: Path, capsys: pyte
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1") == 1
     assert "1 x language, refused: xnli.dev.tsv:3" in capsys.readouterr().err
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1", "--bad", "skip") == 1
-    assert "have different lengths: en 1, de 0." in capsys.readouterr().err
+    assert "the lengths are en 1, de 0." in capsys.readouterr().err
     write(tmp_path, "train-en.tsv", ROWS)
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
     assert record(tmp_path / "out")["problems"] == {"language": {"left out": 1}}
@@ -216,7 +216,7 @@ def test_without_a_training_file_its_cure_is_told(
 ) -> None:
     (task_files(tmp_path, "RTE") / "train.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
-    message = "has no train.tsv (plain or .gz) of RTE, nor has its subfolder RTE/. Or give --train-rows N"
+    message = "neither the folder nor its subfolder RTE holds train.tsv (plain or .gz). Or give --train-rows N"
     assert message in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
@@ -232,7 +232,7 @@ def test_a_split_without_rows_is_told_with_its_file(
 
     header, row = FILES["RTE"]["dev.tsv"]
     (task_files(tmp_path, "RTE") / "train.tsv").unlink()
-    assert f"{tmp_path}/dev.tsv: it has 1 rows, so --train-rows 500 leaves no row for valid" in error(
+    assert f"{tmp_path}/dev.tsv: the file has 1 rows, so --train-rows 500 leaves no row for valid" in error(
         "--train-rows", "500"
     )
     task_files(tmp_path, "RTE", dev=[header])
@@ -295,10 +295,10 @@ def test_a_bad_row_is_named_and_refused_unless_it_is_to_be_skipped(
 def test_a_missing_column_or_file_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task_files(tmp_path, "RTE", train=[("index", "sentence1", "label"), ("0", "w1", "entailment")])
     assert prepare("RTE", tmp_path, model, tmp_path / "out", "--bad", "skip") == 1
-    assert "train.tsv:1: the header lacks the column 'sentence2'; it has index, sentence1" in capsys.readouterr().err
+    assert "train.tsv:1: the header lacks the column 'sentence2': it names index, sentence1" in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
-    assert "no dev.tsv (plain or .gz) of RTE" in capsys.readouterr().err
+    assert "holds dev.tsv (plain or .gz)" in capsys.readouterr().err
 
 
 def test_text_of_another_kind_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path)
         (["--type", "6"], "unknown option --type"),
         (["--types", "six"], "--types six: give a whole number"),
         (["--text", "text"], "--text can be given only once"),
-        (["--fetch-limit", "2"], "a part of WikiText-103 has another vocabulary"),
+        (["--fetch-limit", "2"], "a part of WikiText-103 has a smaller vocabulary"),
     ],
 )
 def test_options_that_are_wrong_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
@@ -87,7 +87,7 @@ def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path
     own.parent.mkdir(parents=True)
     own.write_bytes(b"another file")
     result = script("wikitext103", "--fetch-from", "own", folder=tmp_path)
-    assert "the size is wrong: 190,229,076 bytes are published" in result.stderr
+    assert "but the published size is 190,229,076" in result.stderr
     assert not (tmp_path / "data-bin").exists()
 
 
@@ -96,7 +96,7 @@ def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path
     [
         ("text", "the text has 6 types (with <unk> and <eos>), but --types is 267,735"),
         ("nowhere", "nowhere: there is no such folder"),
-        ("empty", "empty: the folder holds nothing, but no wiki.train.tokens or train.txt"),
+        ("empty", "empty: the folder holds nothing, but not wiki.train.tokens or train.txt"),
         ("both", "both: the folder has both wiki.train.tokens and train.txt"),
         ("taken", "wiki.train.tokens:2: the word <s> stands for"),
     ],

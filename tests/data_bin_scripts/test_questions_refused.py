@@ -71,7 +71,7 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     assert ended.status == 1
     assert "train: 4 x misplaced answer, refused: moved, second, nowhere, negative" in ended.error
     assert "train: 1 x unanswerable, left out: impossible" in ended.error
-    assert "--bad skip leaves them out. --bad repair" in ended.error
+    assert "--bad skip leaves such questions out. --bad repair" in ended.error
     listed = problems(prepared.folder / "out.problems.jsonl")
     assert {name: [kind for kind in reported if kind != "no answer"] for name, reported in kinds(listed).items()} == {
         name: [kind for kind in reported if kind != "no answer"] for name, reported in KINDS.items()
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     assert moved["where"] == "train.json: article 1, paragraph 1 (T0)"
     empty = next(problem for problem in listed if problem["id"] == "no context")
     assert empty["where"].endswith("article 1, paragraph 2 (T0)")
-    assert moved["what"].startswith("'Zorn' is not at ")
+    assert moved["what"].startswith("'Zorn' is not at offset ")
 
 
 def test_what_is_wrong_is_left_out_or_repaired_and_told(prepared: Prepared) -> None:
@@ -118,7 +118,7 @@ def test_problems_are_written_whole(prepared: Prepared, monkeypatch: pytest.Monk
     assert path.read_bytes() == before
 
 
-def test_long_answers(prepared: Prepared) -> None:
+def test_long_answers_are_refused_or_cut(prepared: Prepared) -> None:
     answer = CITY[:33]
     content = squad([(CITY, [asked("a", "What?", (answer, 0)), asked("b", "When?", ("1200", CITY.index("1200")))])])
     words = [*prepared.both(content, content), "--longest-answer", 5]

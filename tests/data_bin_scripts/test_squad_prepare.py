@@ -200,7 +200,7 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
     for path, message in (
         (
             s.written(place / "two.json", s.squad(2, 5)),
-            "splitting needs 3 or more articles, and the file has 2. Name the files of the splits with --train and",
+            "splitting needs 3 or more articles, but the file has 2. Name the files of the splits with --train and",
         ),
         (place / "nope", f"{place / 'nope'}: no such file or folder"),
         (s.written(place / "src-x.txt", {}), "src-x.txt: give NAME.json in SQuAD's format, plain or .gz"),

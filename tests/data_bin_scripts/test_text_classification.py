@@ -246,9 +246,9 @@ def test_the_vectors_lie_beside_the_data_in_the_order_of_the_dictionary(tmp_path
     ("content", "message"),
     [
         (b"", "glove.txt: the file is empty"),
-        (b"word\n", "glove.txt:1: the line is not a word and its numbers"),
+        (b"word\n", "glove.txt:1: the line is not a word followed by numbers"),
         (b"a 1 2 3\nb 1 2\n", "glove.txt:2: the line has 2 numbers"),
-        (b"a 1 2\nthe 1 nan\n", "glove.txt:2: a number is not finite"),
+        (b"a 1 2\nthe 1 nan\n", "glove.txt:2: a number is infinite or NaN"),
         (b"a 1 2\nthe x 2\n", "glove.txt:2: the fields after the word must be numbers"),
     ],
 )
@@ -271,7 +271,11 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("train.tsv", b"texts\tlabel\na\tb\n", "train.tsv:1: --text text: there is no such column; did you mean texts"),
+        (
+            "train.tsv",
+            b"texts\tlabel\na\tb\n",
+            "train.tsv:1: --text text: the file lacks this column; did you mean texts",
+        ),
         ("train.tsv", b"text\tlabel\nab cd\tx\textra\n", "train.tsv:2: the line has 3 fields, but the header has 2"),
         ("train.csv", b'text,label\n"ab ""cd",x\n"ab" cd,x\n', "train.csv:3: the quotes are broken"),
         ("train.csv", b'text,label\nab,x\n"ab,x\n', "train.csv:3: the quotes are broken"),

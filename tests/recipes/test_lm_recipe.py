@@ -221,4 +221,4 @@ def test_a_missing_split_is_named(tmp_path: Path) -> None:
     text = folder(tmp_path / "text")
     (text / "test.txt").rename(text / "wiki.test.raw")
     process = prepared(text, tmp_path / "out")
-    assert "holds train.txt, valid.txt, wiki.test.raw, but no wiki.test.tokens or test.txt" in process.stderr
+    assert "holds train.txt, valid.txt, wiki.test.raw, but not wiki.test.tokens or test.txt" in process.stderr

@@ -180,7 +180,7 @@ def test_a_corrupt_file_is_refused_and_nothing_is_left_of_it(statmt: Statmt) -> 
     told = statmt.run("--corpus", "news-commentary-v13")
     assert told.returncode == 1
     assert "training-parallel-nc-v13.tgz: " in told.stderr
-    assert "the content is wrong: sha256" in told.stderr
+    assert "the content is wrong: its sha256" in told.stderr
     assert not any("nc-v13" in name for name in left(statmt))
     assert not (statmt.folder / "data" / "wmt18.en-de").exists()
 
@@ -203,7 +203,7 @@ def test_an_archive_that_leads_out_of_its_folder_is_refused(statmt: Statmt) -> N
     statmt.write()
     told = statmt.run("--corpus", "news-commentary-v13")
     assert told.returncode == 1
-    assert "'../../../evil' leads out of the folder" in told.stderr
+    assert "'../../../evil' leads out of the folder of the archive" in told.stderr
     assert [name for name in left(statmt) if "nc-v13" in name] == ["data/raw/wmt18/training-parallel-nc-v13.tgz"]
     assert not [*statmt.folder.rglob("evil"), *statmt.folder.parent.glob("evil")]
     assert not (statmt.folder / "data" / "wmt18.en-de").exists()
@@ -283,7 +283,7 @@ def test_other_options_or_text_begin_anew_and_never_overwrite(parallel: Parallel
     assert parallel.run(*asked).status == 0
     ended = parallel.run(*asked, "--ratio", 3)
     assert ended.status == 1
-    assert f"{parallel.output} was made from other text or options" in ended.error
+    assert f"{parallel.output} exists, but was made from other text or options" in ended.error
     with (parallel.folder / "c0.en").open("a") as one, (parallel.folder / "c0.de").open("a") as other:
         one.write("More.\n")
         other.write("Mehr.\n")

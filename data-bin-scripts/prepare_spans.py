@@ -180,8 +180,8 @@ def print_counts(record: dict[str, Any]) -> None:
         print(
             f"{split}: {facts['questions']:,} of {facts['given']:,} questions in {facts['windows']:,} windows of up to "
             f"{record['longest']} pieces. {facts['in several windows']:,} questions have several windows, and "
-            f"{facts['without answer']:,} have no answer. Unknown: {facts['unknown pieces']:,} of {facts['pieces']:,} "
-            "pieces."
+            f"{facts['without answer']:,} have no answer. {facts['unknown pieces']:,} of {facts['pieces']:,} pieces "
+            "are unknown."
         )
         answered = facts["questions"] - facts["without answer"]
         if answered:

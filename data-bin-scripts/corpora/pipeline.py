@@ -95,7 +95,7 @@ def _codes(job: Job) -> list[str]:
 
 
 def smoothed(job: Job, table: Table) -> dict[str, float]:
-    """Return how often the text of each language is repeated, from its number of pieces."""
+    """Return how often the text of each language is repeated, computed from its number of pieces."""
     sizes = {code: table.of("train", code).pieces for code in _codes(job)}
     return factors({code: number for code, number in sizes.items() if number}, job.settings.smoothing)
 

@@ -57,7 +57,7 @@ def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
     """Yield the chunks of a corpus, or of its first `limit` pairs.
 
     Raises:
-        CorpusError: A file is damaged, is empty, or has fewer lines than the other.
+        CorpusError: A file is damaged or empty, or the two files have different numbers of lines.
     """
     with opened(source.files[0]) as a, opened(source.files[1]) as b:
         for number in count():

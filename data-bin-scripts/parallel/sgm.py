@@ -1,7 +1,7 @@
 """Read the sgm files of WMT's test sets: a source file and a reference file, which list the segments of documents.
 
 The files resemble SGML but are not valid (a bare & is common), so no SGML parser reads them. Like sacreBLEU, this
-module uses regular expressions. It also decodes entities, and aligns the two files by document and segment.
+module uses regular expressions. The module also decodes entities, and aligns the two files by document and segment.
 """
 
 from __future__ import annotations

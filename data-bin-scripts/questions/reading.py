@@ -59,7 +59,8 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of a JSON file; None: raise an error for them.
+        malformed: List that receives malformed questions and paragraphs of a JSON file. If it is None, the first of
+            them raises an error.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.
     """

@@ -1,6 +1,7 @@
 """`python -m fairseq_posenc average`: average the parameters of several checkpoints.
 
-The results are those of fairseq's scripts/average_checkpoints.py, which no wheel ships. This command needs no fairseq.
+The results equal those of fairseq's scripts/average_checkpoints.py, which fairseq's wheels do not contain. This command
+needs no fairseq.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
     Half precision is summed in float32, and the mean stays float32. Means of integers are rounded down, as in fairseq.
 
     Raises:
-        CheckpointError: There are no checkpoints, their parameters differ in name or shape, or booleans differ.
+        CheckpointError: There are no checkpoints, or their parameters differ in name, in shape or in a boolean.
     """
     if not paths:
         raise CheckpointError("--inputs: there is no checkpoint to average. Name at least one file.")
@@ -57,7 +58,7 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
         if value.dtype != torch.bool:
             total[name] += _wide(value)
         elif not torch.equal(value, total[name]):
-            raise CheckpointError(f"{path}: {name} is boolean, so it must equal that of the first checkpoint")
+            raise CheckpointError(f"{path}: {name} is boolean and differs from the first checkpoint")
 
 
 def _listed(names: list[str], most: int = 5) -> str:
@@ -93,10 +94,11 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     """Return the checkpoints of the last `number` updates that are multiples of `every`, newest first.
 
     fairseq writes no checkpoint_E_N.pt for an update that ends an epoch. For the last update of the training,
-    checkpoint_last.pt serves instead.
+    checkpoint_last.pt is used instead.
 
     Raises:
-        CheckpointError: A checkpoint is missing. With an older one in its place, the mean would be a different one.
+        CheckpointError: A checkpoint is missing. An older checkpoint does not replace it, because that would change the
+            mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -105,8 +107,8 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
     missing = [n for n in needed if n not in checkpoints]
     if missing:
-        wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which the mean needs"
-        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none where an epoch ends). Average fewer.")
+        wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which is needed for the mean"
+        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none where an epoch ends). Average fewer checkpoints.")
     return [checkpoints[n] for n in needed]
 
 
@@ -116,24 +118,24 @@ def _parser() -> argparse.ArgumentParser:
         description="Average the parameters of checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or one folder of them.")
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or one folder.")
     source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder of checkpoints to average.")
     parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="Checkpoint to write.")
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument(
-        "--num-epoch-checkpoints", type=int, metavar="N", help="Average the last N epochs (checkpointE.pt) of a folder."
+        "--num-epoch-checkpoints", type=int, metavar="N", help="Average the last N epochs in a folder (checkpointE.pt)."
     )
     newest.add_argument(
         "--num-update-checkpoints",
         type=int,
         metavar="N",
-        help="Average the last N checkpoints of single updates (checkpoint_E_U.pt) of a folder.",
+        help="Average the last N checkpoints with an update number (checkpoint_E_U.pt) in a folder.",
     )
     parser.add_argument(
         "--every",
         type=int,
         metavar="U",
-        help="With --num-update-checkpoints: average only updates that are multiples of U. None may be missing.",
+        help="With --num-update-checkpoints: average only updates that are multiples of U. All of them must exist.",
     )
     parser.add_argument(
         "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore epochs or updates after number N."
@@ -146,7 +148,7 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
     number = args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
     if number is None:
         if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
-            parser.error("Say how many to average: --num-epoch-checkpoints N or --num-update-checkpoints N.")
+            parser.error("Say how many files to average: --num-epoch-checkpoints N or --num-update-checkpoints N.")
         return list(args.inputs)
     folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
     if len(folders) != 1 or not Path(folders[0]).is_dir():

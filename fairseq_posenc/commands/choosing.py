@@ -93,7 +93,7 @@ def names_with_links() -> str:
 
 
 def options_table() -> str:
-    """Return a table with one row per encoding: its title and its options, with choices unless they are common."""
+    """Return a table with one row per encoding: its title and its options, some with their choices."""
     lines = []
     for name in names():
         options = [_with_choices(row) for row in describe(get(name).Options)]
@@ -102,7 +102,10 @@ def options_table() -> str:
 
 
 def _with_choices(option: dict[str, Any]) -> str:
-    """Return an option with its choices, unless many encodings have it: those choices are explained below the table."""
+    """Return an option with its choices.
+
+    The choices of common options are left out; a text below the table explains them.
+    """
     is_common = option["name"] in ("share", "init", "extend")
     choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])
     return f"`{option['name']}{choices}`"

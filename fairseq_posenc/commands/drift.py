@@ -76,23 +76,23 @@ class Case:
 
 
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
-    """Return each encoding with its default options and in its other readings, in each stack that it serves.
+    """Return each encoding with its default options and in its other `READINGS`, in each stack that can have it.
 
     Raises:
-        ValueError: An encoding is unknown, or it serves no stack of this length.
+        ValueError: An encoding is unknown, or no stack of this length can have it.
     """
     all_cases: list[Case] = []
     for name in encodings:
         get(name)
         own_cases = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
         if not own_cases:
-            raise ValueError(f"--length {length}: {name} supports no stack of this length. Choose another.")
+            raise ValueError(f"--length {length}: {name} supports no stack of this length. Choose another length.")
         all_cases += own_cases
     return all_cases
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the defaults, and each other reading with the fewest options it needs; none if the stack is refused."""
+    """Return the defaults, and each other reading with as few options as possible; nothing if the stack is refused."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
@@ -133,7 +133,10 @@ def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print, and write the output file. Return 1 if a row is not finite or too far, or if writing fails."""
+    """Measure, print, and write the output file.
+
+    Return 1 if a row exceeds its bound or is not finite, or if writing fails.
+    """
     parser = _parser()
     args = parser.parse_args(argv)
     try:
@@ -194,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=int, default=SEED, metavar="N", help="Random seed for weights and inputs (%(default)s)."
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="File to which the output is written, too.")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="Also write the output to this file.")
     return parser
 
 

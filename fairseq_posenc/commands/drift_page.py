@@ -18,29 +18,30 @@ INTRODUCTION = f"""\
 # Half precision
 
 This page shows how much the attention of each encoding differs from float64 in float16, bfloat16 and autocast, with the
-same weights. This difference is called drift. The page is written by
-`python -m fairseq_posenc drift --output docs/half-precision.md` in some minutes; do not edit it.
+same weights. This difference is called drift. `python -m fairseq_posenc drift --output docs/half-precision.md` writes
+this page in some minutes; do not edit it.
 
 ## How the plugin limits the drift
 
-Products of queries and keys, with each other and with tables, are computed in the precision of the model. Everything
-after them is computed in float32 or better: distances, biases, products of products, logits and softmax. Content is
-scaled before it is multiplied, and the mask is applied last. A table is converted to float32 before its rows are read,
-so that the gradient of a row is summed in float32. The same holds under autocast, where parameters stay float32.
-`tests/laws/test_half.py` checks this for every encoding and every option.
+Products of queries with keys, and products of both with tables, are computed in the precision of the model. Everything
+after these products is computed in float32 or better: distances, biases, products of products, logits and softmax.
+Content is scaled before it is multiplied, and the mask is applied last. A table is converted to float32 before its rows
+are read, so that the gradient of a row is summed in float32. The same holds under autocast, where parameters stay
+float32. `tests/laws/test_half.py` checks this for every encoding and every option.
 
 ## What is measured
 
 {{setting}}
-Each stack has heads of width 64, and a quarter of one of its two samples is padding. Projections are drawn as in BERT
-and scaled so that queries have BERT's standard deviation, 0.55. Each parameter of an encoding starts with added noise,
-so that positions have an effect. If all values of a parameter start alike (zeros or ones), this noise has the standard
-deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is {MOVED}. *Positions* is the
-difference between the output and that of the same weights without positions. These sizes are typical of the start of
-training, not of its end.
+Each stack has heads of width 64. It reads two samples; a quarter of the second sample is padding. The weights of
+projections are drawn as in BERT and scaled so that queries have BERT's standard deviation, 0.55. Noise is added to each
+parameter of an encoding, so that positions have an effect. If all initial values of a parameter are equal (zeros or
+ones), the noise has the standard deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is
+{MOVED}. The column *positions* shows the relative difference between the outputs with and without positions, for the
+same weights. All these values are typical of the start of training, not of its end.
 
-Every layer attends to the same input of unit variance, so that no norm hides a drift. A module in float16 or bfloat16
-has rounded weights, which is part of its drift. *Weights alone* is the drift of float64 with these rounded weights.
+Every layer attends to the same input of unit variance, because a norm between layers would hide drift. The weights of a
+module in float16 or bfloat16 are rounded, which causes a part of its drift. *Weights alone* is the drift of a
+computation in float64 with these rounded weights.
 
 {{verdict}}
 """
@@ -48,34 +49,36 @@ has rounded weights, which is part of its drift. *Weights alone* is the drift of
 #: Why these encodings drift more or less than the others.
 REASONS = {
     "cope": """\
-- The gradients of `cope` drift far with any weights. It interpolates between rows of its table at counts, which are
-  sums of gates. The slope jumps where a count passes an integer, and rounding moves these jumps. If neighbouring rows
-  are similar, `cope` drifts like the others (a test uses a smoothed table).
+- The gradients of `cope` drift far, even if its weights are not rounded. `cope` counts positions by a sum of gates, and
+  interpolates between the two rows of its table next to this count. The slope of the interpolation jumps where the
+  count passes an integer, and rounding moves these jumps. If neighbouring rows are similar, `cope` does not drift more
+  than other encodings (a test uses a smoothed table).
 """,
     "fire": """\
 - The gradients of `fire`'s own parameters drift far because these parameters are rounded. With rounded weights and
-  exact arithmetic, the drift is as large (*weights alone*).
+  exact arithmetic, these gradients drift just as far (column *weights alone*).
 """,
     "alibi": """\
-- A bias in float32 adds no drift. `alibi` subtracts up to a sixteenth of the distance from a logit here, and its
-  outputs drift as little as those of `none`.
+- A bias in float32 adds no drift. In these stacks, `alibi` subtracts up to a sixteenth of the distance from a logit,
+  but its outputs drift as little as the outputs of `none`.
 """,
 }
 
 OUTPUT_TEXT = """\
 ## Outputs
 
-Each number is the rms of the difference from float64 divided by the output's rms. The number in brackets is the largest
-difference divided by the largest output. Both cover a training step and inference. The unit is one millionth for
-float32 and one thousandth for the others.
+Each number is the rms of the difference from the output in float64, divided by the rms of that output. The number in
+brackets is the largest difference divided by the largest output. Both numbers cover a training step and inference. The
+unit is one millionth for float32 and one thousandth for the other precisions.
 """
 
 GRADIENT_TEXT = """\
 ## Gradients
 
-Each number is the rms of the difference from float64 divided by the gradient's rms. The first is for the query, key,
-value and output projections. The second, after the slash, is for the encoding's own parameters (`-` if it has none).
-The gradient of the outputs is noise of unit variance, as after loss scaling. The units are as above.
+Each number is the rms of the difference from the gradient in float64, divided by the rms of that gradient. The first
+number is for the query, key, value and output projections. The second number, after the slash, is for the encoding's
+own parameters (`-` if it has none). The gradient with respect to the outputs is noise of unit variance, as after loss
+scaling. The unit is one millionth for float32 and one thousandth for the other precisions.
 """
 
 
@@ -98,17 +101,19 @@ def _verdict(rows: Sequence[Row]) -> str:
     wrong = sum(not row["near"] for row in rows)
     bounds = ", ".join(f"{p} {p.outputs:g} and {p.gradients:g}" for p in PRECISIONS if not p.autocast)
     verdict = (
-        f"**{wrong} of {len(rows)} results are not finite or too far**"
+        f"**{wrong} of {len(rows)} results are not finite or exceed their bounds**"
         if wrong
         else "All results are finite and within their bounds"
     )
-    return f"{verdict}. The bounds for outputs and gradients, also under autocast, are:\n{bounds}."
+    return f"{verdict}. These are the bounds (outputs, then gradients; also\nunder autocast):\n{bounds}."
 
 
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
     """Return the section on the encodings that drift most in bfloat16."""
     head = (
-        "## Which encodings drift most\n\nNumbers are thousandths, in bfloat16. For gradients, the larger one counts.\n"
+        "## Which encodings drift most\n\nThese drifts are in bfloat16, in units of one thousandth. The table of "
+        "gradients shows the larger of two drifts: the drift\nof the projections and that of the encoding's own "
+        "parameters.\n"
     )
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
@@ -118,7 +123,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """Return lines of the `most` largest drifts, and of `none` for comparison. The largest of several keys counts."""
+    """Return lines with the `most` largest drifts, and with `none` for comparison. `keys` says which drifts."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)
@@ -158,7 +163,7 @@ def _cell(row: Row, what: tuple[str, str, str]) -> str:
 
 
 def _number(value: float | None, unit: float) -> str:
-    """Format `value * unit`: from 10 on as a whole number, below with two significant digits; `-` for None."""
+    """Format `value * unit` as a whole number if it is at least 10, otherwise with two digits. Return `-` for None."""
     if value is None:
         return "-"
     return f"{value * unit:.0f}" if value * unit >= 10 else f"{value * unit:.2g}"

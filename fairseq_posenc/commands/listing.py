@@ -95,11 +95,12 @@ STACKS = {
 
 
 def constant(name: str) -> list[tuple[str, str, list[str]]]:
-    """Return the parts of an encoding that add one number to all logits of a query, which the softmax cancels.
+    """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
 
     Returns:
         (part, option, stacks) for each part. The option is the setting that adds this part; it is empty for the
-        defaults. The stacks are those with this part; the list is empty if all stacks that take the option have it.
+        defaults. The list of stacks names the stacks that have this part. It is empty if every stack that accepts the
+        option has it.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):

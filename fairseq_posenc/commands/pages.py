@@ -1,7 +1,7 @@
 """`python -m fairseq_posenc docs`: write an index and a page for every encoding, from the registry's facts.
 
 The command also fills the derived blocks of the hand-written page that helps to choose an encoding (`choosing.py`). It
-writes a file with facts about the encodings, too, which recipes read before torch is installed.
+also writes a file with facts about the encodings, which recipes read before torch is installed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ KNOWN = "recipes/lib/encodings.json"
 #: Explains the values of the options that many encodings have.
 OPTIONS = """\
 `share` says which layers and heads share a table. With `none`, each head of each layer has a table of its own. With
-`head-wise`, the heads of a layer share a table. With `layer-wise`, heads of the same number share a table in all
+`head-wise`, the heads of a layer share a table. With `layer-wise`, heads with the same number share a table across all
 layers. With `all`, there is a single table. `init` says how a table is initialised: `normal`, `zeros`, `ones` or
-`xavier-uniform`. `extend` says what happens beyond the trained length: `error` refuses longer sequences, `repeat`
-reads the table again from its start, and `interpolate` stretches the table."""
+`xavier-uniform`. `extend` says what happens beyond the trained length: `error` refuses longer sequences, `repeat` reads
+the table again from its start, and `interpolate` stretches the table."""
 
 
 def pages() -> dict[str, str]:
@@ -56,7 +56,7 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
         "## Options",
         _options(describe(cls.Options)),
         "## Parameters",
-        f"{_sentence(facts.count)} Here m counts the layers and h the heads; d is the width and n the length.",
+        f"{_sentence(facts.count)} Here m is the number of layers, h the number of heads, d the width, n the length.",
         "At base size (12 layers, 12 heads, width 768, length 512):",
         _counts(counted),
         *_no_decay(name),
@@ -97,7 +97,7 @@ def _answer(name: str, key: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """Return the docstring of each class that implements one choice of an option, if several classes do."""
+    """Return the docstrings of the classes that implement the choices of an option, if there are several classes."""
     texts = []
     for option in describe(get(name).Options):
         forms = {choice: _form(name, {option["name"]: choice}) for choice in option["choices"]}
@@ -150,7 +150,7 @@ def _without_effect(name: str) -> list[str]:
     for part, setting, stacks in constant(name):
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
-    text = "Each part adds one number to all logits of a query. The softmax cancels it, so the part gets no gradient:"
+    text = "Each part adds the same number to all logits of a query. The softmax cancels it, so it gets no gradient:"
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
 
 
@@ -196,6 +196,9 @@ def _write(folder: Path) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether a file begins as `page` begins, because the folder may contain files of the user."""
+    """Return whether this command wrote the file.
+
+    The folder may also contain files of the user, which begin differently.
+    """
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith(f"# `{path.stem}`:")

@@ -91,7 +91,7 @@ NOTES = {
 NOTES_ON_TOTALS = {
     "learned": "total of the whole model (DIET paper, Table 6)",
     # 3.14M for positions, which no count at n = 512 gives
-    "shaw": "total of the whole model (DIET paper, Table 6); no count explains it",
+    "shaw": "total of the whole model (DIET paper, Table 6); no way of counting gives it",
 }
 
 
@@ -114,7 +114,7 @@ def _printed(label: str) -> list[str]:
 
 
 def total(count: int) -> int:
-    """Return the parameters of BERT-base with masked-LM head, with `count` in place of its absolute positions."""
+    """Return the size of BERT-base with masked-LM head, if its absolute positions had `count` parameters."""
     d, layers = BASE.dim, BASE.layers
     embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
     layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
@@ -142,13 +142,13 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
 
 
 def split(label: str) -> tuple[str, str]:
-    """Split a label of recipes and tables into name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
+    """Split a label, as in recipes and tables, into name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
     encoding, _, options = label.strip().removesuffix("]").partition("[")
     return encoding, options
 
 
 def at_base_size(encoding: str, options: str) -> Composition:
-    """Build an encoding at base size in an encoder or, if it serves none, in a decoder, without allocating it."""
+    """Build an encoding at base size without allocating it: in an encoder if possible, otherwise in a decoder."""
     if built := on_meta(encoding, options, BASE):
         return built
     with torch.device("meta"):
@@ -163,7 +163,7 @@ def cost(built: Composition, which: int) -> str:
 
 
 def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
-    """Return the costs that the encoding declares, or else those of its hooks."""
+    """Return the costs that the encoding declares, or else the costs of its hooks."""
     return member.costs or tuple(_of_hook(member, hook) for hook in member.hooks)
 
 
@@ -200,11 +200,11 @@ def _field(flag: str) -> str:
 
 
 def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
-    """Count the parameters of a whole model, whose dictionary has the special symbols only or all of its `TYPES`.
+    """Count the parameters of a whole model. Its dictionary has only special symbols, or the size that `TYPES` gives.
 
     Args:
         arch: Name of the architecture.
-        flags: Values of `MODEL_FLAGS` by flag. Flags may be missing.
+        flags: Values of flags in `MODEL_FLAGS`, by flag. Any flag may be missing.
 
     Raises:
         ValueError: The architecture is unknown, or the model refuses these flags.
@@ -250,11 +250,11 @@ def main(argv: Sequence[str]) -> int:
         "params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
     )
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
-    parser.add_argument("--arch", metavar="NAME", help="Count a whole model of this architecture instead.")
+    parser.add_argument("--arch", metavar="NAME", help="Count the parameters of a model of this architecture instead.")
     for flag in MODEL_FLAGS:
         default = " Default: none." if flag == "--pos-enc" else ""
         metavar = "OPTIONS" if flag.endswith("-args") else "NAME"
-        parser.add_argument(flag, metavar=metavar, help=f"The flag of fairseq-train; needs --arch.{default}")
+        parser.add_argument(flag, metavar=metavar, help=f"As in fairseq-train. Needs --arch.{default}")
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if flags and not args.arch:

@@ -29,10 +29,10 @@ MOVED_CONSTANT, MOVED = 0.25, 0.1
 
 @dataclass(frozen=True)
 class Precision:
-    """A module cast to `dtype`, or a float32 module under autocast.
+    """A precision to measure: a module cast to `dtype`, or a float32 module under autocast.
 
     Args:
-        outputs, gradients: Largest relative rms of the drift that is allowed.
+        outputs, gradients: Largest drift that is allowed, as a relative rms.
     """
 
     dtype: torch.dtype
@@ -96,7 +96,7 @@ class Run:
     """The results of one precision, converted to float64.
 
     Args:
-        outputs: [2, L, N, d], first of training (explicit path), then of inference (fused kernel if possible).
+        outputs: [2, L, N, d], first in training (explicit attention), then in inference (fused kernel if possible).
         gradients: The gradient of each parameter, by name.
     """
 
@@ -109,7 +109,7 @@ class Run:
         return all(bool(x.isfinite().all()) for x in (self.outputs, *self.gradients.values()))
 
     def of(self, tables: bool) -> Tensor:
-        """Return the gradients of the encoding's tables, or else of the layers' projections, as one vector."""
+        """Return the gradients of the encoding (if `tables`) or of the layers' projections, as one vector."""
         gradients = [x.flatten() for name, x in self.gradients.items() if name.startswith("pos.") == tables]
         return torch.cat(gradients) if gradients else torch.empty(0)
 
@@ -131,7 +131,10 @@ def drawn(stack: Stack, seed: int) -> Stack:
 
 
 def inputs(stack: Stack, seed: int) -> Inputs:
-    """Make two samples of the maximum length, with segments and sentences. A quarter of the second is padding."""
+    """Make two samples of the maximum length, with segments and sentences.
+
+    A quarter of the second sample is padding.
+    """
     shape, device = stack.shape, next(stack.layers.parameters()).device
     generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
     size = 2, shape.max_length
@@ -151,7 +154,7 @@ def inputs(stack: Stack, seed: int) -> Inputs:
 def attended(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
     """Return the attention output of each layer on the same input, [L, B, T, d].
 
-    So no norm hides a drift, and no drift adds up over the layers.
+    Because all layers get the same input, no norm hides drift, and drift does not add up over the layers.
     """
     stack.pos.check(positions)
     x = stack.pos.embed(x, positions)
@@ -191,7 +194,8 @@ def relative(actual: Tensor, expected: Tensor, *, largest: bool = False) -> floa
 def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
     """Return one flat row per precision, for a float32 stack at its maximum length.
 
-    `weights_...` are drifts of float64 with weights rounded to half precision. They are None for float32 and autocast.
+    The fields `weights_...` are the drifts of a computation in float64 whose weights were rounded to half precision.
+    They are None for float32 and autocast.
     """
     data, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, data)

@@ -26,5 +26,5 @@ def load(source: str | Path) -> MaskedLM:
         pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
         if report.made:
             name = next(iter(report.made))
-            raise CheckpointError(f"{source} has no {name}, so it is not a complete masked language model")
+            raise CheckpointError(f"{source} has no weight {name}, so it is not a complete masked language model")
     return model_of(pretrained)

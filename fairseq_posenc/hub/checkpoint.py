@@ -22,7 +22,7 @@ CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
     """Write checkpoint.pt, dict.txt, report.json and, if `source` has a tokenizer, tokenizer/ to the folder `output`.
 
-    The ids of `model` are in fairseq's order. Without a vocabulary, the symbols in dict.txt are mere numbers.
+    The ids of `model` are in fairseq's order. Without a vocabulary, the symbols in dict.txt are numbers.
     """
     with new_folder(output) as folder:
         _write_dictionary(model, folder / DICTIONARY)
@@ -33,7 +33,7 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
 
 
 def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """Return the symbols for dict.txt: those of a model in fairseq's order, without special symbols and <mask>."""
+    """Return the symbols for dict.txt, without special symbols and <mask>. The model has fairseq's order of ids."""
     pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
     return distinct(pieces)[len(SPECIALS) : -1]
 
@@ -42,7 +42,7 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
     """Write dict.txt without <mask>, which fairseq's task appends.
 
     Raises:
-        CheckpointError: fairseq would not read all pieces back.
+        CheckpointError: fairseq could not read all pieces from dict.txt again.
     """
     from fairseq.data import Dictionary
 
@@ -69,7 +69,7 @@ def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Pat
         report.notes.append(f"tokenizer/ was not written: {error}")
         return
     tokenizer.copy_sources(source, output)
-    report.notes.append(f"tokenizer/ was made from {path.name}, with the ids of {DICTIONARY}")
+    report.notes.append(f"tokenizer/ was converted from {path.name}, with the ids of {DICTIONARY}")
     if lacking:
         report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
 

@@ -28,7 +28,7 @@ M4M_STD = 0.02
 
 
 _OWN = ("encoder.", "embed_tokens.", "lm_head.")
-_ONE_MODEL = "Use the settings and the weights of one model."
+_ONE_MODEL = "Use settings and weights of the same model."
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return one line per dropped and new weight and per note, after a line with the number of copied weights."""
+        """Return the number of copied weights, then one line for each dropped weight, new weight and note."""
         lines = [f"copied: {len(self.copied)} weights"]
         lines += [f"dropped: {name}: {why}" for name, why in self.dropped.items()]
         lines += [f"new: {name}: {how}" for name, how in self.made.items()]
@@ -54,18 +54,19 @@ def converted(
     """Return the model with the encoding `pos_enc`, and a report.
 
     An absolute table is kept if the encoding contains `learned`, tables of distances if it contains their method, and
-    BERT's segment vectors if it contains `segments-input`. Otherwise the vector of the first segment is added to the
-    table of `learned`, as the model adds it to every token of a single segment. New tables are initialised by their own
-    rule, except for M4M's, which is drawn from N(0, 0.02) unless `args` say otherwise.
+    BERT's segment vectors if it contains `segments-input`. Without `segments-input`, the vector of the first segment is
+    added to the table of `learned`, because the model adds it to every token of a text with one segment. New tables are
+    initialised as in a new model, except for M4M's table, which is drawn from N(0, 0.02) unless `args` sets `init` or
+    `init_std`.
 
     Args:
         source: The pretrained model.
         args: Options as for --pos-enc-args.
-        max_length: Maximum length n. Default: that of the source.
+        max_length: Maximum length n. Default: the maximum length of the source.
         seed: Random seed of the new weights.
     Raises:
         ValueError: The encoding or an option is unknown.
-        CheckpointError: Weights do not fit.
+        CheckpointError: The weights of the source do not fit its settings.
     """
     options = opts.parse(args)
     report = Report()
@@ -154,7 +155,7 @@ def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, 
     distances = [tensors.get(f"{names.DISTANCES}.{i}.weight") for i in range(source.config.layers)]
     if table is not None:
         if source.config.pos_enc != "learned":
-            report.dropped["the absolute table"] = "the source does not read it"
+            report.dropped["the absolute table"] = "the source model does not use it"
         elif "learned" in members:
             tables["encoder.pos.learned.weight"] = table[len(table) - source.config.max_length :]
         else:

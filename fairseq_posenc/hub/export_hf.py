@@ -63,7 +63,7 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
 
 
 def as_roberta(config: ModelConfig) -> bool:
-    """Return whether transformers can read the model as its RoBERTa."""
+    """Return whether transformers can read the model as a RoBERTa."""
     plain = config.layernorm_embedding and not config.normalize_before and config.activation == "gelu"
     return config.pos_enc == "learned" and not config.pos_enc_args and plain and config.pad == 1
 
@@ -114,7 +114,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write, if there is one, and a line about it. `model` is the model as it was read."""
+    """Return the tokenizer to write, if there is one, and a line about it. `model` is the source model."""
     place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."

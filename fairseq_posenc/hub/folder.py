@@ -32,7 +32,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (ValueError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is not valid JSON ({error}). Download it again.") from None
     if not isinstance(settings, dict):
-        raise CheckpointError(f"{path} contains no settings. Download it again.")
+        raise CheckpointError(f"{path} is not a JSON object with settings. Download it again.")
     return settings
 
 
@@ -48,7 +48,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             return _tensors(folder / name, read)
         if (folder / f"{name}.index.json").is_file():
             return _parts(folder, f"{name}.index.json", read)
-    raise CheckpointError(f"{folder} has no weights. It needs {SAFE} or {BINARY}, or several parts with an index.")
+    raise CheckpointError(f"{folder} has no weights. It needs {SAFE} or {BINARY}, or an index of several files.")
 
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
@@ -69,7 +69,7 @@ def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, T
 def _tensors(path: Path, read: Callable[[Path], Any]) -> dict[str, Tensor]:
     tensors = read(path)
     if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
-        raise CheckpointError(f"{path} contains no weights, or not only weights. Give the weights of a model.")
+        raise CheckpointError(f"{path} must contain weights and nothing else. Give the weights of a model.")
     return tensors
 
 
@@ -112,7 +112,7 @@ def _by_id(ids: dict[str, int], path: Path) -> list[str]:
 
 
 def new_folder(output: Path) -> AbstractContextManager[Path]:
-    """Return a context with a folder to write to, which becomes `output` at its end (see `whole_folder`).
+    """Return a context with a temporary folder to write to. When the context ends, the folder becomes `output`.
 
     Raises:
         CheckpointError: `output` is not empty; its contents are never changed.

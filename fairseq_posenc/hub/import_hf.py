@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding, such as clip=64.")
     parser.add_argument(
-        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: that of the source."
+        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: as in the source."
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed for new tables (default: 1).")
     parser.add_argument(

@@ -86,7 +86,7 @@ class Head(nn.Module):
 
 
 class MaskedLM(nn.Module):
-    """Embedding, encoder and head. Its outputs are those of the fairseq model from which it was converted."""
+    """Embedding, encoder and head. It computes the same outputs as the fairseq model from which it was converted."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class MaskedLM(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights from N(0, 0.02), as in BERT. The encoding keeps the start that its own rule gave it."""
+        """Draw the weights from N(0, 0.02), as in BERT. The encoding keeps its own initial values."""
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=0.02)

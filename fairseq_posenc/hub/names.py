@@ -1,6 +1,6 @@
 """Rename weights between Hugging Face, fairseq and the plain model (`MaskedLM`).
 
-Each line of a table names a module, with `{}` for the number of its layer.
+The tables map names of modules; `{}` stands for the number of a layer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OLD_ENDS = {"gamma": "weight", "beta": "bias"}
 
 @dataclass
 class Renamed:
-    """The weights by their names in the plain model, and the names of the weights that it does not use."""
+    """The weights by their names in the plain model, and the names of the weights that the plain model does not use."""
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ _FAIRSEQ = {
 
 
 def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
-    """Rename the weights of fairseq's RoBERTa: stock, also as released in 2019, or with an encoding of this plugin."""
+    """Rename the weights of fairseq's RoBERTa: stock (old releases, too), or with an encoding of this plugin."""
     renamed = Renamed()
     for name, tensor in _modern(tensors).items():
         prefix = next((prefix for prefix in _FAIRSEQ if name.startswith(prefix)), None)
@@ -125,7 +125,10 @@ def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights by today's names. The encoder was once called `decoder`, and q, k and v were one matrix."""
+    """Return the weights by their current names.
+
+    Old models call the encoder `decoder` and have one matrix for q, k, v.
+    """
     renamed = {}
     for name, tensor in tensors.items():
         if name.startswith("decoder."):

@@ -46,10 +46,10 @@ class Pretrained:
     """A pretrained model as it was read.
 
     Args:
-        config: Its sizes and ids. `pos_enc` is the encoding that the model has.
-        tensors: Weights by their names in the plain model. Models from elsewhere also have `positions`, `types` and
-            `distances.N`.
-        vocabulary: The pieces by id, or None. unused: Names of other weights in the source.
+        config: Sizes of the model and ids of its special symbols. `pos_enc` is its encoding.
+        tensors: Weights by their names in the plain model. Models that are not from this plugin also have `positions`,
+            `types` and `distances.N`.
+        vocabulary: The pieces by id, or None. unused: Names of weights in the source that are not used.
         dictionary: The dict.txt from which the vocabulary was read, if there was one.
     """
 
@@ -165,17 +165,17 @@ def special_ids(
     if vocabulary is not None:
         numbers = {piece: i for i, piece in enumerate(vocabulary)}
         if missing := [word for word in words.values() if word not in numbers]:
-            raise CheckpointError(f"{where}: the vocabulary beside it has no {missing[0]}. Use that of this model.")
+            raise CheckpointError(f"{where}: the vocabulary beside it has no {missing[0]}. Use the model's vocabulary.")
         if len(vocabulary) > settings["vocab_size"]:
             sizes = f"vocab_size is {settings['vocab_size']}, but the vocabulary beside it has {len(vocabulary)} pieces"
-            raise CheckpointError(f"{where}: {sizes}. Use the vocabulary of this model.")
+            raise CheckpointError(f"{where}: {sizes}. Use the model's vocabulary.")
         usual = {name: numbers[word] for name, word in words.items()}
     return {"pad": pad, **usual}
 
 
 def _there(tensors: Mapping[str, Tensor], name: str, source: Path) -> Tensor:
     if name not in tensors:
-        raise CheckpointError(f"{source} has no weights of the embedding. Give a masked language model.")
+        raise CheckpointError(f"{source} has no embedding weights. Give a masked language model.")
     return tensors[name]
 
 
@@ -186,7 +186,8 @@ def of_checkpoint(path: Path) -> Pretrained:
     """Read a checkpoint of `posenc_roberta` or stock `roberta`, with dict.txt beside it or in the data of its task.
 
     Raises:
-        CheckpointError: The model is another one, or its settings or dictionary do not fit.
+        CheckpointError: The model is neither BERT nor RoBERTa, or its settings or its dictionary do not fit its
+            weights.
     """
     state = load_model(path)
     settings, task = _settings(state, path)
@@ -226,7 +227,7 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the model and of the task of a checkpoint, without its weights.
 
     Raises:
-        CheckpointError: The file is not a checkpoint, or its model is another one.
+        CheckpointError: The file is not a checkpoint, or the model is neither BERT nor RoBERTa.
     """
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist. Give a checkpoint.")
@@ -246,7 +247,7 @@ def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
     settings, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
     name = str(settings.get("_name") or settings.get("arch"))
     if "roberta" not in name and "bert" not in name:
-        raise CheckpointError(f"{path}: the model is {name}, but only BERT and RoBERTa, stock or posenc_, can be read")
+        raise CheckpointError(f"{path}: the model is {name}, but only BERT and RoBERTa can be read")
     return settings, task
 
 
@@ -292,12 +293,15 @@ def reordered(source: Pretrained) -> Pretrained:
 
 
 def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:
-    """Return all ids in fairseq's order: those of <s>, <pad>, </s> and <unk> first, that of <mask> last."""
+    """Return all ids in fairseq's order: <s>, <pad>, </s> and <unk> come first, <mask> comes last."""
     return [*first, *sorted(set(range(size)) - {*first, mask}), mask]
 
 
 def in_order(listed: list[str], order: list[int]) -> list[str]:
-    """Return the pieces in this order, with fairseq's special symbols. Ids without a piece get made-up names."""
+    """Return the pieces in the order of these ids, with fairseq's special symbols.
+
+    Ids without a piece get made-up names.
+    """
     others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
     return [*SPECIALS, *others, MASK]
 

@@ -49,7 +49,7 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
 
 
 def _dictionary_beside(checkpoint: Path) -> Path:
-    """Return the dict.txt of a checkpoint, from where fairseq or recipes/pretrain_mlm writes it."""
+    """Return the dict.txt of a checkpoint. Look where fairseq and recipes/pretrain_mlm write it."""
     dict_file = dictionary_of(checkpoint, settings_of(checkpoint)[1])
     run = checkpoint.absolute().parents[2:3]  # RUN/checkpoints/ENCODING/checkpoint_last.pt
     in_shards = (path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt")))
@@ -66,8 +66,8 @@ def dictionary(folder: Path) -> list[str]:
     get a made-up name that no text contains.
 
     Raises:
-        CheckpointError: config.json or the vocabulary is missing, they do not fit, or the model is neither BERT nor
-            RoBERTa.
+        CheckpointError: config.json or the vocabulary is missing, they do not fit each other, or the model is neither
+            BERT nor RoBERTa.
     """
     settings, listed = read_config(folder), read_vocabulary(folder)
     if listed is None:

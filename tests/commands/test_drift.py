@@ -128,7 +128,7 @@ def test_cope_drifts_less_where_its_table_is_smooth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "message"),
     [
         (["--encodings", "shaw", "shwa"], "known names: none, learned"),
         (["--length", "4"], "at least 8"),
@@ -136,12 +136,12 @@ def test_cope_drifts_less_where_its_table_is_smooth() -> None:
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_measured(
-    argv: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
         drift.main(["--output", str(tmp_path / "page.md"), *argv])
     assert stop.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -147,7 +147,7 @@ def test_the_tokenizer_of_another_model_is_refused(
         ({"encoder.json": "{}", "vocab.bpe": "#version: 0.2\na b c\n"}, "encoder.json", "lines that are not pairs"),
         ({"encoder.json": "{}"}, "encoder.json", "vocab.bpe"),
         ({"sentencepiece.model": "a b c"}, "", "is not a SentencePiece model"),
-        ({"vocab.txt": "a\nb\n"}, "", "a WordPiece vocabulary has [UNK]"),
+        ({"vocab.txt": "a\nb\n"}, "", "a WordPiece vocabulary must have [UNK]"),
         ({"tokenizer.json": "[]"}, "", "is not a tokenizer"),
         ({}, "", "contains no tokenizer. Give one of: sentencepiece.model; vocab.txt"),
         ({}, "missing", "does not exist. Give a tokenizer"),

@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command = argparse.ArgumentParser(
         prog="python -m fairseq_posenc bench",
-        description="Measure the cost of each encoding relative to the same layer without one (fused attention).",
+        description="Measure the cost of each encoding, relative to the same layer without an encoding.",
         epilog="The exit status is 1 if a target does not hold. example: bench --quick --encodings shaw m4:clip=64",
     )
     add = command.add_argument
@@ -25,29 +25,29 @@ def parser() -> argparse.ArgumentParser:
         "--encodings",
         nargs="+",
         metavar="NAME[:OPTIONS]",
-        help="Encodings to measure. Default: all, also with each of the options that has a target.",
+        help="Encodings to measure. Default: all encodings, also with all options that have a target.",
     )
     add("--shapes", metavar="A,B", help=f"Sizes of layers: {', '.join(SHAPES)}. Default: all; with --quick, base.")
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: float32 on cpu, bfloat16 on cuda.")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: the CPU (float32) or a GPU (bfloat16).")
     add("--quick", action="store_true", help="Measure only layers with a target, in at most 20 minutes.")
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
     add("--peers", action="store_true", help="Also measure other implementations that are installed.")
-    add("--translation", type=Path, metavar="DIR", help="Also measure translation, on the data of fairseq-preprocess.")
+    add("--translation", type=Path, metavar="DIR", help="Also measure translation with data of fairseq-preprocess.")
     add("--memory", dest="lm_memory", action="store_true", help="Also measure decoders with segment memory.")
     add("--what", metavar="A,B", help=f"Parts: {', '.join([*PARTS, *EXTRA_PARTS])}. Default: {', '.join(PARTS)}.")
     add(
         "--rounds",
         type=_count,
         metavar="N",
-        help=f"Number of rounds. Default: {ROUNDS}; with --quick, at least {LEAST}.",
+        help=f"Number of timing rounds. Default: {ROUNDS}; with --quick, at least {LEAST}.",
     )
-    add("--threads", type=_count, metavar="N", help="Number of CPU threads. Default: that of torch.")
+    add("--threads", type=_count, metavar="N", help="Number of CPU threads. Default: torch's choice.")
     add("--output", type=Path, metavar="DIR", help="Folder to write bench.json, bench.md and bench.png to.")
     return command
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line. End the program at unknown names, with a list of the known ones."""
+    """Parse the command line. If a name is unknown, end the program with a list of the known names."""
     command = parser()
     args = command.parse_args(argv)
     try:

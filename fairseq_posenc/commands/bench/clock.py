@@ -1,4 +1,4 @@
-"""Time subjects in turns, so that other load on the machine slows all alike and hardly changes their ratios."""
+"""Time several steps in turn, so that other load on the machine slows all of them alike and hardly changes ratios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ now = time.perf_counter
 
 @dataclass(frozen=True)
 class Rounds:
-    """The number of rounds, from `least` to `most`. After the time `until` (as `now` returns it), no round begins."""
+    """The number of rounds: at least `least`, at most `most`, and as many as begin before the time `until`."""
 
     least: int
     most: int
@@ -29,9 +29,10 @@ class Rounds:
 
 
 def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> list[list[float]]:
-    """Return the seconds of each step in each round. A round times each step once; each round begins with another step.
+    """Return the seconds of each step in each round.
 
-    Before the first round every step runs once, untimed, to compile and to fill its caches.
+    A round times each step once. Each round begins with a different step. Before the first round every step runs once
+    without a clock, to compile and to fill its caches.
     """
     for step in steps:
         _timed(step, device)

@@ -14,7 +14,7 @@ MODES = ("train", "infer")
 
 
 def chosen(rows: Sequence[Row]) -> list[Row]:
-    """Return the layers of the first shape, without padding, at length 512 or, if that is missing, at the longest."""
+    """Return the layers of the first shape without padding, at length 512 or else at the longest length."""
     layers = [row for row in rows if row.what == "layer" and not row.padded]
     layers = [row for row in layers if row.shape == layers[0].shape]
     lengths = {row.length for row in layers}

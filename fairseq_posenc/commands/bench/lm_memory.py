@@ -1,9 +1,10 @@
 """Measure decoders with memory of earlier segments, relative to the same encoding without memory.
 
-Training: the time of a step on a segment of T tokens with M memory states, relative to a step without memory.
+Training: measure the time of a step on a segment of T tokens with M memory states, relative to a step without memory.
 
-Evaluation: the time per token with memory, relative to a window over the last M + 1 tokens that moves by one token.
-This is the smallest window that gives each token M columns of context. With memory, a token has M to M + T - 1.
+Evaluation: measure the time per token with memory. It is relative to a model without memory, which reads a window of
+the last M + 1 tokens for every token. This is the smallest window that gives each token M columns of context. With
+memory, a token has M to M + T - 1 columns of context.
 
 Legend: B streams, T tokens of a segment, M memory states, d width.
 """
@@ -35,18 +36,18 @@ FFN, MEMORY, LAYERS = 2100, 150, 4
 
 
 def remembers(subject: Subject) -> bool:
-    """Return whether a decoder with this encoding can have memory."""
+    """Return whether a decoder with this encoding supports memory of earlier segments."""
     built = on_meta(subject.encoding, subject.options, _shape(SHAPE, SHAPE.batches[0][0]))
     return built is not None and built.capabilities.memory
 
 
 def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield two rows for each encoding that supports memory, and name the other encodings on stderr."""
+    """Yield a training row and an evaluation row for each encoding that supports memory. Name the others on stderr."""
     subjects = list(subjects)
     able = [subject for subject in subjects if remembers(subject)]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: left out, because they do not support memory: {left_out}", file=sys.stderr)
+        print(f"bench: left out {left_out}: no support for memory of earlier segments", file=sys.stderr)
     length, batch = SHAPE.on(device)[0]
     for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
         for number, subject in enumerate(able):

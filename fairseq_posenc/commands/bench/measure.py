@@ -1,4 +1,4 @@
-"""Time groups of subjects that share one baseline, and repeat those that are over their targets."""
+"""Time groups of encodings that share one baseline, and repeat the measurements that exceed their targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_PART, TRAIN_WEIGHT, INFER_WEIGHT = 0.6, 3, 2
 
 @dataclass
 class Measured:
-    """The measurements of a subject in a setting. `ratios` has one entry per round, over all passes."""
+    """The measurements of an encoding in a setting. `ratios` has one entry for each round of all passes."""
 
     subject: Subject
     setting: Setting
@@ -44,12 +44,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure, and how to build what is measured.
+    """How long to measure, and how to build the steps to time.
 
     Args:
-        least, most: Number of rounds of the first pass. seconds: Time for all passes together.
-        build: Function that returns the step of a subject, or of the baseline (None), in a setting.
-        tell: Function to call before each group, with a line about it and the number of groups left with it.
+        least, most: Smallest and largest number of rounds of the first pass. seconds: Time for all passes together.
+        build: Function that returns the step to time, for an encoding (or None for the baseline) and a setting.
+        tell: Function that is called before each group, with a line about the group and the number of groups left.
     """
 
     least: int
@@ -60,7 +60,7 @@ class Plan:
 
 
 def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
-    """Measure all subjects in their settings. Return the measurements in the order of `pairs`."""
+    """Measure each encoding in its setting. Return the measurements in the order of `pairs`."""
     results = [Measured(*pair, *target_of(*pair)) for pair in pairs]
     start = clock.now()
     _one_pass(results, plan, 1, start + FIRST_PART * plan.seconds)
@@ -73,9 +73,10 @@ def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measur
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """Return the target and the aim of a subject, each None if it has none.
+    """Return the target and the aim of an encoding in a setting. Each is None if there is none.
 
-    Except for translation, targets are for one shape on a CPU, without padding. Only layers have aims.
+    Targets of translation hold for all settings. Other targets are for one shape on a CPU, without padding. Only layers
+    have aims.
     """
     if setting.what == "translation":
         return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None
@@ -91,7 +92,10 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 
 
 def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
-    """Time each group for its share of the time left. A later pass has more rounds and may stop before its end."""
+    """Time each group for its share of the remaining time.
+
+    Later passes have more rounds, and stop when the time is over.
+    """
     groups = list(_groups(results))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}
     weights = [len(group) * costs[group[0].setting.mode] for group in groups]
@@ -105,7 +109,7 @@ def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: floa
 
 
 def _groups(results: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:
-    """Yield groups of at most `GROUP` subjects with the same setting, in the order of `results`."""
+    """Yield groups of at most `GROUP` results with the same setting, in the order of `results`."""
     together: dict[Setting, list[Measured]] = {}
     for result in results:
         together.setdefault(result.setting, []).append(result)

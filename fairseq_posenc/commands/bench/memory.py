@@ -1,7 +1,8 @@
 """Measure the peak memory of the attention core by counting every allocation instead of sampling.
 
 The core is everything between the projections: from q, k and v to the attended values, and back. The memory of its
-inputs and parameters is not counted. Everything computed from them is, and so are temporaries inside of kernels.
+inputs and parameters is not counted. Everything that is computed from them is counted, also temporary memory inside
+kernels.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PLAIN = Subject("none")
 
 
 def peak(step: Step, device: torch.device) -> int:
-    """Return the largest number of bytes that a step holds at one time, beyond those that were held before."""
+    """Return the peak memory of a step in bytes, without the memory that was already in use before the step."""
     return _peak_on_cpu(step) if device.type == "cpu" else _peak_on_gpu(step, device)
 
 
@@ -55,7 +56,7 @@ def _peak_on_gpu(step: Step, device: torch.device) -> int:
 def core_step(subject: Subject, setting: Setting) -> Step:
     """Return a step of the core: a forward pass and, in training, a backward pass to q, k, v and all parameters.
 
-    Training takes the explicit path.
+    In training, attention is computed explicitly, without a fused kernel.
     """
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype).train(setting.mode == "train")
     batch, training = Batch(setting), setting.mode == "train"
@@ -96,14 +97,14 @@ def _heads(x: Tensor, heads: int) -> Tensor:
 
 
 def measured(subject: Subject, setting: Setting) -> int:
-    """Return the peak memory of the core in bytes. A first run, not counted, compiles and fills caches."""
+    """Return the peak memory of the core in bytes. A first run compiles and fills caches; it is not counted."""
     step = core_step(subject, setting)
     step()
     return peak(step, setting.device)
 
 
 def rows(pairs: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
-    """Yield one row per subject, relative to the explicit core without positions."""
+    """Yield one row per encoding, relative to the core without positions, which is also computed explicitly."""
     plain: dict[Setting, int] = {}
     for i, (subject, setting) in enumerate(pairs):
         tell(f"{setting}: {subject}", len(pairs) - i)

@@ -25,31 +25,37 @@ INTRODUCTION = """\
 Time and memory are relative to the same layer without an encoding, whose attention is torch's fused kernel.
 `python -m fairseq_posenc cost` writes this page from the measurements of `bench`; do not edit it.
 
-All ratios are medians over rounds that take turns in one process, so that other load on the machine slows both sides
-alike. The number after ± is half the interquartile range. Times in ms depend on the machine. A *target* is a limit that
-the project set from prototypes. A row that exceeds its target by more than 0.03 is measured again, up to three times,
-and the median over all rounds counts. `!` marks a target that does not hold. An *aim* is what the best known method
-might reach.
+Each ratio is a median over several rounds. In each round, the layers with and without an encoding run in turn in one
+process, so that other load on the machine slows both alike. The number after ± is half the interquartile range. Times
+in ms depend on the machine. A *target* is an upper limit on a ratio, which the project set after measuring prototypes.
+If a ratio exceeds its target by more than 0.03, it is measured again, up to three times. The page then shows the median
+over all rounds. `!` marks a target that does not hold. An *aim* is the ratio that the best known method might reach.
 
 ![ratios of a base layer](cost.png)
 """
 
 STOPS = """\
-These costs keep each family from going below its aim:
+These costs keep each family of encodings from going below its aim:
 
-- Content-free (T5, DIET, ALiBi, M1, M2, ...): only noise. The bias is computed once per forward pass and added.
-- RoPE, xPos: two passes over q and k.
-- Shaw, LFHC, XL, GCDF: half of another product of queries and keys. The windows of rows compute 1.12 times what is
-  needed, and each window is copied into the logits. XL and GCDF also project the distances.
-- M4, DeBERTa: twice as much. The half of the keys is written across the rows, which costs one copy in C++ and several
-  times as much without a compiler. By the number of operations alone, they would cost 1.14.
-- M4M: the same, and the product of three matrices in the forward and backward pass. The gate of the keys is stored for
-  the backward pass. The gate of the queries and the content are computed twice, which saves two matrices per layer.
-- With clipping, all of these have few different products per query. One pass in C++ adds them to the content or
-  multiplies it by them; without a compiler, the windows are used. The rest of the cost is that of these products and
-  of one more pass over the pairs.
-- M3 is not a matrix product. Its forward pass is a loop in C++ with two multiplications where a product has one. Its
-  backward pass consists of loops from torch.compile. Without a C++ compiler, torch computes both in steps.
+- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. Their bias is computed once per
+  forward pass and added to the logits.
+- RoPE and xPos need two passes over the queries and keys.
+- Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
+  the vectors of distances that occur in it. This takes half of the products of all queries with all vectors, but still
+  1.12 times as many as needed, and the results are copied into the logits. XL and GCDF also project the vectors of the
+  distances.
+- M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
+  in Shaw. The products of the keys must be transposed: this costs one copy in C++, and several times as much without a
+  compiler. If only the number of operations counted, their ratio would be 1.14.
+- M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
+  content logits, a gate from the queries and a gate from the keys. The gate from the keys is stored for the backward
+  pass. The other two matrices are computed twice, which saves memory for two matrices per layer.
+- If distances are clipped, all of these encodings have few different products per query. One pass in C++ adds these
+  products to the content logits or multiplies the content logits by them. Without a compiler, the products are computed
+  in blocks as above. The rest of the cost is the time for these products and for one more pass over the logits.
+- The logits of M3 are not a matrix product. Its forward pass is a loop in C++, which needs two multiplications where a
+  matrix product needs one. Its backward pass consists of loops that torch.compile generates. Without a C++ compiler,
+  torch computes both passes step by step.
 """
 
 REPRODUCE = """\
@@ -66,40 +72,46 @@ REPRODUCE = """\
     $bench --what translation --translation DATA-BIN --rounds 3 --threads 1 --output results/translation
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
-The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless they are set.
-Otherwise glibc maps new memory for every large tensor. Explicit attention at n = 512 then costs 2.3 times as much as
-fused attention, instead of 1.2 times. The recipes set these variables, too. Set them for your own runs with:
+The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
+are set. With its default thresholds, glibc maps new memory for every large tensor. Explicit attention at n = 512 then
+costs 2.3 times as much as fused attention, instead of 1.2 times. The recipes set these variables, too. Set them for
+your own runs with:
 
     export {allocator}
 
-`DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k. The recipe keeps it in its results.
+`DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k. The translation recipe keeps this folder in its
+results.
 """
 
 GPU = """\
 ## On a GPU
 
-These costs were not measured on a GPU, because none was available. There, training uses torch's fused attention where
-it is exact: with a bias in float32, and without a bias in any precision. In half precision the kernel would round the
-bias, so encodings with a bias take the explicit path, with logits in float32. There are no FlexAttention or Triton
-kernels, because they could not be measured. `bench --device cuda` measures base layers at n = 128, 512 and 2048 in
-bfloat16.
+These costs were not measured on a GPU, because none was available. On a GPU, training uses torch's fused attention
+where it is exact: with a bias in float32, and without a bias in any precision. In half precision the kernel would round
+the bias, so encodings with a bias take the explicit path, with logits in float32. The plugin has no FlexAttention or
+Triton kernels, because their speed could not be measured. `bench --device cuda` measures base layers at n = 128, 512
+and 2048 in bfloat16.
 """
 
 TITLES = {
     "layer": "## Layers",
     "model": "## Models\n\nThe model is a masked LM with 4 layers.",
-    "memory": "## Memory\n\nThe peak of the attention core in training is relative to the core without positions.",
-    "decode": "## Decoding\n\nThe times are per token, relative to the same layer and cache without an encoding.",
+    "memory": """\
+## Memory
+
+The table shows the peak memory of attention in training, relative to attention without positions. The projections are
+not counted.""",
+    "decode": "## Decoding\n\nThe time per token is relative to the same layer and cache without an encoding.",
     "translation": """\
 ## Translation, compared with stock fairseq
 
 The time per word is relative to fairseq's `transformer` of the same size on Multi30k; below 1 is faster. Encodings that
-do not work in decoders are used in the encoder only. The maximum length of all models is that of the longest sentence,
-but at least 64. A target is the reciprocal of a number of words per second, relative to fairseq. In training, this
-number is 0.97 (content-free), 0.90 (Shaw, LFHC, XL, GCDF) or 0.85 (others). In beam search, it is 1.0 (content-free),
-0.7 (DeBERTa) or 0.85 (others).""",
-    "exponent": "## Growth\n\nThe exponents say how time and memory grow with the length of one sequence.",
-    "length": "### Each length",
+do not work in decoders are used in the encoder only. The maximum length of all models is the length of the longest
+sentence, but at least 64. Each target is the reciprocal of the speed that the encoding should reach, in words per
+second relative to fairseq. In training, this speed is 0.97 (content-free), 0.90 (Shaw, LFHC, XL, GCDF) or 0.85
+(others). In beam search, it is 1.0 (content-free), 0.7 (DeBERTa) or 0.85 (others).""",
+    "exponent": "## Growth\n\nTime and memory are about proportional to a power of the length. The exponents are:",
+    "length": "### Time and memory at each length",
 }
 
 
@@ -130,9 +142,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Write the page on cost, and its figure, from the results of bench.",
         epilog="example: cost results/*/bench.json --output docs/cost.md",
     )
-    parser.add_argument("results", nargs="+", type=Path, metavar="FILE", help="Files bench.json that bench wrote.")
+    parser.add_argument("results", nargs="+", type=Path, metavar="FILE", help="The bench.json of each benchmark.")
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="Markdown page to write, next to its figure."
+        "--output", type=Path, required=True, metavar="FILE", help="Markdown page to write, with its figure beside it."
     )
     return parser
 
@@ -156,8 +168,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
 def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the page.
 
-    `own` are the rows of our encodings, and `peers` those of other implementations and of ours measured with them.
-    `raw_rows` are all rows as they were read, with the facts about the machines.
+    `own` contains the rows of our encodings. `peers` contains the rows of other implementations, and of our encodings
+    that were measured together with them. `raw_rows` contains all rows as read from the files, with the facts about the
+    machines.
     """
     parts = [INTRODUCTION, diet(own)]
     for what, title in TITLES.items():
@@ -193,7 +206,7 @@ def diet(rows: Sequence[Row]) -> str:
             cells += [f"{row.ratio:.2f}" if row and row.ratio is not None else "not measured"]
         lines.append([column, *cells])
     text = "## Comparison with Table 1 of the DIET paper\n\n"
-    text += "Theirs is BERT on TPU v2. Ours is one layer at n = 512 in float32 on two CPU cores.\n\n"
+    text += "The DIET paper measured BERT on TPU v2. We measured one layer at n = 512 in float32 on two CPU cores.\n\n"
     return text + tabulate(lines, head, tablefmt="github", disable_numparse=True)
 
 
@@ -215,7 +228,7 @@ def aims(rows: Sequence[Row]) -> str:
     table = tabulate(
         lines, ["family", "aim, train", "measured", "aim, infer", "measured"], tablefmt="github", disable_numparse=True
     )
-    return f"## How far each family is from its aim\n\nThe layers have the shape base, and n is 512.\n\n{table}"
+    return f"## How far each family is from its aim\n\nThe layers have width 768 and 12 heads, and n is 512.\n\n{table}"
 
 
 def _machines(raw_rows: Sequence[Mapping[str, Any]]) -> str:

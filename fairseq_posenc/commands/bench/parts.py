@@ -1,4 +1,4 @@
-"""List what to measure: layers, layers with padding, models, decoding, memory, and parts on demand."""
+"""Run the parts of the benchmark: layers, padded layers, models, decoding, memory, and further parts on request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows(args: Namespace) -> list[Row]:
     with tqdm(file=sys.stderr, unit="group", dynamic_ncols=True, leave=False) as bar:
 
         def tell(what: str, left: int) -> None:
-            """Show that a group begins. `left` groups remain in this pass, including this one."""
+            """Show in the progress bar that a group begins. This pass has `left` groups left, including this one."""
             bar.update(bool(bar.desc))
             bar.total = bar.n + left
             bar.set_description(what)
@@ -56,7 +56,7 @@ def rows(args: Namespace) -> list[Row]:
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
-    """Return a plan with `--rounds` rounds or, with `--quick` alone, as many rounds as the time allows."""
+    """Return the number of rounds: `--rounds` or, if only `--quick` is given, as many as the time allows."""
     if args.quick and not args.rounds:
         return Plan(LEAST, MOST, QUICK_SECONDS, step_of, tell)
     rounds = args.rounds or ROUNDS
@@ -68,7 +68,7 @@ def _timed(pairs: Iterable[Pair], args: Namespace, tell: Tell) -> Iterator[Row]:
 
 
 def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Pair]:
-    """Yield the subjects with their settings. Those of one setting come together, because they share a baseline."""
+    """Yield each encoding with its setting. Encodings in the same setting come together: they share a baseline."""
     for shape, (length, batch) in _sizes(args):
         for mode in ("train", "infer"):
             for subject in args.subjects:
@@ -85,7 +85,7 @@ def _decoding(args: Namespace) -> Iterator[Pair]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """Measure decoding and fairseq's own layer, if fairseq is installed. The cost of that layer is a target, too."""
+    """Measure decoding. If fairseq is installed, measure its layer, too: its cost limits the targets."""
     pairs = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
     pairs += [(peer, setting) for peer in stock for setting in dict.fromkeys(setting for _, setting in pairs)]
@@ -96,7 +96,7 @@ def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
 
 
 def _at_most(row: Row, limit: float | None) -> Row:
-    """Lower a target to `limit`, the cost of fairseq's layer. Only DeBERTa may cost more than that."""
+    """Lower the target of a row to `limit`, the cost of fairseq's layer. Only DeBERTa may cost more than this layer."""
     if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
         return row
     return replace(row, target=min(limit, row.target or limit))

@@ -50,7 +50,7 @@ def fairseq_decoder(setting: Setting) -> Any:
 def bert(kind: str) -> Callable[[Setting], Layer]:
     """Return a builder of Hugging Face's BERT layer, with the positions `kind`.
 
-    These are relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.).
+    `kind` is relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.).
     """
 
     def build(setting: Setting) -> Layer:
@@ -65,7 +65,7 @@ def bert(kind: str) -> Callable[[Setting], Layer]:
 
 
 def deberta_v2(setting: Setting) -> Layer:
-    """Build a layer with the settings of the published v2 and v3: 256 buckets, shared keys, a norm over the table."""
+    """Build a layer with the settings of DeBERTa v2 and v3: 256 buckets, shared keys, a norm over the table."""
     from transformers import DebertaV2Config
     from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Encoder
 

@@ -1,8 +1,9 @@
-"""Measure other implementations at the same shapes, each next to ours of the same method.
+"""Measure other implementations, each next to our implementation of the same method with the same sizes.
 
-Each is a whole layer of the same width without dropout, with an FFN of four times the width, as its package builds it.
-Some apply the norm first. Some (T5, DeBERTa) include what a model computes only once for all layers. A package is
-imported only when it is measured. Packages that are not installed are named on stderr.
+Each implementation is a whole layer, as its package builds it. All layers have the same width, no dropout, and an FFN
+of four times the width. Some layers are pre-norm. The layers of T5 and DeBERTa include computations that a model does
+only once for all layers. A package is imported only when it is measured. Packages that are not installed are named on
+stderr.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
@@ -35,7 +36,7 @@ DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 
 @dataclass(frozen=True)
 class Peer(Subject):
-    """An implementation, named by `encoding`, in `module` of the distribution `package`.
+    """Another implementation. `encoding` is its name, `module` contains it, and the distribution `package` installs it.
 
     Args:
         ours: Our encoding to compare it with, as the user would name it.
@@ -46,15 +47,15 @@ class Peer(Subject):
     ours: str = ""
 
     def causal(self) -> bool:
-        """Return False, because all peers are encoders."""
+        """Return False, because all other implementations are encoders."""
         return False
 
     def hooks(self) -> set[str]:
-        """Return a name that none of our hooks has, so that a peer has no target."""
+        """Return a name that is not a hook of our encodings, so that other implementations have no target."""
         return {"of a peer"}
 
     def missing(self) -> str:
-        """Return why the peer cannot be measured; empty if it can."""
+        """Return why this implementation cannot be measured; empty if it can."""
         if importlib.util.find_spec(self.module) is None:
             return f"{self.package} is not installed"
         if self.module == "transformers" and not version(self.package).startswith(TRANSFORMERS):
@@ -83,12 +84,12 @@ FAIRSEQ = PEERS[0]
 
 
 def label(subject: Subject) -> str | None:
-    """Return the package of a peer and its version; None for our own encodings."""
+    """Return the package and version of another implementation; None for our own encodings."""
     return f"{subject.package} {version(subject.package)}" if isinstance(subject, Peer) else None
 
 
 def installed() -> list[Peer]:
-    """Return the peers that can be measured, and name the others on stderr."""
+    """Return the implementations that can be measured, and print on stderr why the others cannot."""
     missing = {peer.encoding: reason for peer in PEERS if (reason := peer.missing())}
     for name, reason in missing.items():
         print(f"bench: left out {name}: {reason}", file=sys.stderr)
@@ -96,7 +97,7 @@ def installed() -> list[Peer]:
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield rows of the layers of all peers and of fairseq's decoding, each next to ours, in one group if they fit."""
+    """Yield the rows of all other implementations and of fairseq's decoding, each measured together with our layer."""
     peers = installed()
     subjects = list(dict.fromkeys(subject for peer in peers for subject in (Subject.of(peer.ours), peer)))
     pairs: list[tuple[Subject, Setting]] = [
@@ -118,7 +119,7 @@ def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[
 
 
 def step_of_peer(subject: Subject | None, setting: Setting) -> Step:
-    """Return a step of a peer, or of our own layer."""
+    """Return a step of another implementation or of our own layer."""
     if not isinstance(subject, Peer):
         return step_of(subject, setting)
     from . import peer_layers
@@ -139,7 +140,7 @@ def _layer_step(layer: Layer, setting: Setting) -> Step:
 
 
 def _decoding_step(setting: Setting) -> Step:
-    """Return a decoding step like ours with fairseq's cache, which concatenates all keys and values for each token."""
+    """Return a decoding step of fairseq's layer, whose cache concatenates all keys and values for each token."""
     from . import peer_layers
 
     layer = peer_layers.fairseq_decoder(setting).to(setting.device, setting.dtype).eval()

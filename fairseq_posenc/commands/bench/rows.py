@@ -1,4 +1,4 @@
-"""Hold the results as flat rows, which have the same fields whatever was measured."""
+"""Represent the results as flat rows. All rows have the same fields, whatever they measure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Row:
 
     Args:
         what: layer, model, decode, memory, length, exponent, translation or lm-memory.
-        mode: train or infer; in rows with an exponent also memory.
+        mode: train or infer. In rows with an exponent, it can also be memory.
         ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all `rounds` of
-            all `passes`. Memory is counted, not sampled, so that its spread is 0.
-        target, stretch: Largest ratio that is allowed, and the aim; None where there is none.
-        milliseconds: Time of a step with the encoding, in decoding of one token. mib: Memory of one sequence.
-        exponent: Growth from the length `first` to `length`, if `what` is exponent: of memory in the mode memory,
-            otherwise of time.
+            all `passes`. Memory is counted exactly, so its spread is 0.
+        target, stretch: Largest ratio that is allowed, and the aim. Each is None if there is none.
+        milliseconds: Time of a step with the encoding; in decoding, time per token. mib: Memory of one sequence in MiB.
+        exponent: Exponent of the growth from the length `first` to `length`: of memory if `mode` is memory, otherwise
+            of time. Only rows whose `what` is exponent have it.
         peer: The package of another implementation.
     """
 
@@ -56,7 +56,7 @@ class Row:
 
     @classmethod
     def of(cls, subject: Subject, setting: Setting, **figures: Any) -> Row:
-        """Return the row of a subject in a setting; `figures` are its other fields."""
+        """Return the row of an encoding in a setting; `figures` contains its other fields."""
         return cls(
             encoding=subject.encoding,
             options=subject.options,
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def noise(self) -> float:
-        """Return how far a ratio may exceed its target: 0 for counted memory and the small targets of lm-memory."""
+        """Return how far a ratio may exceed its target: 0 for exact memory and for the small targets of lm-memory."""
         exact = self.what == "memory" or (self.what, self.mode) == ("lm-memory", "infer")
         return 0.0 if exact else targets.NOISE
 

@@ -1,7 +1,8 @@
 """Measure how time and memory grow with the length, as exponents from least squares on logarithms.
 
 The layer has width 256 and 4 heads; the batch is one sequence. At short lengths the parts that are linear in n
-(projections, FFN) still matter. So the measured exponents of time are below those of the formulas for large n.
+(projections, FFN) still matter. Therefore the measured exponents of time are smaller than the exponents in the
+formulas, which hold for large n.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describe what is measured: encodings, sizes, directions.
+"""Describe what is measured: encodings, sizes, modes.
 
 Legend: B batch size, n tokens of a sequence, h heads, d width, L layers.
 """
@@ -20,7 +20,7 @@ class Shape:
     """Sizes of a layer, and the batches that it is measured on.
 
     Args:
-        batches: Pairs (n, B) for a CPU. on_gpu: The same for a GPU.
+        batches: Pairs (n, B) for a CPU. on_gpu: Pairs (n, B) for a GPU.
         has_targets: Whether the targets are for this shape.
     """
 
@@ -55,15 +55,15 @@ class Subject:
 
     @classmethod
     def of(cls, text: str) -> Subject:
-        """Parse `m4:clip=64` to the encoding m4 with the option clip=64."""
+        """Parse a text such as `m4:clip=64`: the encoding m4 with the option clip=64."""
         name, _, options = text.partition(":")
         return cls(name, options)
 
     def causal(self) -> bool:
-        """Return whether it is measured in a decoder: only if it serves no encoders, as the targets are for encoders.
+        """Return whether the encoding is measured in a decoder, because it does not work in encoders.
 
         Raises:
-            ValueError: Its name or its options are unknown.
+            ValueError: The name or the options of the encoding are unknown.
         """
         if self.serves(causal=False):
             return False
@@ -72,15 +72,15 @@ class Subject:
         return True
 
     def serves(self, *, causal: bool) -> bool:
-        """Return whether it can be built for decoders (`causal`) or for encoders."""
+        """Return whether the encoding works in decoders (`causal`) or in encoders."""
         return on_meta(self.encoding, self.options, self._shape(causal)) is not None
 
     def decodes(self) -> bool:
-        """Return whether it can decode token by token: it serves decoders and does not compress keys."""
+        """Return whether the encoding can decode token by token: it works in decoders and does not compress keys."""
         return self.serves(causal=True) and "compress" not in self.hooks()
 
     def hooks(self) -> set[str]:
-        """Return the hooks that it implements with these options."""
+        """Return the hooks that the encoding implements with its options."""
         built = on_meta(self.encoding, self.options, self._shape(self.causal()))
         return {hook for member in built.members.values() for hook in member.hooks} if built else set()
 
@@ -90,11 +90,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the subjects of one group have in common.
+    """The conditions of a measurement. All encodings of a group have the same conditions.
 
     Args:
         what: layer, model, decode, memory, translation or lm-memory. mode: train or infer.
-        length: n; in decoding, the columns that the last token sees. batch: B. layers: L.
+        length: n; in decoding, the number of columns that the last token attends to. batch: B. layers: L.
         padded: Whether sequences are padded on the left, by up to half of their length.
     """
 
@@ -110,7 +110,7 @@ class Setting:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Return bfloat16 on a GPU, and float32 on a CPU, where bfloat16 would tell nothing about a GPU."""
+        """Return bfloat16 on a GPU and float32 on a CPU. Times of bfloat16 on a CPU would say nothing about a GPU."""
         return torch.float32 if self.device.type == "cpu" else torch.bfloat16
 
     @property
@@ -125,7 +125,7 @@ class Setting:
 
 
 def default_subjects() -> list[Subject]:
-    """Return every encoding of the registry with its defaults, and with all options that have their own target."""
+    """Return every encoding of the registry with its default options, and with all other options that have a target."""
     subjects: list[Subject] = []
     for name in names():
         subjects += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
@@ -133,10 +133,10 @@ def default_subjects() -> list[Subject]:
 
 
 def parsed_subjects(words: Sequence[str]) -> list[Subject]:
-    """Return the subjects that the user names.
+    """Return the encodings that the user names.
 
     Raises:
-        ValueError: A name or an option is unknown, or a subject is named twice.
+        ValueError: A name or an option is unknown, or an encoding is named twice.
     """
     subjects = [Subject.of(word) for word in words]
     for subject in subjects:
@@ -147,5 +147,5 @@ def parsed_subjects(words: Sequence[str]) -> list[Subject]:
 
 
 def with_targets(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the subjects whose layers have a target."""
+    """Return the encodings whose layers have a target."""
     return [subject for subject in subjects if targets.family(subject.encoding, subject.options, subject.hooks())]

@@ -1,9 +1,9 @@
-"""Build the steps that a benchmark times: of a layer, a model or decoding, with an encoding or without any.
+"""Build the steps that a benchmark times: steps of a layer, a model or decoding, with or without an encoding.
 
-The baseline is the same layer without an encoding, whose attention is `F.scaled_dot_product_attention`. It has no
-dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
-input and all parameters. It has no optimizer, because that would cost the same for both. Each forward pass computes
-its positions, as in a model.
+The baseline is the same layer without an encoding, whose attention is `F.scaled_dot_product_attention`. The layers have
+no dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
+input and all parameters. It has no optimizer, because an optimizer would cost the same with and without an encoding.
+Each forward pass computes its positions, as in a model.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
@@ -61,7 +61,10 @@ class PlainAttention(SelfAttention):
 
 
 def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, dtype: torch.dtype) -> Stack:
-    """Return a stack with the encoding, or the baseline for None. The other weights are always the same."""
+    """Return a stack with the encoding, or the baseline if `subject` is None.
+
+    All other weights are the same in both.
+    """
     with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding if subject else "none", subject.options if subject else None, shape)
@@ -90,7 +93,7 @@ class Batch:
         self.segments = (columns >= setting.length // 2).long().expand_as(self.tokens)
 
     def positions(self, stack: Stack, columns: int | None = None, queries: int | None = None) -> Positions:
-        """Return the positions of the last `queries` of the first `columns` tokens. The default is all, for both."""
+        """Return the positions of the last `queries` of the first `columns` tokens. None means all tokens."""
         seen = self.tokens[:, :columns]
         pos = stack.pos
         return Positions(
@@ -120,7 +123,7 @@ class Model(nn.Module):
 
 
 def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step. The subject None is the baseline."""
+    """Return a function that runs one step. If `subject` is None, it runs the baseline."""
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype)
     make = {"layer": _layer_step, "model": _model_step, "decode": _decoding_step}[setting.what]
     return make(stack.train(setting.mode == "train"), setting, Batch(setting))
@@ -155,7 +158,10 @@ def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
-    """Return a step that decodes the last tokens one by one, with a cache of the others that is filled once."""
+    """Return a step that decodes the last `TOKENS` tokens one by one.
+
+    The cache of the earlier tokens is filled only once.
+    """
     x = torch.randn(setting.batch, setting.length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
     start = setting.length - TOKENS
     caches = [KeyValueCache() for _ in stack.layers]

@@ -67,7 +67,7 @@ def sections(rows: Sequence[Row]) -> Iterator[Section]:
 
 
 def _title(row: Row) -> str:
-    size = f"shape {row.shape} (width {row.width}, {row.heads} heads)"
+    size = f"width {row.width}, {row.heads} heads"
     if row.what == "exponent":
         return f"Exponents of the length, {size}, n = {row.first} to {row.length}"
     pads = ", left-padded" if row.padded else ""

@@ -1,7 +1,7 @@
 """Define the targets: what each encoding may cost, relative to a layer without positions.
 
-The project set them from its prototypes of a base layer in float32 on two CPU cores, with a tuned allocator. There are
-16 sequences at n = 128 and 4 at n = 512. A ratio may exceed its target by `NOISE`.
+The project set these targets after measuring prototypes of a base layer in float32 on two CPU cores, with a tuned
+allocator. A batch has 16 sequences at n = 128 and 4 sequences at n = 512. A ratio may exceed its target by `NOISE`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Family:
     Args:
         short, long: Targets (train, infer) at n = 128 and at n = 512.
         stretch: Aims (train, infer) at n = 512.
-        members: Its encodings as `name` or `name:options`, separated by spaces.
+        members: Encodings of the family as `name` or `name:options`, separated by spaces.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Family:
         return None if pair is None else pair[mode == "infer"]
 
     def aim(self, length: int, mode: str) -> float | None:
-        """Return the aim for a length and a mode; None if there is none, as for all lengths but 512."""
+        """Return the aim for a length and a mode; None if there is none. Only the length 512 has aims."""
         return self.stretch[mode == "infer"] if self.stretch and length == 512 else None
 
 
@@ -82,9 +82,9 @@ def options_of(name: str) -> Iterator[str]:
 
 
 def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
-    """Return the family whose target the encoding has; None if it has none.
+    """Return the family of the encoding, which has its targets; None if it has no targets.
 
-    An encoding that no family lists is content-free if its hooks only embed or add biases.
+    An encoding that no family lists is content-free if `embed` and `bias` are its only hooks.
     """
     label = f"{encoding}:{options}" if options else encoding
     listed = [group for group in FAMILIES if label in group.members.split()]
@@ -96,7 +96,7 @@ def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
 def of_memory(encoding: str, options: str, length: int) -> float | None:
     """Return the memory target; None if there is none.
 
-    With options that a family lists, the encoding has the target of its defaults. Other options have none.
+    Options that a family lists have the same target as the default options. Other options have no target.
     """
     return MEMORY.get(encoding) if length == 512 and options in options_of(encoding) else None
 
@@ -108,7 +108,7 @@ def of_translation(encoding: str, options: str, hooks: Set[str], mode: str) -> f
 
 
 def of_decoding(encoding: str, options: str, hooks: Set[str], length: int) -> float | None:
-    """Return the target of a decoding step; None if there is none, as for all lengths but one."""
+    """Return the target of a decoding step; None if there is none. Only the length `DECODING_LENGTH` has targets."""
     if length != DECODING_LENGTH:
         return None
     if encoding in DECODING and options in ("", "reset=vector"):

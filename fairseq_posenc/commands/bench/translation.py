@@ -1,10 +1,10 @@
 """Measure translation in fairseq, relative to its own `transformer` of the same size: training and beam search.
 
-A training step is fairseq's: forward, loss, backward and Adam over some batches of `BATCH_TOKENS` tokens. A decoding
-step translates the first sentences of the test set with a beam of 5. All translations have `WORDS` words, so that the
-times per word can be compared. The models are untrained, which does not change what they cost. All get the length of
-the longest sentence, but at least 64, as their maximum (`--max-source-positions`, `--max-target-positions`), because
-Linformer has one slot per four positions.
+A training step is that of fairseq: forward pass, loss, backward pass and Adam for `BATCHES` batches of `BATCH_TOKENS`
+tokens. A decoding step translates the first sentences of the test set with a beam of 5. All translations have `WORDS`
+words, so that the times per word can be compared. The models are untrained, which does not change what they cost. Their
+maximum length (`--max-source-positions`, `--max-target-positions`) is the length of the longest sentence, but at least
+64. A larger maximum would make Linformer slower, because it has one slot per four positions.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 
 
 
 def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield the rows of every encoding that serves translation. The baseline is fairseq's `transformer`."""
+    """Yield the rows of every encoding that can be used for translation. The baseline is fairseq's `transformer`."""
     subjects = list(subjects)
     able = [subject for subject in subjects if sides(subject) and not get(subject.encoding).needs_segments]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: left out, because translation has no [CLS] and no segments: {left_out}", file=sys.stderr)
+        print(f"bench: left out {left_out}, because translation has no [CLS] and no segments", file=sys.stderr)
     settings = (
         Setting("translation", "train", SMALL, BATCH_TOKENS, BATCHES, device, layers=LAYERS),
         Setting("translation", "infer", SMALL, WORDS, SENTENCES, device, layers=LAYERS),
@@ -58,7 +58,7 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step. The subject None is stock fairseq."""
+    """Return a function that runs one step. If `subject` is None, it runs stock fairseq."""
     arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
     most = str(_longest(data))
     with _quiet():
@@ -90,7 +90,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return the stacks that the encoding can serve without a [CLS], which translation does not have."""
+    """Return the stacks that can have this encoding. Translation has no [CLS]."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")
@@ -99,7 +99,7 @@ def sides(subject: Subject) -> list[str]:
 
 
 def flags(subject: Subject) -> list[str]:
-    """Return flags that put the encoding into every stack that it can serve, and none into the other."""
+    """Return the flags that add the encoding to every stack that can have it, and no encoding to the other stack."""
     able = sides(subject)
     words = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:

@@ -1,8 +1,9 @@
 """Check whether NVIDIA apex is installed, and whether fairseq will use it. See docs/apex.md.
 
 fairseq decides by importing apex (modules/layer_norm.py, optim/fused_adam.py), and it catches ImportError only. Three
-things can be wrong. The installed apex may be another project, such as the one on PyPI. It may lack its compiled
-kernels: then it can be imported, but fails when the first model is built on a GPU. Or its import raises another error.
+things can be wrong. The installed apex may be another project, such as the one on PyPI. Apex may lack its compiled
+kernels: then it can be imported, but fails when the first model is built on a GPU. The import of apex may raise an
+error that is not an ImportError.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from .report import Check
 from .stack import import_error, installed
 
-BUILD = "docs/apex.md says how to build NVIDIA's"
+BUILD = "docs/apex.md says how to build NVIDIA's apex"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,7 @@ def check_apex(apex: Apex, gpu: bool) -> Check:
         mend = f"pip uninstall apex: the apex on PyPI is another project; {BUILD}"
         return Check("apex", "warn", f"{name} is not NVIDIA's apex: it has no FusedLayerNorm", mend)
     if not apex.layer_norm:
-        found = f"{name} has no CUDA kernels, so that fairseq cannot build models on a GPU"
-        return Check("apex", "fail" if gpu else "warn", found, f"pip uninstall apex, or rebuild it: {BUILD}")
+        state = f"{name} has no CUDA kernels, so that fairseq cannot build models on a GPU"
+        return Check("apex", "fail" if gpu else "warn", state, f"pip uninstall apex, or rebuild it: {BUILD}")
     used = "FusedLayerNorm and FusedAdam" if apex.adam else "FusedLayerNorm (no FusedAdam)"
     return Check("apex", "ok", f"{name}: fairseq uses {used}{'' if gpu else ', but only on a GPU'}")

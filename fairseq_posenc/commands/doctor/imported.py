@@ -1,7 +1,7 @@
 """Check that `import fairseq_posenc` gives this package, and not a folder that has its name.
 
-A clone of the repository has the name of the package inside it. From the clone's parent folder Python may therefore
-import the clone: a namespace package, which has no code and registers nothing with fairseq.
+A clone of the repository has the same name as the package in it. In the parent folder of the clone, Python may
+therefore import the clone itself as a namespace package, which has no code and registers nothing with fairseq.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ RUNNING = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Imported:
-    """Where a package is imported from: the file of its `__init__` (None if it has none) and its folders."""
+    """Where a package is imported from: the file of its `__init__` (None if there is none) and its folders."""
 
     file: str | None = None
     folders: Sequence[str] = ()
 
     def problem(self, running: Path) -> str:
-        """Return what is wrong if this is not the package in `running`; empty if it is."""
+        """Return what is imported instead of the package in `running`; empty if it is this package."""
         if self.file is not None:
             folder = Path(self.file).resolve().parent
             return "" if folder == running else f"another copy ({folder})"
         if self.folders:
-            return f"the folder {self.folders[0]}, which has only the package's name,"
+            return f"a folder without its code ({self.folders[0]})"
         return "nothing"
 
 
@@ -55,18 +55,18 @@ def in_folder(folder: str) -> Imported:
 
 
 def check_import(running: Path, here: Imported, folder: str, process: Imported) -> Check:
-    """Check that both imports give the package in `running`, whose code is doing this check.
+    """Check that both imports give the package in `running`, which contains this check.
 
     `here` is what a program started in `folder` would import; `process` is what this process imported.
     """
     wrong = next((imported for imported in (process, here) if imported.problem(running)), None)
     if wrong is None:
         return Check("import", "ok", f"import {NAME} gives this package")
-    found = f"in {folder}, import {NAME} gives {wrong.problem(running)} instead of {running}"
+    state = f"in {folder}, import {NAME} gives {wrong.problem(running)} instead of {running}"
     if wrong.file is not None:
-        return Check("import", "fail", found, f"keep one copy: pip uninstall {NAME}, or work outside of that folder")
+        return Check("import", "fail", state, f"keep one copy: pip uninstall {NAME}, or work in another folder")
     again = f"install it again: make setup (or pip install -e . --no-build-isolation) in {running.parent}"
-    return Check("import", "fail", found, f"{again}; until then, work in another folder")
+    return Check("import", "fail", state, f"{again}; until then, work in another folder")
 
 
 def import_check() -> Check:

@@ -18,21 +18,21 @@ LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 
 def check_python(version: Sequence[int]) -> Check:
     """Check the Python version: older than 3.11 fails, newer is untested and gives a warning."""
-    found = ".".join(map(str, version[:3]))
+    python = ".".join(map(str, version[:3]))
     if tuple(version[:2]) == TESTED_PYTHON:
-        return Check("python", "ok", found)
+        return Check("python", "ok", python)
     if tuple(version[:2]) < OLDEST_PYTHON:
-        return Check("python", "fail", found, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = f"{found}, untested (the plugin, fairseq-fixed and the pinned versions are tested with 3.11)"
+        return Check("python", "fail", python, "install Python 3.11, then: make setup PYTHON=python3.11")
+    untested = f"{python}, untested (the plugin, fairseq-fixed and the pinned versions are tested with 3.11)"
     return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
 
 
 def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Check:
     """Check for a C++ compiler: the installation of fairseq and fastBPE needs one, and so does torch.compile."""
     candidates = [env["CXX"].split()[0]] if env.get("CXX", "").strip() else ["c++", "g++", "clang++"]
-    found = next((path for name in candidates if (path := which(name))), None)
-    if found:
-        return Check("compiler", "ok", found)
+    compiler = next((path for name in candidates if (path := which(name))), None)
+    if compiler:
+        return Check("compiler", "ok", compiler)
     mend = "install one (on Debian or Ubuntu: apt install g++) or set CXX; fairseq cannot be built without it"
     return Check("compiler", "warn", f"found no C++ compiler (tried {', '.join(candidates)})", mend)
 
@@ -47,25 +47,25 @@ def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Che
     if not driver:
         return Check("gpu", "ok", "no GPU: training runs on the CPU, which is enough for the demo")
     if cuda_build is None:
-        mend = "install a CUDA build of torch into a fresh environment; make setup keeps it"
+        mend = "install a CUDA build of torch into a fresh environment; make setup does not replace it"
         return Check("gpu", "warn", "there is an NVIDIA driver, but torch is a CPU build", mend)
     mend = "compare the driver's CUDA version (nvidia-smi) with torch's, and check CUDA_VISIBLE_DEVICES"
     return Check("gpu", "warn", f"there is an NVIDIA driver, but torch (CUDA {cuda_build}) sees no GPU", mend)
 
 
 def has_nvidia_driver() -> bool:
-    """Return whether there is a device file of the driver or its tool nvidia-smi. This does not need torch."""
+    """Return whether an NVIDIA driver is installed: there is its device file or its tool nvidia-smi."""
     return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
 
 
 def check_disk(free_bytes: int, where: str) -> Check:
     """Check the free space in the folder where the recipes write by default."""
     free = free_bytes / 1e9
-    found = f"{free:.1f} GB free in {where}"
+    space = f"{free:.1f} GB free in {where}"
     if free >= LOW_DISK_GB:
-        return Check("disk", "ok", found)
+        return Check("disk", "ok", space)
     mend = "free some space, or let the recipes write elsewhere with --output"
-    return Check("disk", "fail" if free < NO_DISK_GB else "warn", found, mend)
+    return Check("disk", "fail" if free < NO_DISK_GB else "warn", space, mend)
 
 
 def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:

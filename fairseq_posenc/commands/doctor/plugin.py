@@ -1,6 +1,6 @@
 """Check that there is only one copy of the plugin.
 
-With two copies, both may register, or one runs while the user edits the other.
+If there are two copies, both may register with fairseq, or one copy runs while the user edits the other copy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "fairseq_posenc"
 
 
 def on_path(entries: Iterable[str]) -> set[Path]:
-    """Return the copies of the plugin in these folders, which plain imports could find."""
+    """Return the copies of the plugin in these folders, which an import statement could find."""
     folders = {Path(entry or ".").resolve() / NAME for entry in entries}
     return {folder for folder in folders if (folder / "__init__.py").is_file()}
 
@@ -43,14 +43,14 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
         mend = (
             "keep one copy: pip uninstall fairseq_posenc, or leave the other copy's folder and take it off PYTHONPATH"
         )
-        found = f"there are several copies: {running} is running, but not {', '.join(map(str, others))}"
-        return Check("plugin", "fail", found, mend)
+        state = f"there are several copies: {running} is running, but there is also {', '.join(map(str, others))}"
+        return Check("plugin", "fail", state, mend)
     how = "installed" if is_installed else "not installed, so it works with --user-dir only"
     return Check("plugin", "ok", f"{running} ({how})")
 
 
 def plugin_check() -> Check:
-    """Run the check on this process."""
+    """Check which copy this process runs, and which other copies there are."""
     running = Path(__file__).resolve().parents[2]
     installed_at = editable()
     return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or installed(NAME) is not None)

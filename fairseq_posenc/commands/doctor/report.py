@@ -1,4 +1,4 @@
-"""Hold the result of a check, and format all results."""
+"""Define the result of a check, and format all results."""
 
 from __future__ import annotations
 

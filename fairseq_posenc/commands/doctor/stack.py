@@ -64,11 +64,11 @@ def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Chec
     """Check fairseq. `fixed` and `stock` are the versions of the distributions fairseq-fixed and fairseq."""
     mend = "pip uninstall fairseq fairseq-fixed, then: make setup (or pip install -e . --no-build-isolation)"
     if fixed and stock:
-        found = f"fairseq-fixed {fixed} and fairseq {stock} are both installed, in the same folder"
-        return Check("fairseq", "fail", found, mend)
+        state = f"fairseq-fixed {fixed} and fairseq {stock} are both installed, in the same folder"
+        return Check("fairseq", "fail", state, mend)
     if not fixed:
-        found = f"fairseq {stock} instead of fairseq-fixed" if stock else "not installed"
-        return Check("fairseq", "fail", found, f"fairseq-fixed=={TESTED_FAIRSEQ} is needed: {mend}")
+        state = f"fairseq {stock} instead of fairseq-fixed" if stock else "not installed"
+        return Check("fairseq", "fail", state, f"fairseq-fixed=={TESTED_FAIRSEQ} is needed: {mend}")
     if error:
         return Check("fairseq", "fail", f"{fixed} cannot be imported: {error}", mend)
     if fixed != TESTED_FAIRSEQ:
@@ -86,7 +86,10 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 
 
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
-    """Check a package of the recipes. `use` says what it is used for; without a `needed` package the check fails."""
+    """Check a package of the recipes.
+
+    `use` says what needs it. If it is missing, the check fails only if it is `needed`.
+    """
     if package_version is not None and not error:
         return Check(name, "ok", package_version)
     state = "not installed" if package_version is None else f"{package_version}: import {module} raises {error}"
@@ -118,7 +121,7 @@ def cuda_build() -> str | None:
 
 
 def gpu_names() -> list[str]:
-    """Return the GPUs that torch can use; none if torch is missing or broken."""
+    """Return the names of the GPUs that torch can use; an empty list if torch is missing or broken."""
     if import_error("torch"):
         return []
     import torch

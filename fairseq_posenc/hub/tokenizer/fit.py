@@ -30,7 +30,7 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
         source: The tokenizer with its own ids.
         symbols: The symbols of the dictionary by id, with <mask>.
         where: The file of the tokenizer, for error messages.
-        segments: Whether the second of two texts is segment 1.
+        segments: Whether the second text of a pair is segment 1.
     Raises:
         CheckpointError: The tokenizer does not belong to this dictionary, or its ids are not in fairseq's order.
     """
@@ -67,12 +67,15 @@ def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dic
 
 
 def _is_text(piece: str) -> bool:
-    """Return whether text may contain this piece: fairseq and BERT fill their vocabularies up with other pieces."""
+    """Return whether text may contain this piece. Other pieces only fill up the vocabularies of fairseq and BERT."""
     return piece not in NO_TEXT and not re.fullmatch(r"madeupword\d+|\[unused\d+\]", piece)
 
 
 def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
-    """Return the pieces of the dictionary. If it contains GPT-2's ids instead (fairseq's RoBERTa), look them up."""
+    """Return the pieces of the dictionary.
+
+    Look them up if it contains GPT-2's ids instead, as for fairseq's RoBERTa.
+    """
     text = [symbol for symbol in symbols if _is_text(symbol)]
     byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)
     if not byte_level or not all(symbol.isdecimal() for symbol in text):
@@ -93,7 +96,7 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
     if lacking:
         differences.append(f"{len(lacking)} of its {len(own)} pieces are not in the dictionary ({_first(lacking)})")
     if extra:
-        differences.append(f"{len(extra)} of the dictionary's {len(names)} are not in it ({_first(extra)})")
+        differences.append(f"{len(extra)} of the dictionary's {len(names)} pieces are not in it ({_first(extra)})")
     raise CheckpointError(
         f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer of its training "
         "text, or leave it out with --tokenizer none."

@@ -15,7 +15,7 @@ UNIGRAM, BPE = 1, 2
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read a model and return it as a tokenizer.
+    """Read a SentencePiece model and return it as a tokenizer.
 
     Raises:
         CheckpointError: sentencepiece is not installed, or tokenizer.json cannot express the model.
@@ -25,7 +25,7 @@ def read(path: Path) -> dict[str, Any]:
     if trained.model_type not in (UNIGRAM, BPE):
         raise CheckpointError(f"{path} is a model of words or characters, but only Unigram and BPE can be exported")
     if trained.treat_whitespace_as_suffix or not how.escape_whitespaces:
-        raise CheckpointError(f"{path} marks spaces after words or not at all, which tokenizer.json cannot express")
+        raise CheckpointError(f"{path} does not mark spaces before words, but tokenizer.json can express nothing else")
     space = {"type": "Metaspace", "replacement": SPACE, "split": True}
     space["prepend_scheme"] = "first" if how.add_dummy_prefix else "never"
     return {

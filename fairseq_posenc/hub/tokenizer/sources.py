@@ -21,9 +21,10 @@ def read(source: Path) -> tuple[Tokenizer, Path]:
     """Read a tokenizer. Return its contents, and the file that they were read from.
 
     Args:
-        source: One of its files, or their folder.
+        source: A file of the tokenizer, or the folder of its files.
     Raises:
-        CheckpointError: The file does not exist or is no known tokenizer. The message names the known ones.
+        CheckpointError: The file does not exist, or is not a known kind of tokenizer. The message lists the known
+            kinds.
     """
     path = _file(source)
     try:
@@ -75,7 +76,7 @@ def _byte_level(path: Path) -> Tokenizer:
     lines = merges.read_text("utf-8").splitlines()
     pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{merges.name} has lines that are not pairs")
+        raise ValueError(f"{merges.name} has lines that are not pairs of pieces")
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "normalizer": None,
@@ -88,11 +89,12 @@ def _byte_level(path: Path) -> Tokenizer:
 def _wordpiece(path: Path) -> Tokenizer:
     """Read the WordPiece of BERT.
 
-    Text is lowercased if tokenizer_config.json says so or, without that, if the vocabulary has no capital letters.
+    Text is lowercased if tokenizer_config.json says so. Without this file, it is lowercased if the vocabulary has no
+    capital letters.
     """
     pieces = path.read_text("utf-8").rstrip("\n").split("\n")
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
-        raise ValueError("a WordPiece vocabulary has [UNK] and pieces with ##")
+        raise ValueError("a WordPiece vocabulary must have [UNK] and pieces that begin with ##")
     beside = path.with_name("tokenizer_config.json")
     config = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
     capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith(("[", "<")))

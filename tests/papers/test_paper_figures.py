@@ -46,7 +46,7 @@ def printed(encoding: str, table: str, column: str) -> str:
     """Return a cell of the LFHC paper with its ±, for the best clip if the page does not name one."""
     options = split(encoding)[1]
     candidates = figures("LFHC", table=table, column=column)
-    (figure,) = (one for one in candidates if one.encoding == encoding or (not options and same_name(one, encoding)))
+    (figure,) = (row for row in candidates if row.encoding == encoding or (not options and same_name(row, encoding)))
     return figure.printed.replace("±", " ± ")
 
 
@@ -69,16 +69,16 @@ def test_models_from_scratch(anchor: str, head: str, paper: str, model: str, col
     for first, numbers in rows(anchor, head):
         lengths = [{"length": 512} if column in (EM, F1) else {} for column in columns]
         pairs = zip(columns, lengths, strict=True)
-        assert [shown(paper, label(first), one, model=model, **length) for one, length in pairs] == numbers, first
+        assert [shown(paper, label(first), column, model=model, **length) for column, length in pairs] == numbers, first
 
 
 def test_m4s_ranges_and_sharing() -> None:
     columns = ("MNLI-m", "SST-2", F1)
-    scales = [[shown("M4M", f"m4[scale={scale}]", one) for one in columns] for scale in (1, 2, 3, 4, 6, 9)]
+    scales = [[shown("M4M", f"m4[scale={scale}]", column) for column in columns] for scale in (1, 2, 3, 4, 6, 9)]
     ranges = dict(rows("how-far-the-numbers-go", "M4M Table 3"))
     assert ranges == {name: [*map(of, zip(*scales, strict=True))] for name, of in (("lowest", min), ("highest", max))}
     sharing = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
-    shared, own = ([shown("M4M", f"m4[share={share}]", one) for one in columns] for share in ("head-wise", "none"))
+    shared, own = ([shown("M4M", f"m4[share={share}]", name) for name in columns] for share in ("head-wise", "none"))
     assert "MNLI-m {}, SST-2 {}, F1 {}; with separate heads {}, {}, {}".format(*shared, *own) in sharing
 
 
@@ -138,7 +138,7 @@ def test_models_from_checkpoints(
 
 def test_what_failed() -> None:
     failures = {label(first): text for first, (text, _) in rows(PRETRAINING, "`--pos-enc` | what")}
-    loss = {one.encoding: one.printed for one in figures("M4M", column="loss")}
+    loss = {figure.encoding: figure.printed for figure in figures("M4M", column="loss")}
     assert failures["none"].endswith(f"loss is {loss['none']}, that of a normal RoBERTa-base {loss['learned']}.")
     assert failures["sentence-restart"].endswith(f"loss is {loss['sentence-restart']}.")
     assert f"F1 {shown('M4M', 'raffel', F1)} at" in failures["raffel"]
@@ -151,7 +151,7 @@ def of_diet(composed: str, model: str, slots: int) -> str:
     """Return the average of `diet-rel+segments[diet-rel.share=head-wise]`."""
     spec, options = split(composed)
     members = spec.split("+")
-    parts = [one.removeprefix("diet-rel.").removeprefix("diet-abs.") for one in filter(None, options.split(","))]
+    parts = [option.removeprefix("diet-rel.").removeprefix("diet-abs.") for option in filter(None, options.split(","))]
     parts += [f"slots={slots}"] if {"linformer", "diet-abs-lin"} & {*members} else []
     name = "+".join(member for member in members if not member.startswith("segments"))
     segments = "input" if "segments-input" in members else "head"
@@ -171,7 +171,7 @@ def test_averages_of_diets_segments() -> None:
     for first, numbers in rows("sentence-pairs"):
         kinds = [(model, kind) for model, _ in AVERAGES for kind in ("input", "head")]
         ours = [shown("DIET", label(first), "average", 1, model=model, segments=kind) for model, kind in kinds]
-        assert [one for one, theirs in zip(ours, numbers, strict=True) if theirs] == list(filter(None, numbers)), first
+        assert [our for our, theirs in zip(ours, numbers, strict=True) if theirs] == list(filter(None, numbers)), first
 
 
 def test_translation() -> None:
@@ -184,7 +184,7 @@ def test_translation() -> None:
 def test_times_of_diet() -> None:
     for first, numbers in rows("speed"):
         times = figures("DIET", table="Table 1", encoding=label(first))
-        assert [one.printed.replace("%", " %") for one in times] == numbers, first
+        assert [time.printed.replace("%", " %") for time in times] == numbers, first
 
 
 # --- LFHC and GCDF
@@ -213,11 +213,11 @@ def test_lfhc(anchor: str, head: str, table: str, columns: tuple[str, ...]) -> N
 
 
 def test_disagreements() -> None:
-    cells_of = {first: (one, other) for first, (one, other) in rows("where-the-papers-disagree", "about")}
+    cells_of = dict(rows("where-the-papers-disagree", "about"))
     shaw = shown("DIET", "shaw", "average", 1, model="BERT-base, 100 languages")
     assert cells_of["`shaw` on XTREME"][0].startswith(shaw)
     assert cells_of["`shaw` on XTREME"][1].startswith(shown("DIET", "shaw", "XTREME", 1))
-    text, table = (one.printed for one in figures("M4M", column="SQuAD2.0 F1") if one.row == "RoBERTa-ABS")
+    text, table = (figure.printed for figure in figures("M4M", column="SQuAD2.0 F1") if figure.row == "RoBERTa-ABS")
     assert [cell.split()[0] for cell in cells_of["RoBERTa-ABS on SQuAD2.0"]] == [text, table]
     assert cells_of["parameters of `shaw`"][0].startswith(
         figures("M4M", column="parameters", encoding="shaw")[0].printed

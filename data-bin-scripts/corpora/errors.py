@@ -10,5 +10,5 @@ class CorpusError(Exception):
 
     @classmethod
     def at(cls, path: Path, line: int, what: str) -> CorpusError:
-        """Return an error at a line of a file; lines count from 1."""
+        """Return an error that names a line of a file; lines count from 1."""
         return cls(f"{path}:{line}: {what}")

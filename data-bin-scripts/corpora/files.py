@@ -58,7 +58,7 @@ def _languages(root: Path) -> list[tuple[str, Path]]:
     inside = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
     stray = next((path for path in inside if not path.is_dir()), None)
     if stray or not inside:
-        problem = f"{stray} is not in the folder of a language" if stray else f"{root} is empty"
+        problem = f"{stray} is not a folder" if stray else f"{root} is empty"
         raise CorpusError(f"{problem}. With --languages, sort the files into folders such as {root}/en.")
     return [(path.name, path) for path in inside]
 

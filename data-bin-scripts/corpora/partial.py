@@ -66,7 +66,7 @@ def _same(folder: Path, identity: dict[str, Any]) -> None:
         if old == identity:
             print(f"{folder}: continuing the interrupted run", flush=True)
             return
-        print(f"{folder}: removed the partial output of a run with {difference(old, identity)}", flush=True)
+        print(f"{folder}: removed the partial output of an earlier run with {difference(old, identity)}", flush=True)
         for path in folder.iterdir():
             if path.name != "lock":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

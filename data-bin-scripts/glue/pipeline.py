@@ -116,7 +116,8 @@ def _of_languages(folder: Path, settings: Settings, paths: dict[str, Path]) -> d
     missing = set(settings.languages) - {language(split) for split in paths}
     if missing:
         raise CorpusError(
-            f"--languages {','.join(sorted(missing))}: {folder} has no {settings.task} files for these. Omit them."
+            f"--languages {','.join(sorted(missing))}: {folder} has no {settings.task} files for these languages. "
+            "Leave them out."
         )
     needed = reading.NEEDED
     return {split: path for split, path in paths.items() if split in needed or language(split) in settings.languages}

@@ -25,7 +25,7 @@ class Question(NamedTuple):
     """A question from a file.
 
     Args:
-        where: File name with the article and paragraph, or the line.
+        where: Name of the file, with the article and paragraph or with the line.
         article: Number of the question's article in the file.
         answers: All answers that the file gives.
         impossible: Whether the file says that the context does not answer the question (SQuAD 2.0).

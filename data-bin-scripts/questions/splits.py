@@ -34,7 +34,7 @@ def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --v
     if text.is_file():
         if not is_json(text):
             raise CorpusError(
-                f"{text}: a single file must be NAME.json. Give the folder of src-NAME.txt, or --train and --valid."
+                f"{text}: a single file must be NAME.json. Give the folder with src-NAME.txt, or --train and --valid."
             )
         return {"": text}
     if not text.is_dir():

@@ -84,7 +84,7 @@ def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer
 
 @contextmanager
 def readable(source: Path, flag: str, hint: str = "") -> Iterator[None]:
-    """Turn errors of the model inside the block into errors that name the option and the model."""
+    """Turn errors about the model that the block raises into errors that name the option and the model."""
     from fairseq_posenc.compat.checkpoints import CheckpointError
 
     try:

@@ -212,7 +212,7 @@ class TestFiles:
             (tmp_path / name).write_text("x")
         assert self.paths(tmp_path, languages=True) == ["de auto a", "en auto b"]
         (tmp_path / "stray").write_text("x")
-        with pytest.raises(CorpusError, match="stray is not in the folder of a language"):
+        with pytest.raises(CorpusError, match="stray is not a folder"):
             self.paths(tmp_path, languages=True)
 
     def test_what_cannot_be_read_is_refused(self, tmp_path):

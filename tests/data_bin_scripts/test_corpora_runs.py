@@ -181,7 +181,7 @@ class TestKilled:
             corpora.run(*options)
         monkeypatch.undo()
         ended = corpora.run(*options, "--longest", 50)
-        assert "out.partial: removed the partial output of a run with --longest 126 (now 50)" in ended.out
+        assert "out.partial: removed the partial output of an earlier run with --longest 126 (now 50)" in ended.out
         assert ended.status == 0
 
     def test_two_runs_do_not_mix(self, corpora):

@@ -60,5 +60,5 @@ def test_the_python_example_runs() -> None:
 
 
 @pytest.mark.parametrize("path", re.findall(r"`((?:docs|recipes|fairseq_posenc)/[\w./-]+)`|\((docs/[\w.]+)\)", README))
-def test_files_that_it_names_exist(path: tuple[str, str]) -> None:
+def test_files_named_in_the_readme_exist(path: tuple[str, str]) -> None:
     assert (Path(__file__).resolve().parents[1] / (path[0] or path[1])).exists()

@@ -21,7 +21,7 @@ def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Sta
     for name in (first, last):
         if name is not None and name not in known:
             option = "--stage" if name == first else "--stop-stage"
-            raise Refused(f"{option} {name}: --list shows no stage '{name}'{nearest(name, known)}")
+            raise Refused(f"{option} {name}: there is no stage '{name}'{nearest(name, known)}")
     begin = kinds.index(_kind(first)) if first else 0
     end = kinds.index(_kind(last)) if last else len(kinds) - 1
     if begin > end:

@@ -43,7 +43,7 @@ def of_settings(preset: Mapping[str, Any], settings: object) -> list[str]:
     """Describe the settings that differ from a preset, such as `--epochs 2, not 3`.
 
     Args:
-        preset: Values by setting, with `_` in the names.
+        preset: Values of the preset by setting name, with `_` instead of `-`.
         settings: The settings of the run.
     """
     values = {name: getattr(settings, name) for name in preset}

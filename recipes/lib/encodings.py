@@ -27,7 +27,7 @@ class Encoding:
 
     @property
     def slug(self) -> str:
-        """Return the name in paths and stages, such as `shaw.clip=16`."""
+        """Return the name in paths and stage names, such as `shaw.clip=16`."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
     @property
@@ -61,7 +61,7 @@ class Stacks:
 
     @property
     def slug(self) -> str:
-        """Return the name in paths and stages, such as `rope--t5`."""
+        """Return the name in paths and stage names, such as `rope--t5`."""
         return f"{self.encoder.slug}--{self.decoder.slug}"
 
     def flags(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Describe what a result depends on besides its command: commit, package versions and machine. No torch is needed."""
+"""Describe what a result depends on besides its command: commit, package versions and machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def version_of(root: Path) -> str:
 
 
 def answer(command: list[str]) -> str:
-    """Return what a command prints. If it is missing, fails or hangs (a broken driver), return an empty text."""
+    """Return what a command prints, or an empty text if the command is missing, fails or hangs (a broken driver)."""
     try:
         process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):

@@ -87,7 +87,7 @@ def command(stage: Stage, own_files: Mapping[str, str]) -> str:
 
 
 def lines(words: list[str]) -> Iterator[str]:
-    """Yield the lines of a command. A line breaks before an option, so that its values stay beside it."""
+    """Yield the lines of a command. Break lines before options, so that an option and its values share a line."""
     groups: list[str] = []
     for word in words:
         if not groups or word.startswith("-") or word == "2>&1":

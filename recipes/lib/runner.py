@@ -160,7 +160,7 @@ class Runner:
 
 
 def listed(stages: Sequence[Stage]) -> str:
-    """Return the names of the first stages, and the number of the others."""
+    """Return the names of the first stages, and the number of the remaining stages."""
     names = [stage.name for stage in stages[:LONGEST_LIST]]
     return ", ".join(names) + (f" and {len(stages) - LONGEST_LIST} more" if len(stages) > LONGEST_LIST else "")
 

@@ -70,7 +70,7 @@ def read_preset(path: Path, *extending: str) -> Table:
 
     Args:
         path: File of the preset. Presets can extend other presets of the same folder only.
-        extending: Names of the presets that extend this one, the nearest first.
+        extending: Names of the presets that extend this preset, the nearest first.
 
     Raises:
         Refused: The extended preset does not exist, or presets extend each other in a circle.
@@ -112,7 +112,7 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
 
 
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
-    """Replace values by newer ones; tables are merged key by key.
+    """Replace values by newer values; tables are merged key by key.
 
     New keys are refused, except in tables of type Flags: their program knows more flags than the preset contains.
     """

@@ -2,7 +2,7 @@
 
 A process that is killed by SIGKILL cannot end its commands. Therefore this file also runs as a small program between
 the process and its command. The program starts the command, and ends it as soon as the process no longer exists. It
-needs the standard library only and starts in a few milliseconds.
+needs only the standard library and starts in a few milliseconds.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ All encodings use the same text and are then compared."""
 
 LEGEND = """\
 Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, also the </s> of each line.
-Per word: the same loss divided by the number of words. Paper: perplexity on WikiText-103 with 16 layers (LFHC, Table
-3), which is not comparable with other texts and sizes. Memory: number of states of earlier segments that each layer
-reads. Best: the best memory length of an encoding. Tokens/s: training speed, which includes the influence of other
-processes."""
+Per word: perplexity per word, from the same loss. Paper: perplexity on WikiText-103 with 16 layers (LFHC, Table 3),
+which is not comparable with other texts and sizes. Memory: number of states of earlier segments that each layer reads.
+Best: the memory length with the lowest perplexity of an encoding. Tokens/s: training speed, which includes the
+influence of other processes."""
 
 COLUMNS = (
     *("encoding", "memory", "segment", "perplexity", "per word", "paper", "best", "tokens"),

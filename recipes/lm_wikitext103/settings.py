@@ -55,8 +55,8 @@ class Settings(launch.Training):
     )
     eval_clamp: int = launch.at_least(
         0,
-        f"In evaluations with a memory longer than --length, {' and '.join(with_option('clamp'))} treat larger "
-        "distances as this one (0: no limit).",
+        f"In evaluations with a memory longer than --length, {' and '.join(with_option('clamp'))} treat "
+        "distances above N as N (0: no limit).",
     )
     eval_same_length: bool = field(
         metadata=about(

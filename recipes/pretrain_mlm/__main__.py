@@ -18,10 +18,10 @@ whole-word masking, and reports the loss on held-out documents. All encodings ar
 compared."""
 
 LEGEND = """\
-Loss: cross-entropy per masked piece of the validation text, in bits and in nats. All models see the same masks, in
-float32. Left the plateau: first update after which the training loss stays half a bit below the loss of a model that
-only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts correctly.
-Pieces/s: training speed, which includes the influence of other processes."""
+Loss: cross-entropy per masked piece of the validation text, in bits and in nats. All models predict the same masked
+pieces, in float32. Left the plateau: first update after which the training loss stays half a bit below the loss of a
+model that only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts
+correctly. Pieces/s: training speed, which includes the influence of other processes."""
 
 COLUMNS = (
     *("encoding", "loss, bits", "loss, nats", "perplexity", "accuracy", "left the plateau", "updates"),

@@ -123,7 +123,7 @@ class Settings(launch.Training):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Return the names of published corpora in --corpus; none if it is a folder."""
+        """Return the names of published corpora in --corpus; none if --corpus is a folder."""
         names = tuple(self.corpus.split("+"))
         return names if set(names) <= set(NAMED) else ()
 
@@ -143,7 +143,7 @@ class Settings(launch.Training):
         return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
 
     def _refuse_start(self) -> None:
-        """Refuse a preset that needs --init-from without it, and find the tokenizer of the pretrained model.
+        """Refuse a preset that needs --init-from if it is missing, and find the tokenizer of the pretrained model.
 
         Without --init-from, such a preset would train from scratch with an unsuitable schedule.
 

@@ -188,9 +188,9 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"task": "MLNI"}, "--task: there is no 'MLNI'.* did you mean MNLI"),
+        ({"task": "MLNI"}, "--task: unknown value 'MLNI'.* did you mean MNLI"),
         ({"protocol": "m5"}, "--protocol: there is no protocol 'm5'"),
-        ({"segments": "heads"}, "--segments: there is no 'heads'.* did you mean head"),
+        ({"segments": "heads"}, "--segments: unknown value 'heads'.* did you mean head"),
         ({"data": "no-such"}, "--data no-such: no such folder. Name a folder, glue or builtin"),
         ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),

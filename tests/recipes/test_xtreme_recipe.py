@@ -268,7 +268,7 @@ def test_the_two_tables_of_languages_are_one() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"task": "MNLI"}, "--task: there is no 'MNLI'"),
+        ({"task": "MNLI"}, "--task: unknown value 'MNLI'"),
         ({"task": "xnli,xquad"}, "--task XNLI cannot be combined"),
         ({"task": "mlqa", "languages": "de,el"}, "--languages el: MLQA has only en, ar, de"),
         ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has only en, ar, de"),

@@ -211,7 +211,7 @@ def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Pat
     result = s.read(place / "baselines.json")
     name, gold = result
     assert gold == files.GOLD
-    assert name == "span of 4 words that shares most with the question"
+    assert name == "span of 4 words that shares the most words with the question"
     output = capsys.readouterr().out
     assert (result[gold]["em"], result[gold]["f1"]) == (100, 100)
     assert f"EM {result[name]['em']:.2f}" in output

@@ -34,7 +34,7 @@ class Model:
 
     @property
     def slug(self) -> str:
-        """Return the name of the model in paths and stages."""
+        """Return the name of the model in paths and stage names."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
 
@@ -104,7 +104,7 @@ def with_encodings(named: Sequence[Model], encodings: Sequence[Encoding], pretra
 
 
 def in_a_name(places: Sequence[str]) -> str:
-    """Return a short name for the values of --checkpoint, as a part of the name of the output folder."""
+    """Return a short text for the values of --checkpoint, to use in the name of the output folder."""
     names = dict.fromkeys(_name(Path(place).resolve()) for place in places)
     whole = re.sub(r"[^\w.=+-]", "-", ".".join(names))
     if len(whole) <= LONGEST_NAME:

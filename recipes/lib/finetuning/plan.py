@@ -82,12 +82,12 @@ class Planner(planning.Planner[S]):
         """Return the stage that runs a training.
 
         Args:
-            slug: Name of the training in paths and stages.
+            slug: Name of the training in paths and stage names.
             data: Folder with the binarised data.
-            words: Flags of fairseq-train, including those of the user.
+            words: Flags of fairseq-train, including the user's flags.
             schedule: Options of recipes.lib.scheduled, which computes the number of updates.
             after: Stages that must run before this stage.
-            best: The validation score that chooses the best checkpoint; empty for the loss.
+            best: The validation score that chooses the best checkpoint; empty means the validation loss.
             inputs: Input files.
         """
         command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these

@@ -42,7 +42,7 @@ class Variant:
 
     @property
     def slug(self) -> str:
-        """Return the name of the variant in paths and stages."""
+        """Return the name of the variant in paths and stage names."""
         return f"{self.task}.{self.model_slug}" if self.task else self.model_slug
 
 
@@ -62,7 +62,7 @@ class Trial:
 
     @property
     def slug(self) -> str:
-        """Return the name of the training in paths and stages."""
+        """Return the name of the training in paths and stage names."""
         return f"{self.variant.slug}.{self.hyperparameters}"
 
 

@@ -5,9 +5,9 @@ language with the verb at the end:
 
 - The order is subject, object, verb, and nouns have no case. If two nouns are swapped, the meaning changes.
 - Adjectives follow their noun and share its class ending, so a model must know which noun they belong to.
-- A relative clause stands before its noun, and its verb agrees with whoever acts in it.
+- A relative clause stands before its noun, and its verb agrees with the noun that acts in it.
 - The last verb agrees with the class and number of the subject, which may be many words away. The English past tense
-  shows neither.
+  shows neither class nor number.
 
 The words themselves translate one by one. A model that sees only a bag of words therefore gets many words right, but
 must guess which noun is the subject.
@@ -80,7 +80,7 @@ class Clause:
 
 
 class Lexicon:
-    """The invented words. They are the same for every seed of the sentences, so that corpora can be compared."""
+    """The invented words. These words are the same for every seed, so that corpora can be compared."""
 
     def __init__(self, seed: int = 7) -> None:
         rng = random.Random(seed)

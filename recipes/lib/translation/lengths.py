@@ -44,7 +44,7 @@ class Bucket:
 
 
 def buckets(bounds: list[int]) -> list[Bucket]:
-    """Return the buckets with these upper bounds, and one for all longer sentences."""
+    """Return the buckets with these upper bounds, and one bucket for all longer sentences."""
     ends = sorted(set(bounds))
     starts = [1, *(end + 1 for end in ends)]
     return [Bucket(low, high) for low, high in zip(starts, [*ends, None], strict=True)]
@@ -143,7 +143,7 @@ def main() -> None:
     option("--source", type=Path, required=True, metavar="FILE", help="Raw source of the test set.")
     option("--reference", type=Path, required=True, metavar="FILE", help="Raw references of the test set.")
     option("--language", required=True, metavar="NAME", help="Language code of the references.")
-    option("--bound", type=int, action="append", required=True, metavar="N", help="Longest length in a bucket (words).")
+    option("--bound", type=int, action="append", required=True, metavar="N", help="Bucket of lengths up to N words.")
     option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
     option(
         "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."

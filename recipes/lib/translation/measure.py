@@ -148,7 +148,7 @@ def compared(turns: list[dict[str, float]], words: int) -> dict[str, tuple[float
 
 
 def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memory | None:
-    """Return the memory of translating the timed batch with one model; None if it cannot be measured."""
+    """Return the memory that a model needs to translate the timed batch; None if it cannot be measured."""
     loaded = load(checkpoint, decoding)
     batch = middle_batch(loaded.config, loaded.task)
     if not gpu:

@@ -22,7 +22,7 @@ class Memory(NamedTuple):
 
     Attributes:
         peak: Peak while translating.
-        extra: Part of the peak that was not in use before.
+        extra: Part of the peak that was not in use before translating.
     """
 
     peak: float

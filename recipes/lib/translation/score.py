@@ -22,7 +22,7 @@ def hypotheses(generated: Path) -> dict[int, str]:
 
 
 def bleu_of(language: str) -> BLEU:
-    """Return BLEU with the tokenizer of a language; sacrebleu has special ones for Chinese, Japanese and Korean.
+    """Return BLEU with the tokenizer of a language; sacrebleu has special tokenizers for some languages.
 
     Raises:
         SystemExit: The tokenizer is not installed.

@@ -1,7 +1,7 @@
 """Stages of the recipes that train on SQuAD; the plan.py of a recipe puts them in order.
 
 The stages run the modules of recipes/finetune_squad. Training uses fairseq-train with the plugin's task and loss;
-recipes.lib.scheduled computes the number of updates and starts it.
+recipes.lib.scheduled computes the number of updates and starts the training.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Training:
     """A training on questions.
 
     Attributes:
-        slug: Name of the training in paths and stages.
+        slug: Name of the training in paths and stage names.
         model: The pretrained model.
         segments: Segment encoding: none, input or head.
         epochs: Number of epochs.
@@ -145,7 +145,7 @@ class Questions(Planner[Q]):
         Args:
             name: Name of the prepared folder.
             model: The pretrained model.
-            words: Options of prepare_spans.py that name the questions.
+            words: Options of prepare_spans.py that name the files with questions.
             after: Stages that must run before this stage.
             inputs: Files with the questions.
         """

@@ -63,7 +63,7 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
     Args:
         folder: The prepared folder.
         split: Name of the split.
-        rules: One of `squad.RULES`; None takes the rules of the prepared version.
+        rules: One of `squad.RULES`; None means the rules of the prepared version.
     Raises:
         SystemExit: The gold answers score less than 100.
     """
@@ -73,7 +73,7 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
     train = "train" if "train" in spans.splits(folder) else split
     length = mean_length([item.answers for item in spans.questions(folder, train)], cut)
     answers = {item.id: overlap(texts[item.context].text, item.question, length, cut) for item in questions}
-    by_name = {f"span of {length} words that shares most with the question": answers}
+    by_name = {f"span of {length} words that shares the most words with the question": answers}
     by_name |= {"no answer": dict.fromkeys(gold, "")} if rules == squad.V20 else {}
     scores = {name: with_em(squad.evaluate(gold, predictions, rules)) for name, predictions in by_name.items()}
     return {**scores, GOLD: _score_gold(gold, rules)}

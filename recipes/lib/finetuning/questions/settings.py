@@ -75,7 +75,7 @@ def refuse_same(train: str, dev: str) -> None:
 
 
 def file_names(split: str, version: str) -> tuple[str, str]:
-    """Return the two accepted names of a file: the published one and the one without the version."""
+    """Return the two accepted names of a file: the published name, and the name without the version."""
     return f"{split}-v{version}.json", f"{split}.json"
 
 

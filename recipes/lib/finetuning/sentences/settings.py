@@ -175,7 +175,7 @@ def _refuse_unknown(option: str, values: list[str], known: tuple[str, ...]) -> N
         raise Refused(f"--{option} is empty. Name at least one of {', '.join(known)}.")
     for name in values:
         if name not in known:
-            raise Refused(f"--{option}: there is no '{name}'{nearest(name, known)}")
+            raise Refused(f"--{option}: unknown value '{name}'{nearest(name, known)}")
     _refuse_twice(option, values)
 
 
@@ -195,7 +195,7 @@ def files_that_count(folder: Path, task: str) -> list[Path]:
 
 
 def files_of_task(folder: Path, task: str) -> list[Path]:
-    """Return the files in the folders of a task and in the folder itself, which may contain files of other tasks."""
+    """Return the files in the folders of a task, and in `folder` itself, which may also contain other tasks' files."""
     return [path for place in _places(folder, task) for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
 
 

@@ -21,7 +21,7 @@ class Task:
         metrics: Names of the metrics. The first metric chooses checkpoints and learning rates.
         rows: Published number of rows by split; for XNLI, the number for each language.
         submissions: File names of a GLUE submission by split.
-        folders: Folders that the published archives unpack to, apart from one with the name of the task.
+        folders: Names of the task's folder in published archives, if they differ from the name of the task.
     """
 
     pair: bool

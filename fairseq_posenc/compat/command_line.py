@@ -22,7 +22,7 @@ def mend() -> None:
     """Read `--bf16` as bfloat16, add the flag `--allow-checkpoint-names`, and refuse a second copy of this package.
 
     Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). fairseq imports the plugin inside
-    `options.get_parser`, just before it adds the first options, which are those of CommonConfig.
+    `options.get_parser`, just before it adds the options of CommonConfig, its first ones.
     """
     from fairseq import options, utils
 

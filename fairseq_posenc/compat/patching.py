@@ -38,7 +38,7 @@ def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
 
 
 class Overlay(types.ModuleType):
-    """A view of a module in which a few names are replaced; all other names are those of the module.
+    """A view of a module in which a few names are replaced; all other names are unchanged.
 
     It is set as a global variable of one fairseq module, so that no other module sees the replaced names.
     """

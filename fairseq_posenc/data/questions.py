@@ -26,7 +26,7 @@ class Surface(NamedTuple):
 
     Args:
         unknown: Words whose ids in the sample begin at V.
-        references: Original texts of all questions of the same source.
+        references: Original texts of all questions about the source.
         weight: One divided by the number of items with this source, so that sums count each source once.
     """
 

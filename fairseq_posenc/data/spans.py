@@ -46,7 +46,7 @@ class Question(NamedTuple):
     """A line of SPLIT.questions.jsonl.
 
     context: Number of the context. answers: Empty if the question has none. pieces: Length of the shortest answer that
-    a window contains; 0 if no window contains an answer, None if no answer is known to occur in the context.
+    a window contains: 0 if no window contains an answer, and None if no answer is known to occur in the context.
     """
 
     id: str

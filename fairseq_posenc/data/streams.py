@@ -129,7 +129,7 @@ class Segments(FairseqDataset):
 
 
 class StreamIterator(iterators.EpochBatchIterator):
-    """fairseq's iterator of an epoch, without shuffling, which resumes only if the streams are the same.
+    """fairseq's iterator of an epoch, without shuffling. It resumes only with the streams of the checkpoint.
 
     Args:
         lengths: Further settings by flag, which must not change when training resumes.
@@ -168,9 +168,9 @@ class StreamIterator(iterators.EpochBatchIterator):
                     "The checkpoint is not from --task posenc_lm_memory. Begin a new epoch with --reset-dataloader."
                 )
             if was[flag] != now:
-                what = "The number of training tokens" if flag == "tokens" else flag
+                setting = "The number of training tokens" if flag == "tokens" else flag
                 raise ValueError(
-                    f"{what} is {was[flag]} in the checkpoint, {now} here, so the streams differ. Continue with "
+                    f"{setting} is {was[flag]} in the checkpoint, {now} here, so the streams differ. Continue with "
                     f"{was[flag]}, or begin a new epoch with --reset-dataloader."
                 )
         super().load_state_dict(state_dict)

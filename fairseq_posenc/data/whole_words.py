@@ -22,7 +22,8 @@ class Masking:
     Args:
         mask_prob: Share of words that are predicted.
         leave_unmasked_prob: Share of the predicted words that stay as they are.
-        random_token_prob: Share of the predicted words that become random pieces; the others become <mask>.
+        random_token_prob: Share of the predicted words that become random pieces; all other predicted words become
+            <mask>.
         mask_idx: Id of <mask>.
         pad_idx: Id of the padding symbol.
         weights: Probabilities of the random pieces, [vocabulary].

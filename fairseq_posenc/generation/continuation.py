@@ -19,8 +19,8 @@ def continued(
 ) -> tuple[Tensor, Tensor]:
     """Continue each prompt with the most probable next token, S times.
 
-    The prompt is the beginning of a stream. A token's context is the same as in `posenc_lm_memory`: the earlier tokens
-    of its segment, and the memory. At the end of a segment, its states become the memory and the cache is emptied.
+    The prompt is the beginning of a stream. As in `posenc_lm_memory`, the context of a token is the earlier tokens of
+    its segment, and the memory. At the end of a segment, its states become the memory and the cache is emptied.
 
     Args:
         model: A `posenc_transformer_lm` in evaluation mode.

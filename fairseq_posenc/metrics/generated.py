@@ -26,7 +26,7 @@ class GroupedText:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores without rounding; BLEU and chrF from 0 to 100, the others from 0 to 1."""
+    """Scores without rounding. BLEU and chrF are from 0 to 100, all other scores from 0 to 1."""
 
     rouge_l: float
     rouge_l_coco: float
@@ -40,7 +40,7 @@ class Scores:
 
 
 def grouped(hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[Hashable]) -> GroupedText:
-    """Merge items with the same source; keep the output of the first item, and the references of all.
+    """Merge items with the same source; keep the output of the first item and the references of all items.
 
     Raises:
         ValueError: The arguments have different lengths.

@@ -87,7 +87,7 @@ class Rules:
         SQuAD 2.0 leaves out answers without words; if no answer is left, the empty text is correct.
 
         Raises:
-            ValueError: There are no answers, and the rules are not those of SQuAD 2.0.
+            ValueError: There are no answers, which only the rules of SQuAD 2.0 allow.
         """
         if self.name != V20:
             if not answers:
@@ -191,7 +191,7 @@ def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str],
 
 
 def means(golds: Mapping[str, Sequence[str]], result: Scores, name: str) -> dict[str, float]:
-    """Return what `evaluate` returns, from scores that are already computed under the same rules."""
+    """Return the result of `evaluate` from scores that `scores` has computed with the rules `name`."""
     if name != V20:
         return {"exact_match": mean(result.exact), "f1": mean(result.f1), "total": len(golds)}
     scores_by_name = {"exact": mean(result.exact), "f1": mean(result.f1), "total": float(len(golds))}

@@ -26,7 +26,7 @@ class Copied(NamedTuple):
     Args:
         places: Log of the copy attention, [B, T, S]; -inf at padding.
         gate: Logit of the gate g, [B, T].
-        source: Ids of the source tokens, including those of unknown words, [B, S].
+        source: Ids of the source tokens, including unknown words, [B, S].
         size: E, the number of words that have a probability.
     """
 

@@ -141,8 +141,8 @@ def _spelled(
 ) -> Sequence[str]:
     """Return the pieces for a dictionary that lists GPT-2 ids.
 
-    Without encoder.json, the pieces are unknown. Then return as many symbols of the other dictionary `others` instead,
-    so that the comparison finds only a difference in size.
+    Without encoder.json, the pieces are unknown. Then return as many symbols of the other dictionary, `others`, so that
+    only the sizes are compared.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.
@@ -170,8 +170,8 @@ def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> No
     first = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     if first is None:
         sizes = [len(symbols) for symbols in without_mask]
-        what = f"It has {sizes[0]} symbols with the special ones, but the data's dictionary has {sizes[1]}."
+        problem = f"It has {sizes[0]} symbols with the special ones, but the data's dictionary has {sizes[1]}."
     else:
         pair = [repr(symbols[first]) for symbols in without_mask]
-        what = f"It has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."
-    raise CheckpointError(f"{description}. {what} Binarise the data with it (fairseq-preprocess --srcdict).")
+        problem = f"It has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."
+    raise CheckpointError(f"{description}. {problem} Binarise the data with it (fairseq-preprocess --srcdict).")

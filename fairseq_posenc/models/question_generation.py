@@ -110,7 +110,7 @@ class CopyDecoder(PosEncDecoder):
 
 
 def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
-    """Return the logits, and the copy attention of the tokens that the logits are for.
+    """Return the logits, and the copy attention of the tokens that have logits.
 
     Without a cache, fairseq's generator keeps the logits of the last token only.
     """

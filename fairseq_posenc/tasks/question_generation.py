@@ -155,7 +155,7 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Return the tokens of each input line, and the number of its tokens; see `QuestionLines`."""
+        """Return the tokens of each input line, and their numbers; see `QuestionLines`."""
         samples = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return samples, [len(tokens) for tokens in samples]
 
@@ -196,7 +196,7 @@ class QuestionGenerationTask(Searching):
     ) -> Any:
         """Return hypotheses whose ids the dictionary can convert to words, including copied words.
 
-        The ids of the sample are changed in the same way.
+        The ids in the sample are also replaced by ids that the dictionary can convert.
         """
         hypotheses = self._spelled(generator, models, sample, prefix_tokens, constraints)
         if "references" in sample:

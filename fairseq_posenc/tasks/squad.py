@@ -105,8 +105,8 @@ class SquadTask(Finetuning):
         other = {name: value for name, value in trained.items() if self.shape.get(name, value) != value}
         flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
         if "separators" in other:
-            what = "The model was trained on windows with other separators"
-            raise CheckpointError(f"{what}. Prepare the questions again with {flags}.")
+            problem = "The model was trained on windows with other separators"
+            raise CheckpointError(f"{problem}. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
             logger.warning("The windows have other lengths than in the model's training (prepare_spans.py %s).", flags)
 

@@ -42,11 +42,12 @@ BROADCAST = """
         assert rank == 1
     utils._broadcast_object_slow, utils.torch = original, view
 
-    got = utils.broadcast_object(state if rank == 0 else None, 0, group)
-    assert type(got["cfg"]) is type(cfg) and got["cfg"] == cfg and OmegaConf.is_missing(got["cfg"], "missing")
-    assert got["cfg"].model.args == argparse.Namespace(a=1)
-    assert torch.equal(got["model"]["w"], state["model"]["w"])
-    assert got["n"] == state["n"] and got["args"] is None
+    received = utils.broadcast_object(state if rank == 0 else None, 0, group)
+    assert type(received["cfg"]) is type(cfg) and received["cfg"] == cfg
+    assert OmegaConf.is_missing(received["cfg"], "missing")
+    assert received["cfg"].model.args == argparse.Namespace(a=1)
+    assert torch.equal(received["model"]["w"], state["model"]["w"])
+    assert received["n"] == state["n"] and received["args"] is None
     assert utils.broadcast_object(None, 0, group) is None
     print("equal", flush=True)  # before torch ends its threads, which sometimes aborts
     torch.distributed.barrier()

@@ -277,21 +277,21 @@ def test_the_mean_equals_that_of_the_script_of_fairseq(tmp_path: Path) -> None:
         for seed in range(3)
     ]
     assert mean("--inputs", *paths, "--output", tmp_path / "new" / "mean.pt") == 0
-    got = safe_load(tmp_path / "new" / "mean.pt")
+    averaged = safe_load(tmp_path / "new" / "mean.pt")
     models = [safe_load(path)["model"] for path in paths]
     for name in ("w", "double"):
         total = models[0][name].clone()
         total += models[1][name]
         total += models[2][name]
-        assert torch.equal(got["model"][name], total.div_(3))  # bit-identical, in this order
-        assert got["model"][name].dtype == models[0][name].dtype
+        assert torch.equal(averaged["model"][name], total.div_(3))  # bit-identical, in this order
+        assert averaged["model"][name].dtype == models[0][name].dtype
     for name in ("half", "brain"):
-        assert got["model"][name].dtype == torch.float32
-        assert torch.equal(got["model"][name], sum(m[name].float() for m in models) / 3)
-    assert got["model"]["steps"].tolist() == [3, 5]
-    assert got["model"]["steps"].dtype == torch.int64
-    assert got["model"]["flag"].tolist() == [True, False]
-    assert got["cfg"] == {"seed": 0}
+        assert averaged["model"][name].dtype == torch.float32
+        assert torch.equal(averaged["model"][name], sum(m[name].float() for m in models) / 3)
+    assert averaged["model"]["steps"].tolist() == [3, 5]
+    assert averaged["model"]["steps"].dtype == torch.int64
+    assert averaged["model"]["flag"].tolist() == [True, False]
+    assert averaged["cfg"] == {"seed": 0}
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mean.pt"]
 
 

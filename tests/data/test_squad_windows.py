@@ -44,7 +44,7 @@ def is_max_context(spans: list[Window], current: int, position: int) -> bool:
 
 @pytest.mark.parametrize("room", [1, 5, 8])
 @pytest.mark.parametrize("stride", [1, 3, 8, 20])
-def test_windows_are_berts(room: int, stride: int) -> None:
+def test_windows_equal_those_of_bert(room: int, stride: int) -> None:
     for pieces in range(25):
         spans = windows(pieces, room, stride)
         assert spans == run_squad(pieces, room, stride)

@@ -95,7 +95,7 @@ def middle(folder: Path) -> Path:
     return path
 
 
-def test_it_learns(whole: tuple[Path, support.Run]) -> None:
+def test_training_lowers_the_loss(whole: tuple[Path, support.Run]) -> None:
     losses = whole[1].losses
     assert losses[-1] < losses[0] - 0.5
 

@@ -49,7 +49,7 @@ def test_a_named_parameter_does_not_decay_and_the_others_do(data: Path, optimize
 
 
 @pytest.mark.parametrize("precision", PRECISIONS, ids=lambda words: words[0][2:])
-def test_in_every_precision(data: Path, precision: list[str]) -> None:
+def test_parameters_are_spared_in_every_precision(data: Path, precision: list[str]) -> None:
     check_sparing(data, *precision)
 
 

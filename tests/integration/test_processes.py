@@ -14,7 +14,7 @@ from .support import PLUGIN
 
 
 @pytest.mark.parametrize("package", [False, True], ids=["bare user-dir", "package and user-dir"])
-def test_train(data: Path, tmp_path: Path, package: bool) -> None:
+def test_fairseq_train_finds_the_plugin(data: Path, tmp_path: Path, package: bool) -> None:
     """Training with worker processes stops within an epoch after two updates, and its checkpoint is complete."""
     words = support.command_line(data, "--pos-enc", "shaw+alibi", "--max-update", 2, "--save-dir", tmp_path / "save")
     more = ["--num-workers", "2", "--data-buffer-size", "10", "--log-format", "simple"]
@@ -26,7 +26,7 @@ def test_train(data: Path, tmp_path: Path, package: bool) -> None:
     assert state["cfg"]["model"]["pos_enc"] == "shaw+alibi"
 
 
-def test_interactive(trained: Path, data: Path, tmp_path: Path) -> None:
+def test_fairseq_interactive_finds_the_plugin(trained: Path, data: Path, tmp_path: Path) -> None:
     arguments = [data, "--user-dir", PLUGIN, "--path", trained / "checkpoint_last.pt", "--cpu", "--beam", "2"]
     arguments += ["--max-len-b", "12", "--buffer-size", "3", "--batch-size", "2"]
     lines = "w1 w2 w3\nw4\nw5 w6 w7 w8 w9\n"
@@ -43,7 +43,7 @@ def hydra(data: Path, folder: Path, *overrides: str) -> dict[str, Any]:
     return load_checkpoint_to_cpu(str(folder / "save" / "checkpoint_last.pt"))
 
 
-def test_hydra(data: Path, tmp_path: Path) -> None:
+def test_fairseq_hydra_train_finds_the_plugin(data: Path, tmp_path: Path) -> None:
     """The values of the YAML file and of the overrides took effect."""
     model = ["model=posenc_transformer_tiny", "model.pos_enc=shaw", 'model.pos_enc_args="clip=3,values=false"']
     state = hydra(data, tmp_path, *model)

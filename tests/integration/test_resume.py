@@ -57,7 +57,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=str,
 )
-def test_translation(data: Path, tmp_path: Path, stops: tuple[int, ...], options: list[Any]) -> None:
+def test_resumed_translation_is_undisturbed(
+    data: Path, tmp_path: Path, stops: tuple[int, ...], options: list[Any]
+) -> None:
     def train(*more: Any) -> support.Run:
         return support.train(data, *SHAW, "--dropout", 0.1, *options, *more)
 
@@ -70,7 +72,9 @@ MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches an epoch
 @pytest.mark.parametrize(
     ("task", "workers"), [(masked_lm.TASK, 0), (masked_lm.STOCK_TASK, 2)], ids=["posenc_masked_lm", "masked_lm"]
 )
-def test_masked_language_models(text: Path, tmp_path: Path, task: list[str], workers: int) -> None:
+def test_resumed_masked_language_models_are_undisturbed(
+    text: Path, tmp_path: Path, task: list[str], workers: int
+) -> None:
     """Masks depend on the epoch, which must reach the worker processes as well."""
 
     def train(*more: Any) -> support.Run:
@@ -95,7 +99,7 @@ def test_masks_differ_between_epochs_with_workers_too(text: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("task", [LINES, lm.TASK], ids=["language_modeling", "posenc_lm_memory"])
-def test_language_models(tmp_path: Path, task: list[str]) -> None:
+def test_resumed_language_models_are_undisturbed(tmp_path: Path, task: list[str]) -> None:
     corpus = lm.write_corpus(tmp_path / "data-bin")
 
     def train(*more: Any) -> support.Run:
@@ -126,7 +130,7 @@ def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
     assert len(resumed.epoch_batch_sampler.batches) == 4
 
 
-def test_two_processes(data: Path, tmp_path: Path) -> None:
+def test_two_resumed_processes_are_undisturbed(data: Path, tmp_path: Path) -> None:
     """Training stops in epoch 2."""
 
     def train(updates: int, folder: Path) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
     ],
     ids=lambda more: more[0][2:],
 )
-def test_it_trains(data: Path, more: list[str]) -> None:
+def test_every_option_trains_with_finite_losses(data: Path, more: list[str]) -> None:
     run = support.train(data, "--pos-enc", "learned+t5", *more, "--max-update", 3)
     assert len(run.losses) == 3
     assert all(loss == loss for loss in run.losses)

@@ -120,7 +120,7 @@ def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
     assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in single[:3])
 
 
-def test_first_places() -> None:
+def test_repeated_words_have_the_place_of_the_first() -> None:
     source = torch.tensor([[5, 3, 5, 1, 3, 5], [2, 2, 2, 2, 9, 2]])
     assert first_places(source).tolist() == [[0, 1, 0, 3, 1, 0], [0, 0, 0, 0, 4, 0]]
 

@@ -102,4 +102,4 @@ def refuse_without_effect(config: Any, *stacks: Any) -> None:
     """
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))
-        raise ValueError(f"--pos-enc-no-decay has no effect: {both} does not list any parameter. Leave it out.")
+        raise ValueError(f"--pos-enc-no-decay has no effect: it excludes no parameter of {both}. Leave it out.")

@@ -88,22 +88,22 @@ def test_the_fused_kernel_gets_the_dropout(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_cache_that_grows_and_is_reordered_keeps_every_column(first_with_grad: bool) -> None:
     """The cache is compared with plain lists while it grows and the batch shrinks; its inputs stay unchanged."""
     random = torch.Generator().manual_seed(0)
-    cache, expected, given, before = KeyValueCache(), [], [], []
+    cache, expected, inputs, before = KeyValueCache(), [], [], []
     for step in range(40):
         batch = 6 if step < 20 else 4
         new = [torch.randn(batch, 2, 1, 3, generator=random) for _ in range(3)]
-        given += new
+        inputs += new
         before += [tensor.clone() for tensor in new]
         with torch.set_grad_enabled(first_with_grad and step == 0):
-            found = cache.append(*new)
+            actual = cache.append(*new)
         expected = [torch.cat(pair, 2) for pair in zip(expected, new, strict=True)] if expected else new
-        for mine, other in zip(found, expected, strict=True):
+        for mine, other in zip(actual, expected, strict=True):
             assert torch.equal(mine, other)
         order = torch.randint(0, batch, (6 if step < 19 else 4,), generator=random)
         with torch.no_grad():
             cache.reorder(order)
         expected = [tensor[order] for tensor in expected]
-    for mine, other in zip(given, before, strict=True):
+    for mine, other in zip(inputs, before, strict=True):
         assert torch.equal(mine, other)
 
 
@@ -207,7 +207,7 @@ def test_tables_grow_with_the_length_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("settings", "message"),
     [
         ({"span": 0, "causal": True}, "span=0"),
         ({"span": 2}, "span=2"),
@@ -218,9 +218,9 @@ def test_tables_grow_with_the_length_only() -> None:
         ({"restart_ids": torch.zeros(1, 5)}, "restart_ids covers 5 of 4"),
     ],
 )
-def test_positions_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+def test_positions_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Positions(3, 4, CPU, **given)
+        Positions(3, 4, CPU, **settings)
 
 
 def test_pads_in_memory_are_masked() -> None:

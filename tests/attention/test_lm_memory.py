@@ -83,11 +83,11 @@ def perplexity(logits: Tensor, tokens: Tensor) -> float:
 def test_memory_is_its_definition(case: Case) -> None:
     """Every layer is compared, over several segments and a shorter last one, and so is the perplexity."""
     model, tokens = model_of(case.spec), text()
-    found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
+    actual = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
     with torch.no_grad():
         wanted = model.decoder.output_layer(by_prefixes(model, tokens, mask(TOKENS, SEGMENT, MEMORY)))
-    assert_close(found, wanted, 1e-9, case.spec)
-    assert perplexity(found, tokens) == pytest.approx(perplexity(wanted, tokens), rel=1e-9)
+    assert_close(actual, wanted, 1e-9, case.spec)
+    assert perplexity(actual, tokens) == pytest.approx(perplexity(wanted, tokens), rel=1e-9)
     single = read(model.float(), tokens, SEGMENT, SegmentMemory(MEMORY))
     assert perplexity(single, tokens) == pytest.approx(perplexity(wanted, tokens), rel=1e-4)
 
@@ -95,17 +95,17 @@ def test_memory_is_its_definition(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_same_length_is_its_definition(case: Case) -> None:
     model, tokens = model_of(case.spec), text()
-    found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY, span=MEMORY))
+    actual = read(model, tokens, SEGMENT, SegmentMemory(MEMORY, span=MEMORY))
     with torch.no_grad():
         wanted = plain(model, tokens, mask(TOKENS, SEGMENT, MEMORY, same_length=True))
-    assert_close(found, wanted, 1e-9, case.spec)
+    assert_close(actual, wanted, 1e-9, case.spec)
 
 
 def test_a_column_too_few_is_caught() -> None:
     model, tokens = model_of("xl"), text()
-    found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
+    actual = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
     with pytest.raises(AssertionError, match="xl: differs"):
-        assert_close(found, plain(model, tokens, mask(TOKENS, SEGMENT, MEMORY - 1)).detach(), 1e-9, "xl")
+        assert_close(actual, plain(model, tokens, mask(TOKENS, SEGMENT, MEMORY - 1)).detach(), 1e-9, "xl")
 
 
 # -- segments and long texts ------------------------------------------------------------------------------
@@ -132,10 +132,10 @@ def test_other_layers_have_the_same_law(norm: bool, checkpointing: bool) -> None
 
 def test_without_memory_segments_are_texts_of_their_own() -> None:
     model, tokens = model_of("alibi"), text()
-    found = read(model, tokens, SEGMENT, SegmentMemory(0))
+    actual = read(model, tokens, SEGMENT, SegmentMemory(0))
     with torch.no_grad():
         alone = torch.cat([model(part)[0] for part in tokens.split(SEGMENT, 1)], 1)
-    assert torch.equal(found, alone)
+    assert torch.equal(actual, alone)
 
 
 # -- what memory is ---------------------------------------------------------------------------------------
@@ -196,12 +196,12 @@ def test_a_negative_memory_is_refused() -> None:
 def test_a_prompt_goes_on_as_recomputed(case: Case) -> None:
     """Continuation with cache and memory equals recomputing from the first token at each step."""
     model, tokens = model_of(case.spec), text(8)
-    found, scores = continued(model, tokens, 9, segment=SEGMENT, remembered=MEMORY)
+    actual, scores = continued(model, tokens, 9, segment=SEGMENT, remembered=MEMORY)
     for step in range(9):
         logits = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))[:, -1].log_softmax(-1)
         assert_close(scores[:, step], logits.max(-1).values, 1e-6, case.spec)  # fairseq's are float32
         tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], 1)
-    assert torch.equal(found, tokens)
+    assert torch.equal(actual, tokens)
 
 
 def test_prompts_with_pads_are_refused() -> None:

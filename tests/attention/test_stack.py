@@ -78,17 +78,17 @@ def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_t
 
 @pytest.mark.parametrize("spec", ["none", "learned", "shaw", "linformer"])
 @pytest.mark.parametrize(
-    ("shape", "told"),
+    ("shape", "message"),
     [
         *(((2, length), f"the input has {length} tokens, but the positions have 4") for length in (1, 3, 5)),
         *(((samples, 4), f"the input has {samples} samples, but the positions have 2") for samples in (1, 3)),
     ],
 )
-def test_an_input_of_another_size_is_refused(spec: str, shape: tuple[int, int], told: str) -> None:
+def test_an_input_of_another_size_is_refused(spec: str, shape: tuple[int, int], message: str) -> None:
     """Without the error, torch would repeat a single token or sample."""
     stack = stack_of(spec)
     positions = stack.positions(TOKENS, pad=PAD)
-    assert_refused(lambda: stack(torch.randn(*shape, WIDTH), positions), *told.split(", but the "))
+    assert_refused(lambda: stack(torch.randn(*shape, WIDTH), positions), *message.split(", but the "))
 
 
 def test_positions_without_pads_serve_every_batch() -> None:
@@ -131,18 +131,20 @@ def memory_of(columns: int, *, layers: int = LAYERS, samples: int = 2) -> list[T
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["post-LN", "pre-LN"])
-@pytest.mark.parametrize(("known", "given"), [(0, 2), (2, 0), (2, 3), (3, 2)])
-def test_memory_and_positions_must_agree(known: int, given: int, before: bool) -> None:
+@pytest.mark.parametrize(("known", "memory_columns"), [(0, 2), (2, 0), (2, 3), (3, 2)])
+def test_memory_and_positions_must_agree(known: int, memory_columns: int, before: bool) -> None:
     stack = stack_of(shape=DECODER, norms=Norms(before=before))
     positions = stack.positions(TOKENS, pad=PAD, memory=known)
     for caches in (None, [KeyValueCache() for _ in range(LAYERS)]):
         assert_refused(
-            lambda caches=caches: stack(embedded(TOKENS), positions, memory=memory_of(given) or None, caches=caches),
-            f"layer 1: the memory has {given} columns",
+            lambda caches=caches: stack(
+                embedded(TOKENS), positions, memory=memory_of(memory_columns) or None, caches=caches
+            ),
+            f"layer 1: the memory has {memory_columns} columns",
             f"Positions.memory is {known}",
-            f"memory={given}",
+            f"memory={memory_columns}",
         )
-    if not given:
+    if not memory_columns:
         assert_refused(lambda: stack(embedded(TOKENS), positions), "the memory has 0 columns", f"memory is {known}")
 
 
@@ -150,10 +152,10 @@ def test_memory_and_positions_must_agree(known: int, given: int, before: bool) -
 def test_memory_and_caches_are_of_every_layer(layers: int) -> None:
     stack = stack_of(shape=DECODER)
     x, positions = embedded(TOKENS), stack.positions(TOKENS, pad=PAD, memory=2)
-    told = (f"has length {layers}", "the stack has 2 layers")
-    assert_refused(lambda: stack(x, positions, memory=memory_of(2, layers=layers)), "`memory`", *told)
+    messages = (f"has length {layers}", "the stack has 2 layers")
+    assert_refused(lambda: stack(x, positions, memory=memory_of(2, layers=layers)), "`memory`", *messages)
     caches = [KeyValueCache() for _ in range(layers)]
-    assert_refused(lambda: stack(x, positions, memory=memory_of(2), caches=caches), "`caches`", *told)
+    assert_refused(lambda: stack(x, positions, memory=memory_of(2), caches=caches), "`caches`", *messages)
     assert not any(cache.length for cache in caches)
 
 
@@ -187,7 +189,7 @@ def test_an_encoder_takes_no_caches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "given", "words"),
+    ("tokens", "settings", "words"),
     [
         (TOKENS[0], {}, ("[B, T]", "shape")),
         (TOKENS, {"cached": 4}, ("cached=4", "0 to 3")),
@@ -196,8 +198,8 @@ def test_an_encoder_takes_no_caches() -> None:
         (TOKENS, {"memory_padding": torch.zeros(2, 2, dtype=torch.bool)}, ("memory=0", "memory_padding")),
     ],
 )
-def test_impossible_positions_are_refused(tokens: Tensor, given: dict[str, Any], words: tuple[str, ...]) -> None:
-    assert_refused(lambda: stack_of(shape=DECODER).positions(tokens, pad=PAD, **given), *words)
+def test_impossible_positions_are_refused(tokens: Tensor, settings: dict[str, Any], words: tuple[str, ...]) -> None:
+    assert_refused(lambda: stack_of(shape=DECODER).positions(tokens, pad=PAD, **settings), *words)
 
 
 def test_an_input_without_samples_is_refused() -> None:
@@ -248,12 +250,12 @@ def test_a_cache_and_positions_must_agree() -> None:
 def test_a_second_segment_is_for_models_with_segments() -> None:
     config = ModelConfig(LAYERS, WIDTH, 16, 2, LENGTH, 10, pos_enc="learned")
     model = MaskedLM(config).eval()
-    one, two = torch.zeros_like(TOKENS), TOKENS.eq(6).long()
+    zeros, segments = torch.zeros_like(TOKENS), TOKENS.eq(6).long()
     with torch.no_grad():
-        torch.testing.assert_close(model(TOKENS, token_type_ids=one), model(TOKENS))
+        torch.testing.assert_close(model(TOKENS, token_type_ids=zeros), model(TOKENS))
         assert_refused(
-            lambda: model(TOKENS, token_type_ids=two), "token_type_ids are not all 0", "learned", "segments-input"
+            lambda: model(TOKENS, token_type_ids=segments), "token_type_ids are not all 0", "learned", "segments-input"
         )
         model = MaskedLM(replace(config, pos_enc="learned+segments-input")).eval()
-        assert not torch.allclose(model(TOKENS, token_type_ids=two), model(TOKENS, token_type_ids=one))
-        torch.testing.assert_close(model(TOKENS, token_type_ids=one), model(TOKENS))
+        assert not torch.allclose(model(TOKENS, token_type_ids=segments), model(TOKENS, token_type_ids=zeros))
+        torch.testing.assert_close(model(TOKENS, token_type_ids=zeros), model(TOKENS))

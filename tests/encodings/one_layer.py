@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 lengths = pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (2, 5), (1, 5)])
 
 
-def made(
+def build_encoding(
     spec: str,
     args: str = "",
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, logits_of, made, vectors
+from one_layer import CPU, build_encoding, logits_of, vectors
 
 from fairseq_posenc.positions import Positions
 
@@ -20,7 +20,7 @@ from fairseq_posenc.positions import Positions
 )
 def test_both_terms_read_the_row_of_i_minus_j(args: str, rows: list[int], queries: int) -> None:
     """i - j is from 5 to -5. Each row of the table holds its i - j, which is read by a query and then by a key."""
-    pos = made("deberta", args)
+    pos = build_encoding("deberta", args)
     deberta = pos.members["deberta"]
     for name, parameter in deberta.named_parameters():
         if name != "weight":
@@ -31,13 +31,13 @@ def test_both_terms_read_the_row_of_i_minus_j(args: str, rows: list[int], querie
     deberta.weight.copy_(torch.stack([held, 0 * held], -1))
     where = Positions(queries, 9, CPU)
     for q, k in (([6**0.5, 0], [0, 1]), ([0, 1], [6**0.5, 0])):
-        found = logits_of(pos, vectors(q, queries), vectors(k, 9), where)[0, 0]
+        actual = logits_of(pos, vectors(q, queries), vectors(k, 9), where)[0, 0]
         for x, expected in zip(range(5, -6, -1), rows, strict=True):
-            there = found[where.delta == -x]
+            there = actual[where.delta == -x]
             torch.testing.assert_close(there, torch.full_like(there, expected), rtol=0, atol=1e-12)
 
 
 def test_shared_keys_need_a_layer() -> None:
-    pos = made("deberta", "form=original,share_att_key=true")
+    pos = build_encoding("deberta", "form=original,share_att_key=true")
     with pytest.raises(ValueError, match="content projections"):
         logits_of(pos, vectors([1, 0], 2), vectors([1, 0], 2), Positions(2, 2, CPU))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, drawn, drawn_wide, largest_tensor, logits_of, made
+from one_layer import CPU, bias_of, build_encoding, drawn, drawn_wide, largest_tensor, logits_of
 
 from fairseq_posenc.encodings import deberta, deberta_original, xl
 from fairseq_posenc.positions import Positions
@@ -24,8 +24,8 @@ def test_decoding_does_not_project_at_each_step(
 ) -> None:
     sizes: list[int] = []
     project = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda self, *given: sizes.append(given[-1]) or project(self, *given))
-    pos = made(spec, args, head_dim=4, causal=True, n=64)
+    monkeypatch.setattr(owner, name, lambda self, *arguments: sizes.append(arguments[-1]) or project(self, *arguments))
+    pos = build_encoding(spec, args, head_dim=4, causal=True, n=64)
     for length in range(1, 65):
         pos.per_layer(Positions(1, length, CPU, causal=True))
     assert len(sizes) <= 7, "the length doubles each time"
@@ -35,7 +35,7 @@ def test_decoding_does_not_project_at_each_step(
 
 
 def test_a_step_of_decoding_reads_one_row_of_what_is_kept() -> None:
-    pos = made("diet-abs", "share=none", layers=2, heads=2, n=16, causal=True)
+    pos = build_encoding("diet-abs", "share=none", layers=2, heads=2, n=16, causal=True)
     whole, step = (Positions(queries, keys, CPU, causal=True) for queries, keys in ((9, 9), (1, 7)))
     all_rows, row = bias_of(pos, whole, 2), bias_of(pos, step, 2)
     assert torch.equal(row[0, :, 0], all_rows[0, :, 6, :7])
@@ -47,7 +47,7 @@ def test_a_step_of_decoding_reads_one_row_of_what_is_kept() -> None:
 def test_a_step_of_decoding_costs_a_row_for_every_key(spec: str) -> None:
     """Keys are not multiplied with the whole table."""
     keys, dim = 64, 4
-    pos = made(spec, head_dim=dim, n=keys, causal=True)
+    pos = build_encoding(spec, head_dim=dim, n=keys, causal=True)
     q, k = (x.detach() for x in drawn(1, keys, batch=1, heads=1, head_dim=dim))
     table = pos.members[spec].weight.numel()  # the views of it count as what they are views of
     with largest_tensor() as seen:
@@ -60,7 +60,7 @@ def test_a_step_of_decoding_costs_a_row_for_every_key(spec: str) -> None:
 def test_no_tensor_has_a_vector_for_every_pair(spec: str, args: str) -> None:
     """Forward and backward make at most a number for every query and distance."""
     length, dim = 32, 24
-    pos = drawn_wide(made(spec, args, heads=2, head_dim=dim, n=length))
+    pos = drawn_wide(build_encoding(spec, args, heads=2, head_dim=dim, n=length))
     q, k = drawn(length, length, head_dim=dim)
     with largest_tensor() as seen:
         logits_of(pos, q, k, Positions(length, length, CPU)).sum().backward()

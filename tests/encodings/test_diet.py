@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, lengths, logits_of, made
+from one_layer import CPU, bias_of, build_encoding, lengths, logits_of
 from torch import Tensor
 
 from fairseq_posenc.encodings import Composition
@@ -14,7 +14,7 @@ from fairseq_posenc.positions import Positions
 @lengths
 def test_rows_of_diet_abs_are_positions(queries: int, keys: int) -> None:
     """With P_Q[i] = (i, 10) and P_K[j] = (1, j) the bias is i + 10 j, also with padding on the left."""
-    pos = made("diet-abs")
+    pos = build_encoding("diet-abs")
     diet, rows = pos.members["diet-abs"], torch.arange(8.0)
     diet.query.copy_(torch.stack([rows, torch.full_like(rows, 10.0)], -1))
     diet.key.copy_(torch.stack([torch.ones_like(rows), rows], -1))
@@ -22,9 +22,9 @@ def test_rows_of_diet_abs_are_positions(queries: int, keys: int) -> None:
     assert torch.equal(bias_of(pos, Positions(queries, keys, CPU))[0, 0], expected)
     padding = torch.zeros(2, keys + 2, dtype=torch.bool)
     padding[1, :2] = True
-    found = bias_of(pos, Positions(queries + 2, keys + 2, CPU, padding=padding))
-    assert torch.equal(found[1, 0, 2:, 2:], expected)
-    assert found[0, 0, -1, -1] == 11 * (keys + 1)
+    actual = bias_of(pos, Positions(queries + 2, keys + 2, CPU, padding=padding))
+    assert torch.equal(actual[1, 0, 2:, 2:], expected)
+    assert actual[0, 0, -1, -1] == 11 * (keys + 1)
 
 
 def rank_of_logits(pos: Composition, x: Tensor, w_q: Tensor, w_k: Tensor) -> int:
@@ -41,7 +41,7 @@ def test_the_rank_of_the_logits_is_that_of_content_plus_positions(rank: int, n: 
     x, w_q, w_k = (torch.randn(*s, generator=random).double() for s in ((1, n, 64), (64, 8), (64, 8)))
     ranks = []
     for spec, args in (("diet-abs", f"rank={rank}"), ("learned", "")):
-        pos = made(spec, args, heads=8, head_dim=8, n=n)
+        pos = build_encoding(spec, args, heads=8, head_dim=8, n=n)
         for parameter in pos.parameters():
             parameter.normal_(generator=random)
         ranks.append(rank_of_logits(pos, x, w_q, w_k))
@@ -51,11 +51,11 @@ def test_the_rank_of_the_logits_is_that_of_content_plus_positions(rank: int, n: 
 @pytest.mark.parametrize("spec", ["diet-rel", "diet-abs"])
 def test_half_precision_biases_are_added_in_float32(spec: str) -> None:
     """Sums of several biases are therefore not rounded."""
-    assert bias_of(made(spec, dtype=torch.bfloat16), Positions(3, 3, CPU)).dtype == torch.float32
+    assert bias_of(build_encoding(spec, dtype=torch.bfloat16), Positions(3, 3, CPU)).dtype == torch.float32
 
 
 def test_what_is_kept_under_autocast_is_not_rounded() -> None:
-    pos = made("diet-abs", head_dim=8, dtype=torch.float32)
+    pos = build_encoding("diet-abs", head_dim=8, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         under = pos.per_layer(Positions(5, 5, CPU))[0]["diet-abs.bias"]
     diet = pos.members["diet-abs"]
@@ -65,7 +65,7 @@ def test_what_is_kept_under_autocast_is_not_rounded() -> None:
 def test_extended_factors_repeat_or_stretch() -> None:
     """Position 9 of n = 8 is position 1 again; stretched to 15, position 9 is halfway between rows 4 and 5."""
     for args, row in (("extend=repeat", 1.0), ("extend=interpolate,extend_to=15", 4.5)):
-        pos = made("diet-abs", args, head_dim=1)
+        pos = build_encoding("diet-abs", args, head_dim=1)
         diet = pos.members["diet-abs"]
         diet.query.copy_(torch.arange(8.0)[:, None])
         diet.key.fill_(1.0)

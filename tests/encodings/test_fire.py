@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, lengths, made
+from one_layer import CPU, bias_of, build_encoding, lengths
 
 from fairseq_posenc.encodings import fire
 from fairseq_posenc.positions import Positions
@@ -23,7 +23,7 @@ def by_hand(member: fire.Fire, i: int, j: int, head: int) -> float:
 @pytest.mark.parametrize("threshold", [512, 3])
 @lengths
 def test_the_bias_below_and_beyond_the_threshold(threshold: int, queries: int, keys: int) -> None:
-    pos = made("fire", f"threshold={threshold}", heads=2)
+    pos = build_encoding("fire", f"threshold={threshold}", heads=2)
     member = pos.members["fire"]
     bias = bias_of(pos, Positions(queries, keys, CPU, causal=True))
     assert bias.shape == (1, 2, queries, keys)
@@ -35,7 +35,10 @@ def test_the_bias_below_and_beyond_the_threshold(threshold: int, queries: int, k
 
 def test_positions_beyond_the_threshold_are_those_of_the_sample() -> None:
     """A sample with padding on the left gets the same bias as alone, although its columns differ."""
-    pos, tokens = made("fire", "threshold=3"), torch.tensor([[5, 6, 7, 8, 9, 5, 6, 7], [1, 1, 1, 5, 6, 7, 8, 9]])
+    pos, tokens = (
+        build_encoding("fire", "threshold=3"),
+        torch.tensor([[5, 6, 7, 8, 9, 5, 6, 7], [1, 1, 1, 5, 6, 7, 8, 9]]),
+    )
     together = bias_of(pos, Positions.of_tokens(tokens, pad=1, causal=True))
     assert together.shape == (2, 1, 8, 8)
     alone = bias_of(pos, Positions.of_tokens(tokens[1:, 3:], pad=1, causal=True))
@@ -56,7 +59,11 @@ def test_long_sequences_take_a_few_rows_at_a_time(layers_share: str, monkeypatch
 
     def run(chunk: int) -> list[torch.Tensor]:
         monkeypatch.setattr(fire, "CHUNK", chunk)
-        pos = made("fire", f"threshold=3,width=5,share={layers_share}", heads=2, layers=2).train().requires_grad_(True)
+        pos = (
+            build_encoding("fire", f"threshold=3,width=5,share={layers_share}", heads=2, layers=2)
+            .train()
+            .requires_grad_(True)
+        )
         bias = bias_of(pos, Positions.of_tokens(tokens, pad=1, causal=True))
         (bias * torch.arange(8)).sum().backward()
         return [bias.detach(), *(p.grad for p in pos.parameters())]
@@ -73,12 +80,12 @@ def test_the_network_of_a_short_sequence_sees_distances_only(monkeypatch: pytest
     seen: list[tuple[int, ...]] = []
     plain = torch.relu
     monkeypatch.setattr(torch, "relu", lambda x: (seen.append(tuple(x.shape)), plain(x))[1])
-    bias_of(made("fire", layers=2), Positions(8, 8, CPU, causal=True))
+    bias_of(build_encoding("fire", layers=2), Positions(8, 8, CPU, causal=True))
     assert seen == [(1, 1, 15, 32)] * 2
 
 
 def test_how_it_starts() -> None:
-    member = made("fire", layers=40, heads=4).members["fire"]
+    member = build_encoding("fire", layers=40, heads=4).members["fire"]
     assert member.c.tolist() == pytest.approx([0.1] * 40)
     assert set(member.multiplier.tolist()) == {1.0}
     for weight, bound in (
@@ -89,7 +96,7 @@ def test_how_it_starts() -> None:
         assert abs(weight.mean().item()) < 0.2 * bound
 
 
-def test_it_tells_directions_only_where_sequences_pass_the_threshold() -> None:
-    assert made("fire", "threshold=3", n=5).capabilities.directional
-    assert not made("fire", "threshold=4", n=5).capabilities.directional
-    assert not made("fire", n=512).capabilities.shift_invariant
+def test_directions_differ_only_if_sequences_pass_the_threshold() -> None:
+    assert build_encoding("fire", "threshold=3", n=5).capabilities.directional
+    assert not build_encoding("fire", "threshold=4", n=5).capabilities.directional
+    assert not build_encoding("fire", n=512).capabilities.shift_invariant

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, lengths, logits_of, made, vectors
+from one_layer import CPU, bias_of, build_encoding, lengths, logits_of, vectors
 
 from fairseq_posenc.encodings.alibi import slopes_of
 from fairseq_posenc.positions import Positions, restart_ids
@@ -55,13 +55,13 @@ HAND: list[tuple[str, str, dict[str, Any], float]] = [  # every row of the param
 @pytest.mark.parametrize(("spec", "args", "values", "expected"), HAND)
 def test_hand_example(spec: str, args: str, values: dict[str, Any], expected: float, queries: int, keys: int) -> None:
     """All rows of a table, all queries and all keys are the same, so all logits are the same."""
-    pos = made(spec, args)
+    pos = build_encoding(spec, args)
     for pattern, value in values.items():
         for name, parameter in pos.members[spec].named_parameters():
             if fnmatch(name, pattern):
                 parameter.copy_(torch.tensor(value).expand_as(parameter))
-    found = logits_of(pos, vectors([1, 2], queries), vectors([3, -1], keys), Positions(queries, keys, CPU))
-    torch.testing.assert_close(found, torch.full_like(found, expected), rtol=0, atol=1e-6)
+    actual = logits_of(pos, vectors([1, 2], queries), vectors([3, -1], keys), Positions(queries, keys, CPU))
+    torch.testing.assert_close(actual, torch.full_like(actual, expected), rtol=0, atol=1e-6)
 
 
 #: The logit at the distance d = j - i of q = (1, 0) and k = (1, 1), times sqrt(D); the row of d holds d, or (d, 0).
@@ -83,15 +83,15 @@ ROWS: dict[tuple[str, str], Callable[[int], float]] = {
 @lengths
 def test_rows_hold_j_minus_i(spec: str, args: str, queries: int, keys: int) -> None:
     """Rows are ordered by j - i in all encodings; M1 has one row for both directions."""
-    pos = made(spec, args, n=6)
+    pos = build_encoding(spec, args, n=6)
     weight = pos.members[spec].weight
     of_vectors = weight.shape[-1] == 2
     size = weight.shape[-2 if of_vectors else -1]
     numbers = torch.arange(size).double() - (0 if spec == "m1" else size // 2)
     weight.copy_(torch.stack([numbers, 0 * numbers], -1) if of_vectors else numbers)
-    found = logits_of(pos, vectors([1, 0], queries), vectors([1, 1], keys), Positions(queries, keys, CPU))[0, 0]
+    actual = logits_of(pos, vectors([1, 0], queries), vectors([1, 1], keys), Positions(queries, keys, CPU))[0, 0]
     expected = [[ROWS[spec, args](j - i) / 2**0.5 for j in range(keys)] for i in range(keys - queries, keys)]
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
 # -- sinusoids ------------------------------------------------------------------------------------------------------
@@ -106,11 +106,11 @@ SINUSOIDS = [  # d = 4, positions 0 and 1
 def test_sinusoid(args: str, zero: list[float], one: list[float]) -> None:
     """The offset shifts positions, and a step with a cache continues them."""
     x = torch.zeros(1, 4, 4).double()
-    whole = made("sinusoidal", args, head_dim=4).embed(x, Positions(4, 4, CPU))[0]
+    whole = build_encoding("sinusoidal", args, head_dim=4).embed(x, Positions(4, 4, CPU))[0]
     assert whole[0].tolist() == zero
     torch.testing.assert_close(whole[1], torch.tensor(one, dtype=torch.float64), rtol=0, atol=1e-6)
-    later = made("sinusoidal", f"{args},offset=2", head_dim=4).embed(x, Positions(4, 4, CPU))[0, 1]
-    step = made("sinusoidal", args, head_dim=4).embed(x[:, :1], Positions(1, 4, CPU))[0, 0]
+    later = build_encoding("sinusoidal", f"{args},offset=2", head_dim=4).embed(x, Positions(4, 4, CPU))[0, 1]
+    step = build_encoding("sinusoidal", args, head_dim=4).embed(x[:, :1], Positions(1, 4, CPU))[0, 0]
     assert torch.equal(whole[3], later)
     assert torch.equal(whole[3], step)
 
@@ -130,7 +130,7 @@ TO_THE_LEFT = {
 @pytest.mark.parametrize("queries", [201, 30])
 def test_t5_buckets(causal: bool, golden: dict[int, int], queries: int) -> None:
     """The table holds its own row numbers, so the bias consists of them."""
-    pos = made("t5", heads=2, n=201, causal=causal)
+    pos = build_encoding("t5", heads=2, n=201, causal=causal)
     pos.members["t5"].weight.copy_(torch.arange(32).expand(1, 2, -1))
     where = Positions(queries, 201, CPU, causal=causal)
     bias = bias_of(pos, where)[0, 1]
@@ -150,7 +150,7 @@ TWELVE = [*EIGHT, 0.707107, 0.353553, 0.176777, 0.088388]
 def test_alibi_slopes(slopes: list[float], queries: int, keys: int) -> None:
     assert slopes_of(len(slopes)) == pytest.approx(slopes, abs=1e-6)
     where = Positions(queries, keys, CPU)
-    bias = bias_of(made("alibi", heads=len(slopes)), where)
+    bias = bias_of(build_encoding("alibi", heads=len(slopes)), where)
     expected = -torch.tensor(slopes)[:, None, None] * where.delta.abs()
     torch.testing.assert_close(bias[0], expected.to(bias.dtype), rtol=0, atol=5e-6)
 
@@ -165,7 +165,7 @@ ROTATED = [  # the unit vectors of the first features of both pairs, turned to p
 
 @pytest.mark.parametrize(("layout", "x", "expected"), ROTATED, ids=["interleaved", "half"])
 def test_rope_rotates(layout: str, x: list[float], expected: list[float]) -> None:
-    call = made("rope", f"layout={layout}", head_dim=4).layer(1).at(Positions(2, 2, CPU), {})
+    call = build_encoding("rope", f"layout={layout}", head_dim=4).layer(1).at(Positions(2, 2, CPU), {})
     for project in (call.project_q, call.project_k):
         turned = project(vectors(x, 2))[0, 0]
         assert turned[0].tolist() == x
@@ -193,7 +193,7 @@ def test_sentence_restart(tokens: list[int], expected: list[int]) -> None:
     """Row id - 1 of the table is added to the input, also where only the last columns are new."""
     batch = torch.tensor([tokens])
     assert restart_ids(batch, 1, (0, 2)).tolist() == [expected]
-    pos = made("sentence-restart", head_dim=1)
+    pos = build_encoding("sentence-restart", head_dim=1)
     pos.members["sentence-restart"].weight.copy_(torch.arange(8.0)[:, None])
     for cached in range(len(tokens)):
         where = Positions.of_tokens(batch, pad=1, boundaries=(0, 2), causal=True, cached=cached)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, drawn, drawn_wide, largest_tensor, logits_of, made
+from one_layer import CPU, build_encoding, drawn, drawn_wide, largest_tensor, logits_of
 from torch import Tensor
 
 from fairseq_posenc.core.base import Layer
@@ -15,13 +15,13 @@ from fairseq_posenc.positions import Positions
 
 def outcome(args: str, positions: Positions, *, literal: bool) -> list[Tensor]:
     """Return the logits where a query may look, of M3 or of its reference, and the gradients of q, k and the table."""
-    pos = drawn_wide(made("m3", args, heads=2, head_dim=4, n=16, causal=positions.causal))
+    pos = drawn_wide(build_encoding("m3", args, heads=2, head_dim=4, n=16, causal=positions.causal))
     q, k = drawn(positions.query_length, positions.key_length)
     m3 = pos.members["m3"]
-    found = m3.reference(q, k, positions, Layer(1)) if literal else logits_of(pos, q, k, positions)
+    actual = m3.reference(q, k, positions, Layer(1)) if literal else logits_of(pos, q, k, positions)
     if positions.causal:
-        found = found.tril(positions.offset)
-    return [found, *torch.autograd.grad(found.sin().sum(), [q, k, m3.weight])]
+        actual = actual.tril(positions.offset)
+    return [actual, *torch.autograd.grad(actual.sin().sum(), [q, k, m3.weight])]
 
 
 @pytest.mark.parametrize("chunk", [1, 500, 1 << 30])
@@ -33,8 +33,8 @@ def test_m3_is_the_same_in_any_chunks(
 ) -> None:
     monkeypatch.setattr(huang, "CHUNK", chunk)
     where = Positions(*shape, CPU, causal=causal)
-    for found, expected in zip(outcome(args, where, literal=False), outcome(args, where, literal=True), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+    for actual, expected in zip(outcome(args, where, literal=False), outcome(args, where, literal=True), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("args", ["", "clip=3"])
@@ -43,7 +43,7 @@ def test_m3_never_holds_all_products(args: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(compiled, "usable", lambda *work: False)
     length, dim = 48, 32
     chunk = 2 * 2 * length * dim
-    pos = drawn_wide(made("m3", args, heads=2, head_dim=dim, n=length))
+    pos = drawn_wide(build_encoding("m3", args, heads=2, head_dim=dim, n=length))
     monkeypatch.setattr(huang, "CHUNK", chunk)
     q, k = drawn(length, length, head_dim=dim)
     kept: dict[int, int] = {}
@@ -54,8 +54,8 @@ def test_m3_never_holds_all_products(args: str, monkeypatch: pytest.MonkeyPatch)
 
     with largest_tensor() as seen:
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-            found = logits_of(pos, q, k, Positions(length, length, CPU))
-        found.sum().backward()
+            actual = logits_of(pos, q, k, Positions(length, length, CPU))
+        actual.sum().backward()
     logits = 2 * 2 * length * (2 * length - 1)
     assert seen.size <= max(chunk, logits)
     assert sum(kept.values()) <= 2 * logits + 10 * q.numel()

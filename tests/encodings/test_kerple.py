@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, lengths, made
+from one_layer import CPU, bias_of, build_encoding, lengths
 
 from fairseq_posenc.positions import Positions
 
@@ -25,7 +25,7 @@ def set_to(pos: torch.nn.Module, p: list[float], a: list[float]) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @lengths
 def test_the_penalty_of_each_head(form: str, queries: int, keys: int) -> None:
-    pos = made("kerple", f"form={form}", heads=2)
+    pos = build_encoding("kerple", f"form={form}", heads=2)
     p, a = [0.5, 2.0], [0.25, 1.5]
     set_to(pos, p, a)
     where = Positions(queries, keys, CPU, causal=True)
@@ -44,7 +44,7 @@ def test_the_penalty_of_each_head(form: str, queries: int, keys: int) -> None:
     ],
 )
 def test_parameters_act_within_their_bounds_and_can_come_back(form: str, p: float, a: float, penalty: float) -> None:
-    pos = made("kerple", f"form={form}")
+    pos = build_encoding("kerple", f"form={form}")
     set_to(pos, [p], [a])
     pos.train().requires_grad_(True)
     at_five = bias_of(pos, Positions(1, 6, CPU, causal=True))[0, 0, 0, 0]
@@ -54,14 +54,14 @@ def test_parameters_act_within_their_bounds_and_can_come_back(form: str, p: floa
 
 
 def test_the_gradient_is_finite_at_distance_zero() -> None:
-    pos = made("kerple", "form=power").train().requires_grad_(True)
+    pos = build_encoding("kerple", "form=power").train().requires_grad_(True)
     bias_of(pos, Positions(3, 3, CPU, causal=True)).sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in pos.parameters())
 
 
 @pytest.mark.parametrize(("form", "largest"), [("log", (2, 1)), ("power", (1, 2))])
 def test_how_it_starts(form: str, largest: tuple[float, float]) -> None:
-    member = made("kerple", f"form={form},share=none", layers=20, heads=50).members["kerple"]
+    member = build_encoding("kerple", f"form={form},share=none", layers=20, heads=50).members["kerple"]
     for weight, bound in zip((member.p, member.a), largest, strict=True):
         assert 0 <= weight.min() < 0.05 * bound
         assert 0.95 * bound < weight.max() <= bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, made, vectors
+from one_layer import CPU, build_encoding, vectors
 
 from fairseq_posenc.positions import Positions
 
@@ -26,20 +26,20 @@ FLOORS = {
 @pytest.mark.parametrize(("rounding", "golden"), [("ceil", ROWS), ("floor_eq9", FLOORS)])
 def test_rows(rounding: str, golden: dict[int, list[int]], index: int, queries: int) -> None:
     """The row for i - j = x holds the number x, which the logits then contain."""
-    pos = made("lfhc", f"clip=2,rounding={rounding}", layers=3, head_dim=1, n=17)
+    pos = build_encoding("lfhc", f"clip=2,rounding={rounding}", layers=3, head_dim=1, n=17)
     pos.members["lfhc"].weight.copy_(torch.arange(2.0, -3, -1)[:, None])
     where = Positions(queries, 17, CPU)
     call = pos.layer(index).at(where, pos.per_layer(where)[index - 1])
-    found = call.additive(vectors([1], queries), vectors([0], 17))[0, 0]
+    actual = call.additive(vectors([1], queries), vectors([0], 17))[0, 0]
     for x, expected in zip(range(-8, 9), golden[index], strict=True):
-        assert set(found[where.delta == -x].tolist()) <= {expected}, x
+        assert set(actual[where.delta == -x].tolist()) <= {expected}, x
 
 
 def test_one_position_has_one_row() -> None:
     """With n = 1 the default k is n - 1 = 0, as in Shaw; the option clip must be at least 1."""
-    pos, where = made("lfhc", layers=2, n=1), Positions(1, 1, CPU)
+    pos, where = build_encoding("lfhc", layers=2, n=1), Positions(1, 1, CPU)
     weight = pos.members["lfhc"].weight
     assert weight.shape == (2, 1, 1, 2)
     call = pos.layer(2).at(where, pos.per_layer(where)[1])
-    found = call.additive(vectors([1, 2], 1), vectors([0, 0], 1))
-    torch.testing.assert_close(found.flatten(), (weight[1, 0] @ torch.tensor([1.0, 2.0]).double()) / 2**0.5)
+    actual = call.additive(vectors([1, 2], 1), vectors([0, 0], 1))
+    torch.testing.assert_close(actual.flatten(), (weight[1, 0] @ torch.tensor([1.0, 2.0]).double()) / 2**0.5)

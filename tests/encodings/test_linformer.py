@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, made
+from one_layer import CPU, bias_of, build_encoding
 
 from fairseq_posenc.encodings import Composition, StackShape
 from fairseq_posenc.positions import Positions
@@ -31,7 +31,7 @@ def slots_of(pos: Composition, x: torch.Tensor, where: Positions, layer: int = 1
 @pytest.mark.parametrize(("share_kv", "share_layers"), [(False, False), (True, False), (False, True), (True, True)])
 def test_slots_are_weighted_sums_of_columns(spec: str, share_kv: bool, share_layers: bool) -> None:
     """Slot 0 of the keys in layer 1 is 1 a + 10 b + 100 c, and that of the values is twice as large."""
-    pos = made(spec, f"slots=1,share_kv={share_kv},share_layers={share_layers}", **SMALL)
+    pos = build_encoding(spec, f"slots=1,share_kv={share_kv},share_layers={share_layers}", **SMALL)
     weight = pos.members[spec].weight
     assert weight.shape == (1 if share_layers else 2, 1 if share_kv else 2, 1, 4)
     powers = torch.tensor([1.0, 10, 100, 1000])
@@ -53,7 +53,7 @@ def test_slots_are_weighted_sums_of_columns(spec: str, share_kv: bool, share_lay
 )
 def test_pads_take_no_column(spec: str, pads: list[int], columns: float) -> None:
     """The column of a token is the number of tokens before it in its sample, without padding."""
-    pos = made(spec, "slots=1", **SMALL)
+    pos = build_encoding(spec, "slots=1", **SMALL)
     pos.members[spec].weight.copy_(torch.tensor([1.0, 10, 100, 1000]).expand(2, 2, 1, 4))
     where = padded_positions(pads, [0, 0, 0, 0])
     x = torch.tensor([1.0, 2, 3, 4]).double()[None, :, None].expand(2, 4, 4)
@@ -65,7 +65,7 @@ def test_pads_take_no_column(spec: str, pads: list[int], columns: float) -> None
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 1, 0, 0]])
 def test_positions_meet_slots(pads: list[int]) -> None:
     """With P_Q[i] = (i, 10) and P_K[s] = (1, s) the bias is i + 10 s, which is not divided."""
-    pos = made("diet-abs-lin", "slots=3,rank=2", **SMALL)
+    pos = build_encoding("diet-abs-lin", "slots=3,rank=2", **SMALL)
     diet = pos.members["diet-abs-lin"]
     rows = torch.arange(4.0)
     diet.query.copy_(torch.stack([rows, torch.full_like(rows, 10.0)], -1))

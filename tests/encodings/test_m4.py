@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, drawn_wide, logits_of, made
+from one_layer import CPU, build_encoding, drawn_wide, logits_of
 from torch import Tensor
 
 from fairseq_posenc.encodings.m4 import M4
@@ -15,7 +15,7 @@ LENGTH = 6
 
 def position_terms(args: str, columns: list[int]) -> tuple[list[Tensor], M4]:
     """Return sqrt(D) times what M4 adds for the queries alone and for the keys alone, and the encoding."""
-    pos = drawn_wide(made("m4", args, heads=2, head_dim=4, n=16, has_cls=True)).requires_grad_(False)
+    pos = drawn_wide(build_encoding("m4", args, heads=2, head_dim=4, n=16, has_cls=True)).requires_grad_(False)
     where = Positions(LENGTH, LENGTH, CPU, cls_column=torch.tensor(columns))
     ones = torch.ones(2, 2, LENGTH, 4, dtype=torch.float64)
     return [logits_of(pos, q, k, where) * 2 for q, k in ((ones, 0 * ones), (0 * ones, ones))], pos.members["m4"]
@@ -27,10 +27,10 @@ def test_reset_replaces_the_row_and_the_column_of_cls(columns: list[int]) -> Non
     both, m4 = position_terms("reset=vector", columns)
     weight, (first, second) = m4.weight[0, 0].sum(-1), m4.theta[0, 0].sum(-1)
     for terms in both:
-        for found, cls in zip(terms[:, 0], columns, strict=True):
+        for actual, cls in zip(terms[:, 0], columns, strict=True):
             for i, j in torch.cartesian_prod(torch.arange(LENGTH), torch.arange(LENGTH)).tolist():
                 expected = first if i == cls else second if j == cls else weight[j - i + 15]
-                assert float(found[i, j]) == pytest.approx(float(expected), abs=1e-12)
+                assert float(actual[i, j]) == pytest.approx(float(expected), abs=1e-12)
 
 
 @pytest.mark.parametrize("columns", [[0, 0], [0, 2]], ids=str)
@@ -39,7 +39,7 @@ def test_reset_by_scalars_replaces_both_terms_together(columns: list[int]) -> No
     both, m4 = position_terms("reset=scalar,share=none", columns)
     theta = m4.theta[0]
     for terms in both:
-        for found, cls in zip(terms, columns, strict=True):
+        for actual, cls in zip(terms, columns, strict=True):
             others = [i for i in range(LENGTH) if i != cls]
-            torch.testing.assert_close(found[:, cls], theta[:, :1].expand(-1, LENGTH), rtol=0, atol=1e-12)
-            torch.testing.assert_close(found[:, others, cls], theta[:, 1:].expand(-1, LENGTH - 1), rtol=0, atol=1e-12)
+            torch.testing.assert_close(actual[:, cls], theta[:, :1].expand(-1, LENGTH), rtol=0, atol=1e-12)
+            torch.testing.assert_close(actual[:, others, cls], theta[:, 1:].expand(-1, LENGTH - 1), rtol=0, atol=1e-12)

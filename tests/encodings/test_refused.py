@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, made
+from one_layer import CPU, build_encoding
 
 from fairseq_posenc.positions import Positions
 
@@ -101,7 +101,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
 def test_what_cannot_be_built_is_refused(spec: str, args: str, stack: dict[str, int], patterns: list[str]) -> None:
     for pattern in patterns:
         with pytest.raises(ValueError, match=pattern):
-            made(spec, args, **stack)
+            build_encoding(spec, args, **stack)
 
 
 NO_CLS = Positions(3, 3, CPU)
@@ -135,4 +135,4 @@ def test_positions_without_what_an_encoding_reads_are_refused(
     spec: str, args: str, positions: Positions, pattern: str
 ) -> None:
     with pytest.raises(ValueError, match=pattern):
-        made(spec, args, has_cls=spec in ("tupe", "m4")).check(positions)
+        build_encoding(spec, args, has_cls=spec in ("tupe", "m4")).check(positions)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from one_layer import CPU, logits_of, made
+from one_layer import CPU, build_encoding, logits_of
 
 from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.positions import Positions
@@ -15,9 +15,9 @@ D = 64
 
 
 def rope(args: str, *, head_dim: int = D, n: int = 2048) -> Rope:
-    found = made("rope", args, head_dim=head_dim, n=n).members["rope"]
-    assert isinstance(found, Rope)
-    return found
+    encoding = build_encoding("rope", args, head_dim=head_dim, n=n).members["rope"]
+    assert isinstance(encoding, Rope)
+    return encoding
 
 
 def test_yarn_keeps_what_turns_often_and_interpolates_what_never_turns() -> None:
@@ -43,15 +43,15 @@ def test_yarn_sharpens_all_logits() -> None:
     """1/t = (0.1 ln s + 1)^2 also applies at distance 0 and to the features that are not rotated."""
     where, x = Positions(1, 1, CPU, causal=True), torch.randn(1, 1, 1, 8, dtype=torch.float64)
     for args in ("", ",fraction=0.5"):
-        plain = logits_of(made("rope", f"base=100{args}", head_dim=8), x, x, where)
-        sharp = logits_of(made("rope", f"base=100,scaling=yarn,factor=16{args}", head_dim=8), x, x, where)
+        plain = logits_of(build_encoding("rope", f"base=100{args}", head_dim=8), x, x, where)
+        sharp = logits_of(build_encoding("rope", f"base=100,scaling=yarn,factor=16{args}", head_dim=8), x, x, where)
         torch.testing.assert_close(sharp, plain * 1.277259**2, rtol=1e-6, atol=0)
 
 
 def test_yarn_starts_from_the_original_length() -> None:
-    given = rope("scaling=yarn,factor=4,original_length=512", n=2048).speeds()
-    assert torch.equal(given, rope("scaling=yarn,factor=4", n=512).speeds())
-    assert not torch.equal(given, rope("scaling=yarn,factor=4", n=2048).speeds())
+    by_length = rope("scaling=yarn,factor=4,original_length=512", n=2048).speeds()
+    assert torch.equal(by_length, rope("scaling=yarn,factor=4", n=512).speeds())
+    assert not torch.equal(by_length, rope("scaling=yarn,factor=4", n=2048).speeds())
 
 
 @pytest.mark.parametrize(("fraction", "features"), [(1, 64), (0.5, 32), (0.25, 16), (0.3, 18), (0.032, 2)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from one_layer import CPU, bias_of, made
+from one_layer import CPU, bias_of, build_encoding
 from torch import Tensor
 
 from fairseq_posenc.encodings import Composition
@@ -19,7 +19,7 @@ FORMS = ["form=paper", "form=original"]
 
 def small(args: str) -> Composition:
     """Return two heads in an encoder with a [CLS], with other parameters than those that it starts with."""
-    built = made("tupe", args, heads=2, head_dim=4, has_cls=True)
+    built = build_encoding("tupe", args, heads=2, head_dim=4, has_cls=True)
     for parameter in built.parameters():
         parameter.add_(torch.randn_like(parameter))
     return built
@@ -35,17 +35,17 @@ def position_part(pos: Composition, where: Positions) -> Tensor:
 def test_cls_has_numbers_of_its_own(args: str, column: int) -> None:
     """[CLS] has a number for its row and another for the rest of its column; other pairs do not change."""
     pos, where = small(args), Positions(5, 5, CPU, cls_column=torch.tensor([column, column]))
-    found = position_part(pos, where)
-    assert len(found) == 1, "one bias for all samples"
+    actual = position_part(pos, where)
+    assert len(actual) == 1, "one bias for all samples"
     others = [i for i in range(5) if i != column]
-    for head in found[0]:
+    for head in actual[0]:
         assert len(head[column].unique()) == 1
         assert len(head[others, column].unique()) == 1
         assert head[column, 0] != head[others[0], column]
         assert len(head[others][:, others].unique()) == 16
     beside = position_part(pos, replace(where, cls_column=torch.tensor([4 - column // 2])))
     inner = [i for i in others if i != 4 - column // 2]
-    assert torch.equal(found[..., inner, :][..., inner], beside[..., inner, :][..., inner])
+    assert torch.equal(actual[..., inner, :][..., inner], beside[..., inner, :][..., inner])
 
 
 def test_the_originals_numbers_come_from_its_first_rows_and_spare_buckets() -> None:
@@ -54,12 +54,12 @@ def test_the_originals_numbers_come_from_its_first_rows_and_spare_buckets() -> N
     p = torch.nn.functional.layer_norm(tupe.weight, (8,), tupe.norm_weight, tupe.norm_bias)
     q = (p @ tupe.u_q.t() + tupe.u_q_bias).view(-1, 2, 4)
     k = (p @ tupe.u_k.t() + tupe.u_k_bias).view(-1, 2, 4)
-    found = position_part(pos, where)[0]
-    for row, spare, there in ((0, 16, found[:, 0, 0]), (1, 32, found[:, 1, 0])):
+    actual = position_part(pos, where)[0]
+    for row, spare, there in ((0, 16, actual[:, 0, 0]), (1, 32, actual[:, 1, 0])):
         expected = (q[row] * k[row]).sum(-1) / 8**0.5 + tupe.scalars[:, spare]
         torch.testing.assert_close(there, expected, rtol=0, atol=1e-12)
     expected = (q[3] * k[2]).sum(-1) / 8**0.5 + tupe.scalars[:, 1]  # i = 2 sees j = 1: rows count from 1, bucket 1
-    torch.testing.assert_close(found[:, 2, 1], expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual[:, 2, 1], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("args", FORMS)
@@ -67,21 +67,21 @@ def test_left_pads_do_not_count_and_cls_follows(args: str) -> None:
     padding = torch.tensor([[False] * 5, [True, True, False, False, False]])
     where = Positions(5, 5, CPU, padding=padding, cls_column=torch.tensor([0, 2]))
     pos = small(args)
-    found = position_part(pos, where)
+    actual = position_part(pos, where)
     alone = position_part(pos, Positions(3, 3, CPU, cls_column=torch.tensor([0])))
-    torch.testing.assert_close(found[1, :, 2:, 2:], alone[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual[1, :, 2:, 2:], alone[0], rtol=0, atol=1e-12)
     whole = position_part(pos, Positions(5, 5, CPU, cls_column=torch.tensor([0])))
-    torch.testing.assert_close(found[0], whole[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual[0], whole[0], rtol=0, atol=1e-12)
 
 
 def test_auto_is_off_and_says_so_once_where_there_is_no_cls(caplog: pytest.LogCaptureFixture) -> None:
     _log_that_nothing_is_reset.cache_clear()
     with caplog.at_level(logging.INFO, logger="fairseq_posenc.encodings.tupe"):
-        made("tupe", has_cls=True)
-        off = [made("tupe", "reset=none", causal=causal) for causal in (False, True)]
+        build_encoding("tupe", has_cls=True)
+        off = [build_encoding("tupe", "reset=none", causal=causal) for causal in (False, True)]
         assert not caplog.messages, "what the user asked for is not news"
-        auto = [made("tupe", causal=causal) for causal in (False, True)]
+        auto = [build_encoding("tupe", causal=causal) for causal in (False, True)]
     assert caplog.messages == ["tupe: reset=auto has no effect, because samples do not begin with [CLS]"]
     assert len({tuple(name for name, _ in built.named_parameters()) for built in off + auto}) == 1
-    assert not made("tupe", has_cls=True).capabilities.causal
+    assert not build_encoding("tupe", has_cls=True).capabilities.causal
     assert auto[1].capabilities.causal

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from one_layer import CPU, lengths, logits_of, made, vectors
+from one_layer import CPU, build_encoding, lengths, logits_of, vectors
 
 from fairseq_posenc.positions import Positions
 
@@ -15,7 +15,7 @@ COSINES = [0.540302, 0.999950]
 
 
 def test_rows_are_sinusoids_of_signed_distances() -> None:
-    rows = made("xl", head_dim=4).members["xl"].encode(torch.tensor([1.0, -1.0, 0.0]).double())
+    rows = build_encoding("xl", head_dim=4).members["xl"].encode(torch.tensor([1.0, -1.0, 0.0]).double())
     expected = [[*SINES, *COSINES], [-SINES[0], -SINES[1], *COSINES], [0.0, 0.0, 1.0, 1.0]]
     torch.testing.assert_close(rows, torch.tensor(expected).double(), rtol=0, atol=1e-6)
 
@@ -24,28 +24,28 @@ def test_rows_are_sinusoids_of_signed_distances() -> None:
 @pytest.mark.parametrize("clamp", [None, 2])
 def test_a_key_of_a_distance_is_that_of_i_minus_j(queries: int, keys: int, clamp: int | None) -> None:
     """W_r selects the sine and q.k is 0, so the logit is sin(i - j) / sqrt(2)."""
-    pos = made("xl", "" if clamp is None else f"clamp={clamp}")
+    pos = build_encoding("xl", "" if clamp is None else f"clamp={clamp}")
     pos.members["xl"].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
-    found = logits_of(pos, vectors([1, 0], queries), vectors([0, 1], keys), Positions(queries, keys, CPU))[0, 0]
+    actual = logits_of(pos, vectors([1, 0], queries), vectors([0, 1], keys), Positions(queries, keys, CPU))[0, 0]
 
     def within(p: int) -> int:
         return p if clamp is None else max(-clamp, min(clamp, p))
 
     expected = [[math.sin(within(i - j)) / 2**0.5 for j in range(keys)] for i in range(keys - queries, keys)]
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
 @lengths
 def test_u_meets_the_key_and_v_the_distance(queries: int, keys: int) -> None:
     """q = (1, 2), k = (3, -1), u = (1, 1), v = (2, 0), r = (0, cos): q.k + u.k + (q+v).r = 1 + 2 + 2 cos(i-j)."""
-    pos = made("xl")
+    pos = build_encoding("xl")
     xl = pos.members["xl"]
     xl.weight.copy_(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
     xl.u.copy_(torch.tensor([1.0, 1.0]))
     xl.v.copy_(torch.tensor([2.0, 0.0]))
     where = Positions(queries, keys, CPU)
-    found = logits_of(pos, vectors([1, 2], queries), vectors([3, -1], keys), where)[0, 0]
-    torch.testing.assert_close(found, (3 + 2 * where.delta.double().cos()) / 2**0.5, rtol=0, atol=1e-12)
+    actual = logits_of(pos, vectors([1, 2], queries), vectors([3, -1], keys), where)[0, 0]
+    torch.testing.assert_close(actual, (3 + 2 * where.delta.double().cos()) / 2**0.5, rtol=0, atol=1e-12)
 
 
 # -- GCDF -----------------------------------------------------------------------------------------------------------
@@ -54,7 +54,9 @@ def test_u_meets_the_key_and_v_the_distance(queries: int, keys: int) -> None:
 @pytest.mark.parametrize(("dim", "longest"), [(64, 300), (512, 1024)])
 def test_gcdf_rows_tell_all_distances_apart(dim: int, longest: int) -> None:
     """The rows are monotone in the distance, in both directions."""
-    rows = made("gcdf", head_dim=dim).members["gcdf"].encode(torch.arange(-float(longest), longest + 1).double())
+    rows = (
+        build_encoding("gcdf", head_dim=dim).members["gcdf"].encode(torch.arange(-float(longest), longest + 1).double())
+    )
     assert bool((rows.diff(dim=0) >= 0).all())
     assert bool((rows.diff(dim=0).sum(-1) > 0).all())
     assert torch.equal(rows, -rows.flip(0))

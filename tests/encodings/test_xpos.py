@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from one_layer import CPU, lengths, logits_of, made
+from one_layer import CPU, build_encoding, lengths, logits_of
 
 from fairseq_posenc.encodings.xpos import XPos
 from fairseq_posenc.positions import Positions
@@ -19,17 +19,17 @@ def test_a_pair_turns_and_decays(pair: int, queries: int, keys: int) -> None:
     x = torch.zeros(1, 1, keys, 4, dtype=torch.float64)
     x[..., 2 * pair] = 1
     where = Positions(queries, keys, CPU, causal=True)
-    found = logits_of(made("xpos", head_dim=4, causal=True), x[:, :, :queries], x, where)[0, 0]
+    actual = logits_of(build_encoding("xpos", head_dim=4, causal=True), x[:, :, :queries], x, where)[0, 0]
     distance, zeta = -where.delta.double(), [0.4 / 1.4, 0.9 / 1.4][pair]
     expected = zeta ** (distance / 512) * torch.cos(distance * [1.0, 0.01][pair]) / 2
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_middle_is_no_part_of_the_formula() -> None:
     """Another n changes the column from which the factors are counted, but not the logits."""
     q, k = torch.randn(2, 1, 1, 7, 8, dtype=torch.float64)
     where = Positions(7, 7, CPU, causal=True)
-    near, far = (made("xpos", head_dim=8, n=n, causal=True) for n in (8, 10**6))
+    near, far = (build_encoding("xpos", head_dim=8, n=n, causal=True) for n in (8, 10**6))
     middles = [member.middle for member in (near.members["xpos"], far.members["xpos"]) if isinstance(member, XPos)]
     assert middles == [4, 2048]
     torch.testing.assert_close(logits_of(near, q, k, where), logits_of(far, q, k, where), rtol=1e-12, atol=1e-12)
@@ -37,7 +37,7 @@ def test_the_middle_is_no_part_of_the_formula() -> None:
 
 def project(dtype: torch.dtype, length: int, n: int = 2048) -> torch.Tensor:
     where = Positions(1, length, CPU, causal=True)
-    call = made("xpos", head_dim=4, n=n, causal=True, dtype=dtype).layer(1).at(where, {})
+    call = build_encoding("xpos", head_dim=4, n=n, causal=True, dtype=dtype).layer(1).at(where, {})
     x = torch.ones(1, 1, 1, 4, dtype=dtype)
     return torch.cat([call.project_q(x), call.project_k(x)])
 

@@ -112,13 +112,13 @@ def variants(name: str, causal: bool) -> list[dict[str, Any]]:
     fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in INITIALISATION]
     single = [{field.name: value} for field in fields for value in alternatives(field)]
     together = {field.name: alternatives(field)[0] for field in fields}
-    found: list[dict[str, Any]] = [{}]
+    choices: list[dict[str, Any]] = [{}]
     for args in [*single, together]:
         tries = [args, *({**other, **args} for other in single)]
         accepted = next((one for one in tries if works(name, one, causal)), None)
-        if accepted is not None and accepted not in found:
-            found.append(accepted)
-    return found
+        if accepted is not None and accepted not in choices:
+            choices.append(accepted)
+    return choices
 
 
 def every(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:

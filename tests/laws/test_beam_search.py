@@ -99,10 +99,10 @@ def alone(stack: Stack, history: Tensor) -> tuple[Tensor, Tensor]:
     return words, scores
 
 
-def check_same(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], what: str) -> None:
+def check_same(actual: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], what: str) -> None:
     """Compare the hypotheses by rank; ranks with equal scores may be exchanged, but rarely."""
-    assert_close(found[1], expected[1], 1e-10, f"scores {what}")
-    tied = found[0].ne(expected[0]).any(-1)
+    assert_close(actual[1], expected[1], 1e-10, f"scores {what}")
+    tied = actual[0].ne(expected[0]).any(-1)
     assert tied.double().mean() <= EXCUSED, f"{what}: {int(tied.sum())} of {tied.numel()} hypotheses are tied"
 
 
@@ -115,8 +115,8 @@ def check_beam_search(case: Case, number: int, seed: int = 0) -> None:
     assert len(expected[0].flatten(1).unique(dim=0)) > number / 2, "the stack says the same of everything"
     for memory in {0, MEMORY if case.capabilities.memory else 0}:
         for path in ("explicit", "auto"):
-            found = search(incremental(stack, history, memory, path), history)
-            check_same(found, expected, f"{path}, memory {memory}")
+            actual = search(incremental(stack, history, memory, path), history)
+            check_same(actual, expected, f"{path}, memory {memory}")
 
 
 CAUSAL = every(lambda case: case.causal)
@@ -138,8 +138,8 @@ def test_the_search_ranks_what_it_returns() -> None:
     history = padded([PROMPT] * 3, PROMPT)
     words, scores = search(recomputed(stack), history)
     whole = torch.cat([history[:, None].expand(-1, BEAM, -1), words], 2).flatten(0, 1)  # [B W, PROMPT + NEW]
-    given = next_words(run(stack, whole))[:, PROMPT - 1 : -1].gather(2, whole[:, PROMPT:, None])
-    assert_close(scores.flatten(), given.sum((1, 2)), 1e-12, "sums")
+    log_probabilities = next_words(run(stack, whole))[:, PROMPT - 1 : -1].gather(2, whole[:, PROMPT:, None])
+    assert_close(scores.flatten(), log_probabilities.sum((1, 2)), 1e-12, "sums")
     assert bool((scores.diff() < 0).all())
     assert all(len(best.unique(dim=0)) == BEAM for best in words)
 
@@ -160,8 +160,8 @@ def test_a_cache_that_confuses_its_beams_is_caught(monkeypatch: pytest.MonkeyPat
 def test_pads_of_the_memory_that_are_seen_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Positions.of_tokens
 
-    def without(*given: Any, memory_padding: Tensor | None, **named: Any) -> Positions:
-        return right(*given, **named)
+    def without(*arguments: Any, memory_padding: Tensor | None, **named: Any) -> Positions:
+        return right(*arguments, **named)
 
     monkeypatch.setattr(Positions, "of_tokens", without)
     with pytest.raises(AssertionError, match=f"memory {MEMORY}"):

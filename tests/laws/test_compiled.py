@@ -28,8 +28,8 @@ def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[T
     output = run(x)
     used = [p for p in stack.parameters() if p.requires_grad]
     weight = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
-    given = torch.autograd.grad((output * weight).sum(), [x, *used], allow_unused=True)
-    return [output, *(torch.zeros(()) if g is None else g for g in given)]
+    gradients = torch.autograd.grad((output * weight).sum(), [x, *used], allow_unused=True)
+    return [output, *(torch.zeros(()) if g is None else g for g in gradients)]
 
 
 def check_compiled(
@@ -37,8 +37,8 @@ def check_compiled(
 ) -> None:
     """Compare a compiled stack with an eager stack, with padding on one side."""
     stack = drawn(case.stack(case.shape(layers=layers))).train(training)
-    expected, found = (outcome(stack, kind, side, 6) for kind in (None, backend))
-    for one, other in zip(found, expected, strict=True):
+    expected, actual = (outcome(stack, kind, side, 6) for kind in (None, backend))
+    for one, other in zip(actual, expected, strict=True):
         assert_close(one, other, 1e-9, backend)
 
 

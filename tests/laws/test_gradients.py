@@ -40,8 +40,8 @@ def accumulations(stack: Stack) -> Iterator[Counter[str]]:
 def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, Tensor]) -> Tensor:
     """Wrap a block in a reentrant checkpoint, as fairseq does."""
 
-    def call(x: Tensor, *given: Tensor) -> Tensor:
-        return block(x, positions, dict(zip(tensors, given, strict=True)))
+    def call(x: Tensor, *of_layer: Tensor) -> Tensor:
+        return block(x, positions, dict(zip(tensors, of_layer, strict=True)))
 
     return checkpoint(call, x, *tensors.values(), use_reentrant=True)
 
@@ -79,10 +79,10 @@ def check_gradients(case: Case, layers: Sequence[int]) -> None:
     stack = drawn(case.stack(case.shape(layers=3))).train()
     expected = gradients(stack, "plain", layers)
     for way in WAYS[1:]:
-        found = gradients(stack, way, layers)
-        assert found.keys() == expected.keys()
+        actual = gradients(stack, way, layers)
+        assert actual.keys() == expected.keys()
         for name, gradient in expected.items():
-            assert_close(found[name], gradient, 1e-12, f"{way}: gradient of {name}")
+            assert_close(actual[name], gradient, 1e-12, f"{way}: gradient of {name}")
 
 
 def check_stack_flag(case: Case) -> None:
@@ -91,14 +91,14 @@ def check_stack_flag(case: Case) -> None:
     saving = case.stack(case.shape(), checkpoint_activations=True)
     saving.load_state_dict(copy.deepcopy(plain.state_dict()))
     tokens = padded([6, 4], 6)
-    found = []
+    results = []
     for stack in (plain, saving.train()):
         with accumulations(stack) as counts:
             output = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
             output.square()[..., 0].sum().backward()
         assert set(counts.values()) <= {1}, f"accumulated {counts}"
-        found.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])
-    for one, other in zip(*found, strict=True):
+        results.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])
+    for one, other in zip(*results, strict=True):
         assert_close(other, one, 1e-12, "checkpointed")
 
 

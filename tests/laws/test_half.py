@@ -37,13 +37,13 @@ SUMMED = 0.012
 @contextmanager
 def observed_dtypes() -> Iterator[set[torch.dtype]]:
     """Return the dtypes of the logits and of the softmax in the explicit path."""
-    found: set[torch.dtype] = set()
+    dtypes: set[torch.dtype] = set()
     originals = {name: getattr(paths, name) for name in ("logits", "explicit_weights")}
 
     def watch(name: str) -> None:
         def call(*args: object) -> torch.Tensor:
             result = originals[name](*args)
-            found.add(result.dtype)
+            dtypes.add(result.dtype)
             return result
 
         setattr(paths, name, call)
@@ -51,7 +51,7 @@ def observed_dtypes() -> Iterator[set[torch.dtype]]:
     for name in originals:
         watch(name)
     try:
-        yield found
+        yield dtypes
     finally:
         for name, original in originals.items():
             setattr(paths, name, original)
@@ -98,7 +98,7 @@ class Expected:
 
 
 @pytest.fixture(scope="module")
-def given(request: pytest.FixtureRequest) -> Expected:
+def reference(request: pytest.FixtureRequest) -> Expected:
     """Return the expected outputs, which are computed once for all tests of a case."""
     return Expected(request.param)
 
@@ -110,14 +110,14 @@ def forward(stack: Stack, dtype: torch.dtype, length: int | None = None) -> torc
     return stack(embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack))[0]
 
 
-def check_half(given: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
+def check_half(reference: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
     """Compare a module in half precision, or under autocast, with the same module in float32."""
-    half = copy.deepcopy(given.stack) if autocast else copy.deepcopy(given.stack).to(dtype)
+    half = copy.deepcopy(reference.stack) if autocast else copy.deepcopy(reference.stack).to(dtype)
     use_path(half, path)
     cast = torch.autocast("cpu", dtype=dtype) if autocast else nullcontext()
     with observed_dtypes() as seen, cast, torch.set_grad_enabled(path == "explicit"):
         output = forward(half, torch.float32 if autocast else dtype)
-    assert_close(output.float(), given.output, LOOSE[dtype], "half precision")
+    assert_close(output.float(), reference.output, LOOSE[dtype], "half precision")
     if path == "explicit":
         assert seen == {torch.float32}, f"logits and softmax in {seen}"
         output.float().square().mean().backward()
@@ -125,7 +125,7 @@ def check_half(given: Expected, dtype: torch.dtype, *, autocast: bool, path: str
             assert_finite(torch.zeros(()) if parameter.grad is None else parameter.grad, f"gradient of {name}")
 
 
-def made(stack: Stack) -> list[torch.Tensor]:
+def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     """Return the outputs of all hooks of an encoding for positive inputs, in the dtype of the stack."""
     tokens = padded([stack.shape.max_length, stack.shape.max_length // 2], stack.shape.max_length)
     where, dtype = positions_of(tokens, stack), stack.layers[0].fc1.weight.dtype
@@ -137,20 +137,20 @@ def made(stack: Stack) -> list[torch.Tensor]:
     batch, length = tokens.shape
     heads = batch, stack.shape.heads
     x, q, k = some(batch, length, stack.shape.dim), *(some(*heads, length, stack.shape.head_dim) for _ in "qk")
-    found = [stack.pos.embed(x, where)]
+    results = [stack.pos.embed(x, where)]
     for block, tensors in zip(stack.layers, stack.pos.per_layer(where), strict=True):
         call = block.self_attn.view.at(where, tensors)
         if call.view.has("compress"):
-            found += call.compress(x, x)
-            k = k[:, :, : found[-1].shape[1]]  # as many as there are slots
+            results += call.compress(x, x)
+            k = k[:, :, : results[-1].shape[1]]  # as many as there are slots
         else:
-            found += call.project_q(q), call.project_k(k)
+            results += call.project_q(q), call.project_k(k)
         # what the mask hides may be anything
         hidden = None if call.view.has("compress") else where.forbidden
         logits = [x for x in (call.additive(q, k), call.scores(q, k)) if x is not None]
-        found += logits if hidden is None else [x.masked_fill(hidden, 0.0) for x in logits]
-        found.append(call.values(some(*heads, length, k.shape[2])))
-    return [x for x in found if x is not None]
+        results += logits if hidden is None else [x.masked_fill(hidden, 0.0) for x in logits]
+        results.append(call.values(some(*heads, length, k.shape[2])))
+    return [x for x in results if x is not None]
 
 
 def learns(case: Case) -> bool:
@@ -165,16 +165,16 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
     the terms may show, not that of a sum of hundreds of them.
     """
     half = small(case, LENGTH_OF_SUMS, narrow=True).to(dtype).train()
-    found = []
+    gradients = []
     for stack in (half, copy.deepcopy(half).double()):
         generator = torch.Generator().manual_seed(1)
-        outputs = made(stack)
-        given = [torch.rand(x.shape, generator=generator) * torch.linspace(0, 1, x.shape[-1]) for x in outputs]
-        sum((x.double() * to_x).sum() for x, to_x in zip(outputs, given, strict=True)).backward()
-        found.append({name: p.grad for name, p in stack.pos.named_parameters() if p.grad is not None})
-    for name, expected in found[1].items():
+        outputs = hook_outputs(stack)
+        weights = [torch.rand(x.shape, generator=generator) * torch.linspace(0, 1, x.shape[-1]) for x in outputs]
+        sum((x.double() * to_x).sum() for x, to_x in zip(outputs, weights, strict=True)).backward()
+        gradients.append({name: p.grad for name, p in stack.pos.named_parameters() if p.grad is not None})
+    for name, expected in gradients[1].items():
         size = max(1e-30, float(expected.abs().max()))
-        assert_close(found[0][name].double() / size, expected / size, SUMMED, f"summed gradient of {name}")
+        assert_close(gradients[0][name].double() / size, expected / size, SUMMED, f"summed gradient of {name}")
 
 
 def cases_in_half() -> list[Any]:
@@ -187,10 +187,10 @@ def cases_in_half() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("given", "dtype", "autocast"), cases_in_half(), indirect=["given"])
-def test_half_precision_is_finite_and_close(given: Expected, dtype: torch.dtype, autocast: bool) -> None:
+@pytest.mark.parametrize(("reference", "dtype", "autocast"), cases_in_half(), indirect=["reference"])
+def test_half_precision_is_finite_and_close(reference: Expected, dtype: torch.dtype, autocast: bool) -> None:
     for path in ("explicit", "auto"):
-        check_half(given, dtype, autocast=autocast, path=path)
+        check_half(reference, dtype, autocast=autocast, path=path)
 
 
 @pytest.mark.parametrize("case", every(learns), ids=str)
@@ -198,9 +198,9 @@ def test_gradients_of_tables_are_summed_in_float32(case: Case) -> None:
     check_sums(case)
 
 
-@pytest.mark.parametrize("given", every(), ids=str, indirect=True)
-def test_float64_stays_float64(given: Expected) -> None:
-    stack = copy.deepcopy(given.stack).double()
+@pytest.mark.parametrize("reference", every(), ids=str, indirect=True)
+def test_float64_stays_float64(reference: Expected) -> None:
+    stack = copy.deepcopy(reference.stack).double()
     use_path(stack, "explicit")
     with observed_dtypes() as seen, torch.no_grad():
         assert forward(stack, torch.float64, SHORT).dtype == torch.float64

@@ -68,12 +68,12 @@ def check_start(name: str, x: Tensor, mean: float, deviation: float) -> None:
     for number, part in enumerate(of_layers_and_heads(x)):
         where, error = f"{name}, part {number}", 6 * part.numel() ** -0.5
         assert bool(part.isfinite().all()), f"{where} is not drawn"
-        found = float(part.mean()), float(part.std(correction=0))
+        statistics = float(part.mean()), float(part.std(correction=0))
         if not deviation:
-            assert bool((part == mean).all()), f"{where} is not {mean}: mean and deviation {found}"
+            assert bool((part == mean).all()), f"{where} is not {mean}: mean and deviation {statistics}"
             continue
-        assert abs(found[0] - mean) <= error * deviation, f"{where}: mean {found[0]}, not {mean}"
-        assert abs(found[1] / deviation - 1) <= error, f"{where}: deviation {found[1]}, not {deviation}"
+        assert abs(statistics[0] - mean) <= error * deviation, f"{where}: mean {statistics[0]}, not {mean}"
+        assert abs(statistics[1] / deviation - 1) <= error, f"{where}: deviation {statistics[1]}, not {deviation}"
 
 
 def check_recommended(case: Case, starts: dict[str, Start]) -> None:
@@ -91,11 +91,11 @@ def test_parameters_start_as_recommended(case: Case) -> None:
 @pytest.mark.parametrize("case", every(lambda case: case.spec not in BY_NAME), ids=str)
 def test_what_is_not_in_the_recommendations_says_how_it_starts(case: Case) -> None:
     """An encoding without a recommendation documents its initial values in its own `reset_parameters`."""
-    found = start(case)
-    assert all(bool(x.isfinite().all()) for x in found.values())
+    parameters = start(case)
+    assert all(bool(x.isfinite().all()) for x in parameters.values())
     (member,) = case.encoding(case.shape()).members.values()
     own = type(member).reset_parameters
-    assert not found or (own is not PositionEncoding.reset_parameters and inspect.getdoc(own))
+    assert not parameters or (own is not PositionEncoding.reset_parameters and inspect.getdoc(own))
 
 
 @pytest.mark.parametrize("case", defaults(lambda case: "init" in option_names(get(case.spec).Options)), ids=str)
@@ -103,16 +103,16 @@ def test_init_is_that_of_the_same_parameters_whatever_it_is(case: Case) -> None:
     """`init` applies to the table or to all tables, but never to a matrix that projects them."""
     plain = start(case)
     wide = start(Case(case.spec, {"init": "normal", "init_std": 0.3}, case.causal))
-    told = [name for name, x in wide.items() if not torch.equal(x, plain[name])]
-    assert told
-    for name in told:
+    changed = [name for name, x in wide.items() if not torch.equal(x, plain[name])]
+    assert changed
+    for name in changed:
         check_start(name, wide[name], 0.0, 0.3)
     for init, value in (("zeros", 0.0), ("ones", 1.0)):
         try:
             constant = start(Case(case.spec, {"init": init}, case.causal))
         except ValueError:
             continue  # such a start is refused, because the encoding would never learn
-        for name in told:
+        for name in changed:
             check_start(name, constant[name], value, 0.0)
 
 

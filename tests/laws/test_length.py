@@ -21,13 +21,13 @@ MAXIMUM, BEYOND = 8, 13
 @contextmanager
 def warnings_of_length() -> Iterator[list[str]]:
     """Collect the warnings that the composition logs."""
-    found: list[str] = []
+    messages: list[str] = []
     logger = logging.getLogger("fairseq_posenc.core.compose")
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:
-        yield found
+        yield messages
     finally:
         logger.removeHandler(handler)
 

@@ -21,8 +21,8 @@ def check_memory(case: Case, path: str) -> None:
     x = torch.randn(3, MEMORY + QUERIES, stack.shape.dim, dtype=torch.float64)
     with torch.no_grad():
         whole = attend_all(stack, x, positions_of(tokens, stack))
-        given = positions_of(tokens[:, MEMORY:], stack, memory=MEMORY)
-        parts = attend_all(stack, x[:, MEMORY:], given, memory=x[:, :MEMORY])
+        positions = positions_of(tokens[:, MEMORY:], stack, memory=MEMORY)
+        parts = attend_all(stack, x[:, MEMORY:], positions, memory=x[:, :MEMORY])
     assert_close(parts, whole[:, :, MEMORY:], 1e-12, "with memory")
 
 

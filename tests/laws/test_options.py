@@ -35,23 +35,23 @@ class OneOption:
 
 def one_option(cases: list[Case]) -> list[OneOption]:
     """Return all options of the cases with all their other values."""
-    found = []
+    options = []
     for case in cases:
         for field in dataclasses.fields((case.cls or get(case.spec)).Options):
-            found += [OneOption(case, field.name, value) for value in alternatives(field)]
-    return found
+            options += [OneOption(case, field.name, value) for value in alternatives(field)]
+    return options
 
 
 def fields(kind: type | None = None) -> list[tuple[str, dataclasses.Field[Any]]]:
     """Return pairs of encoding and option for the whole registry, of all types or of one type."""
-    found = []
+    pairs = []
     for name in names():
         hints = typing.get_type_hints(get(name).Options)
         for field in dataclasses.fields(get(name).Options):
             kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
             if kind is None or kind in kinds:
-                found.append((name, field))
-    return found
+                pairs.append((name, field))
+    return pairs
 
 
 def shown(value: Any) -> str:
@@ -75,27 +75,29 @@ def output_of(case: Case) -> torch.Tensor:
         return attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
 
 
-def check_option(one: OneOption) -> None:
+def check_option(option: OneOption) -> None:
     """Check that another value changes declarations, initial parameters or outputs, or is refused.
 
     `none` may also find nothing to switch off, in the one direction and not in the other: one setting then serves
     the encoder and the decoder of a translation model.
     """
-    found = outcome(one)
-    if found == "nothing" and one.value == "none":
-        found = outcome(dataclasses.replace(one, case=dataclasses.replace(one.case, causal=not one.case.causal)))
-        assert found == "changes", f"{one} changes nothing, nor in the other direction"
-    assert found != "nothing", f"{one} changes nothing"
+    effect = outcome(option)
+    if effect == "nothing" and option.value == "none":
+        effect = outcome(
+            dataclasses.replace(option, case=dataclasses.replace(option.case, causal=not option.case.causal))
+        )
+        assert effect == "changes", f"{option} changes nothing, nor in the other direction"
+    assert effect != "nothing", f"{option} changes nothing"
 
 
-def outcome(one: OneOption) -> str:
+def outcome(option: OneOption) -> str:
     """Return what the option does: it changes something, it changes nothing, or it is refused."""
-    changed = dataclasses.replace(one.case, args={one.name: one.value})
+    changed = dataclasses.replace(option.case, args={option.name: option.value})
     try:
         declared = what_it_is(changed)
     except ValueError:
         return "refused"
-    same = declared == what_it_is(one.case) and not differ(output_of(changed), output_of(one.case))
+    same = declared == what_it_is(option.case) and not differ(output_of(changed), output_of(option.case))
     return "nothing" if same else "changes"
 
 

@@ -64,8 +64,8 @@ class Forward:
     def gradients(self, output: Tensor) -> dict[str, Tensor]:
         """Return the gradients of the inputs and of all parameters of the encoding and the projections."""
         named = {"input": self.x, "memory": self.memory, **_trained(self.stack)}
-        found = torch.autograd.grad((output * self.direction).sum(), list(named.values()), allow_unused=True)
-        pairs = zip(named, named.values(), found, strict=True)
+        gradients = torch.autograd.grad((output * self.direction).sum(), list(named.values()), allow_unused=True)
+        pairs = zip(named, named.values(), gradients, strict=True)
         return {name: torch.zeros_like(of) if grad is None else grad for name, of, grad in pairs}
 
 

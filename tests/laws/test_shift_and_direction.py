@@ -26,13 +26,13 @@ def logits_of(stack: Stack, x: Tensor, positions: Positions, rows: int) -> Tenso
 
     x = stack.pos.embed(x, positions)
     late = replace(positions, query_length=rows)
-    found = []
+    logits_by_layer = []
     for block, tensors in zip(stack.layers, stack.pos.per_layer(late), strict=True):
         call = block.self_attn.view.at(late, tensors)
         raw_q, raw_k = block.self_attn.project_query(x[:, -rows:]), block.self_attn.project_key(x)
         q, k = call.project_q(raw_q), call.project_k(raw_k)
-        found.append(paths.logits(paths.Projected(q, k, raw_k, raw_q, raw_k), call))
-    return torch.stack(found)
+        logits_by_layer.append(paths.logits(paths.Projected(q, k, raw_k, raw_q, raw_k), call))
+    return torch.stack(logits_by_layer)
 
 
 def depends_on_distance_only(case: Case, length: int = LENGTH, rows: int = LENGTH) -> bool:
@@ -66,10 +66,10 @@ def is_mirrored(case: Case) -> bool:
 def check_shift(case: Case) -> None:
     """Check that `shift_invariant` is correct."""
     declared = case.capabilities.shift_invariant
-    found = depends_on_distance_only(case)
-    if found and not declared:
-        found = depends_on_distance_only(case, FAR, rows=2)
-    assert found == declared, f"declares shift_invariant={declared}, which it is not"
+    invariant = depends_on_distance_only(case)
+    if invariant and not declared:
+        invariant = depends_on_distance_only(case, FAR, rows=2)
+    assert invariant == declared, f"declares shift_invariant={declared}, which it is not"
 
 
 def check_direction(case: Case) -> None:

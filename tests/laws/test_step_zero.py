@@ -56,9 +56,9 @@ def gradients(stack: Stack) -> dict[str, Tensor]:
     x, positions, wanted = inputs(stack)
     stack.zero_grad()
     (stack(x, positions)[0] * wanted).sum().backward()
-    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in stack.named_parameters()}
-    largest = max(float(gradient.abs().max()) for gradient in found.values())
-    return {name: gradient / largest for name, gradient in found.items()}
+    gradients = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in stack.named_parameters()}
+    largest = max(float(gradient.abs().max()) for gradient in gradients.values())
+    return {name: gradient / largest for name, gradient in gradients.items()}
 
 
 def listed(stack: Stack) -> dict[str, Tensor]:
@@ -142,7 +142,7 @@ def test_what_learns_by_chance_alone_is_caught() -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_one_draw_would_not_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_random_start_is_not_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert name in names()
     monkeypatch.setitem(DRAWS, name, ("", 1))
     with pytest.raises(AssertionError, match="no gradient at the start"):

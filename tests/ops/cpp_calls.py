@@ -93,7 +93,9 @@ def _wrong_tensors(function: str, name: str) -> list[Call]:
         changes["expanded"] = (lambda x: x[:1].expand_as(x), ValueError)
 
     def call(what: str, change: Callable[[Tensor], object], error: type[Exception]) -> Call:
-        return Call(function, f"{name} {what}", lambda given: given.update({name: change(given[name])}), error)
+        return Call(
+            function, f"{name} {what}", lambda arguments: arguments.update({name: change(arguments[name])}), error
+        )
 
     return [call(what, *change) for what, change in changes.items()]
 
@@ -117,8 +119,8 @@ def _wrong_sizes(function: str, name: str, shape: tuple[int, ...]) -> list[Call]
 def _with(function: str, wrong: str, error: type[Exception] = ValueError, **arguments: Any) -> Call:
     """Return a call with other arguments, tensors by their shapes."""
 
-    def change(given: dict[str, Any]) -> None:
-        given.update({name: torch.randn(x) if isinstance(x, tuple) else x for name, x in arguments.items()})
+    def change(original: dict[str, Any]) -> None:
+        original.update({name: torch.randn(x) if isinstance(x, tuple) else x for name, x in arguments.items()})
 
     return Call(function, wrong, change, error)
 

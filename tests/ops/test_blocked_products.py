@@ -43,7 +43,7 @@ def cases(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
-def made(case: dict[str, object]) -> tuple[Tensor, Tensor, Tensor, Positions, Tensor | slice, int | None]:
+def draw_inputs(case: dict[str, object]) -> tuple[Tensor, Tensor, Tensor, Positions, Tensor | slice, int | None]:
     torch.manual_seed(case["seed"])
     batch, heads, queries, keys = (case[name] for name in ("batch", "heads", "queries", "keys"))
     clip, dim = case["clip"], 4
@@ -69,11 +69,11 @@ def limits(case: dict[str, object]) -> Iterator[None]:
         yield
 
 
-def check(found: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
+def check(actual: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
     """Compare values and gradients."""
-    torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(actual, literal, rtol=1e-11, atol=1e-11)
     weight = torch.randn_like(literal)
-    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (found, literal))
+    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (actual, literal))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
@@ -81,7 +81,7 @@ def check(found: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(cases())
 def test_products_equal_the_sums(case: dict[str, object]) -> None:
-    q, k, table, positions, rows, clip = made(case)
+    q, k, table, positions, rows, clip = draw_inputs(case)
     queries = positions.query_length
     with limits(case):
         a = pairs(table, rows, positions)
@@ -106,20 +106,20 @@ def test_products_equal_the_sums(case: dict[str, object]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(cases(), st.sampled_from([0.0, 1.0]))
 def test_gated_products_equal_the_products(case: dict[str, object], offset: float) -> None:
-    q, k, table, positions, rows, clip = made(case)
+    q, k, table, positions, rows, clip = draw_inputs(case)
     with limits(case):
         a = pairs(table, rows, positions)
         gates = [offset + torch.einsum(f"bh{x}d,hijd->bhij", y, a) for x, y in (("i", q), ("j", k))]
         literal = torch.einsum("bhid,bhjd->bhij", q, k) * gates[0] * gates[1] / q.shape[-1] ** 0.5
-        found = toeplitz.gated_product(q, k, table, positions, rows, clip, offset)
-        check(found, literal, [q, k, table])
+        actual = toeplitz.gated_product(q, k, table, positions, rows, clip, offset)
+        check(actual, literal, [q, k, table])
 
 
 @pytest.mark.parametrize("clip", [None, 20, 152])
 def test_many_rows_take_large_blocks(clip: int | None) -> None:
     """Nothing is patched here, and the last block is not full."""
     case = {"queries": 300, "keys": 310, "heads": 1, "batch": 2, "per_head": False, "clip": clip, "seed": 0}
-    q, k, table, positions, rows, _ = made(case)
+    q, k, table, positions, rows, _ = draw_inputs(case)
     first, last = toeplitz._flat(positions, clip)
     sizes = {b.stop - b.start for b in blocked_products._blocks(300, 310, blocked_products.Vectors(table, first, last))}
     large = clip != 20  # small windows otherwise
@@ -133,12 +133,12 @@ def test_many_rows_take_large_blocks(clip: int | None) -> None:
 def test_content_is_taken_once_and_not_in_half_precision() -> None:
     q, k, table = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 9, 4)
     content = Content(q, k, 0.5)
-    given = table, Positions(5, 5, CPU), slice(0, 9)
-    bias = toeplitz.query_product(q, *given)
-    torch.testing.assert_close(toeplitz.query_product(q, *given, content=content), bias + content.product())
-    torch.testing.assert_close(toeplitz.query_product(q, *given, content=content), bias)
+    arguments = table, Positions(5, 5, CPU), slice(0, 9)
+    bias = toeplitz.query_product(q, *arguments)
+    torch.testing.assert_close(toeplitz.query_product(q, *arguments, content=content), bias + content.product())
+    torch.testing.assert_close(toeplitz.query_product(q, *arguments, content=content), bias)
     half = Content(q.bfloat16(), k.bfloat16(), 0.5)  # added in float32 by the attention
-    toeplitz.query_product(q.bfloat16(), table.bfloat16(), *given[1:], content=half)
+    toeplitz.query_product(q.bfloat16(), table.bfloat16(), *arguments[1:], content=half)
     assert not half.taken
     one = Content(q[:, :, :1], k, 0.5)
     toeplitz.query_product(q[:, :, :1], table, Positions(1, 5, CPU), slice(0, 5), content=one)

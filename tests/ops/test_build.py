@@ -44,16 +44,18 @@ def test_a_library_is_compiled_once(source: Path, monkeypatch: pytest.MonkeyPatc
     assert kept(source) == [library]
 
 
-def test_processes_compile_it_at_once_and_leave_one(source: Path) -> None:
-    code = "from pathlib import Path; from fairseq_posenc.ops.build import shared_library as made; "
-    command = without_fairseq(code + "assert made(Path(sys.argv[1])).answer() == 42", str(source))
+def test_processes_that_compile_at_the_same_time_leave_one_library(source: Path) -> None:
+    code = "from pathlib import Path; from fairseq_posenc.ops.build import shared_library; "
+    command = without_fairseq(code + "assert shared_library(Path(sys.argv[1])).answer() == 42", str(source))
     running = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(300) for process in running] == [0, 0]
     assert len(kept(source)) == 1
 
 
 @pytest.mark.parametrize("what", ["source", "header", "compiler", "flags", "CPU"])
-def test_whatever_decides_its_code_makes_another(what: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_input_of_the_code_makes_another_library(
+    what: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build.shared_library(source)
     if what == "source":
         source.write_text(SOURCE.replace("42", "43"))
@@ -82,7 +84,7 @@ def test_a_damaged_library_is_made_again(source: Path) -> None:
     assert library.stat().st_size > 1000
 
 
-def test_what_is_no_library_is_not_kept(source: Path) -> None:
+def test_a_file_that_is_no_library_is_deleted(source: Path) -> None:
     source.write_text("nonsense\n")
     with pytest.raises(subprocess.CalledProcessError):
         build.shared_library(source)

@@ -22,7 +22,7 @@ from fairseq_posenc.stack import Stack
 SHAPES = [(2, 3, 0), (4, 5, 1), (20, 20, 3), (20, 20, 9), (12, 40, 5), (40, 45, 19), (70, 131, 17), (33, 33, 0)]
 
 
-def given(queries: int, keys: int, clip: int, tables: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+def random_inputs(queries: int, keys: int, clip: int, tables: int = 3) -> tuple[Tensor, Tensor, Tensor]:
     """Return q, k and one vector per distance."""
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(2, 3, length, 8, generator=generator) for length in (queries, keys))
@@ -49,32 +49,32 @@ def pairs(queries: int, keys: int, clip: int) -> Tensor:
     return distances.clamp(-clip, clip) + clip
 
 
-def assert_near(found: list[Tensor], wanted: list[Tensor]) -> None:
-    for one, other in zip(found, wanted, strict=True):
+def assert_near(actual: list[Tensor], wanted: list[Tensor]) -> None:
+    for one, other in zip(actual, wanted, strict=True):
         size = max(1.0, float(other.detach().abs().max()))
         torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6 * size)
 
 
-def with_gradients(made: Tensor, *inputs: Tensor) -> list[Tensor]:
-    weights = torch.randn(made.shape, generator=torch.Generator().manual_seed(1)).to(made.dtype)
-    return [made, *torch.autograd.grad(made, inputs, weights)]
+def with_gradients(output: Tensor, *inputs: Tensor) -> list[Tensor]:
+    weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).to(output.dtype)
+    return [output, *torch.autograd.grad(output, inputs, weights)]
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.5])
 @pytest.mark.parametrize("tables", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset: float) -> None:
+def test_gated_products_equal_the_formula(shape: tuple[int, int, int], tables: int, offset: float) -> None:
     """Outputs and gradients are compared."""
     queries, keys, clip = shape
-    single = [x.requires_grad_() for x in given(*shape, tables)]
+    single = [x.requires_grad_() for x in random_inputs(*shape, tables)]
     double = [x.detach().double().requires_grad_() for x in single]
     q, k, table = single
     kernel = Clipped(keys - 1 - clip, keys - 1 + clip)
     by_distance = table[:, rows(*shape)]
     assert kernel.serves(queries, k, q, by_distance)
-    found = with_gradients(GatedProduct.apply(kernel, offset, True, q, k, by_distance), *single)
+    actual = with_gradients(GatedProduct.apply(kernel, offset, True, q, k, by_distance), *single)
     wanted = with_gradients(literally(*double, clip, offset), *double)
-    assert_near(found, wanted)
+    assert_near(actual, wanted)
 
 
 @pytest.mark.parametrize("terms", ["q", "k", "qk", "qc", "kc", "qkc"])
@@ -83,7 +83,7 @@ def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset:
 def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms: str) -> None:
     """The sums have terms of queries, keys and content; each table has its own gradient."""
     queries, keys, clip = shape
-    q, k, table = given(*shape, tables)
+    q, k, table = random_inputs(*shape, tables)
     leaves = [x.clone().requires_grad_() for x in (q, k, table, table.flip(-2), q.flip(0), k.flip(0))]
     used = [one for one, of in zip(leaves, "qkqkcc", strict=True) if of in terms]
 
@@ -94,49 +94,49 @@ def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms:
 
     def literally(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
         e = pairs(queries, keys, clip)
-        made = {
+        outputs = {
             "q": torch.einsum("bhid,hijd->bhij", q, of_q.expand(3, -1, -1)[:, e]),
             "k": torch.einsum("bhjd,hijd->bhij", k, of_k.expand(3, -1, -1)[:, e]),
             "c": 0.3 * torch.einsum("bhid,bhjd->bhij", *content),
         }
-        return sum(made[one] for one in terms)  # type: ignore[return-value]
+        return sum(outputs[one] for one in terms)  # type: ignore[return-value]
 
-    found = with_gradients(products(*leaves), *used)
+    actual = with_gradients(products(*leaves), *used)
     double = [x.detach().double().requires_grad_() for x in leaves]
     used = [one for one, of in zip(double, "qkqkcc", strict=True) if of in terms]
-    assert_near(found, with_gradients(literally(*double), *used))
+    assert_near(actual, with_gradients(literally(*double), *used))
 
 
 def test_gradients_may_come_in_any_layout() -> None:
     """The gradient of a sum, for example, is a single number for all pairs."""
-    inputs = [x.requires_grad_() for x in given(20, 20, 3)]
+    inputs = [x.requires_grad_() for x in random_inputs(20, 20, 3)]
     q, k, table = inputs
-    made = GatedProduct.apply(Clipped(16, 22), 0.0, True, q, k, table[:, rows(20, 20, 3)])
+    output = GatedProduct.apply(Clipped(16, 22), 0.0, True, q, k, table[:, rows(20, 20, 3)])
     double = [x.detach().double().requires_grad_() for x in inputs]
     wanted = torch.autograd.grad(literally(*double, 3, 0.0).sum(), double)
-    assert_near([*torch.autograd.grad(made.sum(), inputs)], [*wanted])
+    assert_near([*torch.autograd.grad(output.sum(), inputs)], [*wanted])
 
 
-def test_it_is_of_the_precision_of_what_it_is_given() -> None:
+def test_products_of_float32_are_float32_under_any_default_dtype() -> None:
     """The default dtype of torch has no effect."""
-    inputs = [x.requires_grad_() for x in given(20, 20, 3)]
+    inputs = [x.requires_grad_() for x in random_inputs(20, 20, 3)]
     q, k, table = inputs
     torch.set_default_dtype(torch.float64)
     try:
         table = table[:, rows(20, 20, 3)]
-        found = [
+        outputs = [
             GatedProduct.apply(Clipped(16, 22), 0.0, True, q, k, table),
             SumOfProducts.apply(Clipped(16, 22), 1.0, q, k, table, table, None, None),
         ]
-        made = [x for one in found for x in (one, *torch.autograd.grad(one.sum(), inputs, retain_graph=True))]
+        tensors = [x for one in outputs for x in (one, *torch.autograd.grad(one.sum(), inputs, retain_graph=True))]
     finally:
         torch.set_default_dtype(torch.float32)
-    assert {x.dtype for x in made} == {torch.float32}
+    assert {x.dtype for x in tensors} == {torch.float32}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_passes_give_the_same_on_any_number_of_threads(threads: int) -> None:
-    q, k, table = given(40, 50, 6)
+    q, k, table = random_inputs(40, 50, 6)
     table, before = table[:, rows(40, 50, 6)], torch.get_num_threads()
 
     def outcome() -> list[Tensor]:
@@ -186,23 +186,23 @@ def test_a_layer_with_it_is_the_layer_without(
             alone = stack(x, positions)[0]
         return [output, alone, *torch.autograd.grad(output.sin().sum(), list(stack.parameters()), allow_unused=True)]
 
-    found = outcome()
+    actual = outcome()
     assert len(taken) == 4
     monkeypatch.setattr(cpp, "works", lambda source: False)
     monkeypatch.setattr(compiled, "usable", lambda *work: False)
-    for one, other in zip(found, outcome(), strict=True):
+    for one, other in zip(actual, outcome(), strict=True):
         if one is not None:
             torch.testing.assert_close(one, other, rtol=0, atol=1e-5 * max(1.0, float(other.detach().abs().max())))
     assert len(taken) == 4
 
 
-def test_it_keeps_two_gates_of_few_numbers() -> None:
+def test_gated_product_saves_little_for_the_backward() -> None:
     """`Blocked` saves tensors of the size of all pairs."""
-    q, k, table = (x.requires_grad_() for x in given(200, 200, 4))
+    q, k, table = (x.requires_grad_() for x in random_inputs(200, 200, 4))
     kept: list[Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
-        made = GatedProduct.apply(Clipped(195, 203), 0.0, True, q, k, table[:, rows(200, 200, 4)])
-    assert max(x.numel() for x in kept) < made.numel() // 10
+        output = GatedProduct.apply(Clipped(195, 203), 0.0, True, q, k, table[:, rows(200, 200, 4)])
+    assert max(x.numel() for x in kept) < output.numel() // 10
 
 
 @pytest.fixture
@@ -217,13 +217,13 @@ def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, afresh: None
 ) -> None:
     monkeypatch.setattr(build, "compiler", lambda: str(tmp_path / "no-compiler"))
-    q, k, table = given(20, 20, 3)
+    q, k, table = random_inputs(20, 20, 3)
     positions = Positions(20, 20, torch.device("cpu"))
     with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.cpp"):
         for _ in range(2):
-            found = toeplitz.gated_product(q, k, table, positions, tables.rows_of(positions, 3), 3, 0.0)
+            actual = toeplitz.gated_product(q, k, table, positions, tables.rows_of(positions, 3), 3, 0.0)
     torch.testing.assert_close(
-        found.double(), literally(q.double(), k.double(), table.double(), 3, 0.0), rtol=0, atol=1e-4
+        actual.double(), literally(q.double(), k.double(), table.double(), 3, 0.0), rtol=0, atol=1e-4
     )
     assert len(caplog.records) == 1
     assert caplog.messages[0].startswith(
@@ -254,9 +254,9 @@ def test_windows_across_are_those_of_strided_copies(
         blocked_products.fill_across(out, x, vectors)
         return [out, *blocked_products.gradients(pairs.mT, x, vectors.flipped())]
 
-    found = outcome()
+    actual = outcome()
     assert set(taken) == {"across", "across_backward"}
     monkeypatch.setattr(cpp, "works", lambda source: False)
-    for one, other in zip(found, outcome(), strict=True):
+    for one, other in zip(actual, outcome(), strict=True):
         assert torch.equal(one, other)
         assert one.isfinite().all()

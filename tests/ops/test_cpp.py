@@ -30,7 +30,7 @@ def afresh() -> Iterator[None]:
     cpp._library.cache_clear()
 
 
-def given(queries: int, keys: int, dim: int, tables: int) -> tuple[Tensor, Tensor, Tensor]:
+def random_inputs(queries: int, keys: int, dim: int, tables: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return q and k as projections give them, not contiguous, and the vectors of the distances."""
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(2, length, 3, dim, generator=generator).transpose(1, 2) for length in (queries, keys))
@@ -47,17 +47,17 @@ def literally(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("tables", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_it_equals_the_sums(shape: tuple[int, int, int], tables: int) -> None:
-    q, k, vectors = given(*shape, tables)
+def test_products_equal_the_sums(shape: tuple[int, int, int], tables: int) -> None:
+    q, k, vectors = random_inputs(*shape, tables)
     expected = literally(q, k, vectors)
     tolerance = 1e-6 * max(1.0, float(expected.abs().max()))
-    for made in (cpp.products(q, k, vectors), cpp.products(q.contiguous(), k.contiguous(), vectors)):
-        torch.testing.assert_close(made.double(), expected, rtol=0, atol=tolerance)
+    for actual in (cpp.products(q, k, vectors), cpp.products(q.contiguous(), k.contiguous(), vectors)):
+        torch.testing.assert_close(actual.double(), expected, rtol=0, atol=tolerance)
 
 
-def test_it_reads_any_layout() -> None:
+def test_products_accept_any_layout() -> None:
     """Rows may be strided, and all samples may share one tensor."""
-    q, k, vectors = given(40, 50, 8, 1)
+    q, k, vectors = random_inputs(40, 50, 8, 1)
     expected = cpp.products(q, k, vectors)
     assert torch.equal(cpp.products(q.mT.contiguous().mT, k, vectors), expected)
     shared = k[:1].expand_as(k)
@@ -77,11 +77,11 @@ def test_where_it_cannot_be_compiled_loops_serve_and_that_is_logged_once(
         fake.write_text(commands[trouble])
         fake.chmod(0o755)
     monkeypatch.setattr(build, "compiler", lambda: str(fake))
-    q, k, vectors = given(33, 50, 8, 1)
+    q, k, vectors = random_inputs(33, 50, 8, 1)
     with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.cpp"):
         for _ in range(2):
-            found = trilinear.TrilinearProduct.apply(q, k, vectors)
-    torch.testing.assert_close(found.double(), literally(q, k, vectors), rtol=0, atol=1e-4)
+            output = trilinear.TrilinearProduct.apply(q, k, vectors)
+    torch.testing.assert_close(output.double(), literally(q, k, vectors), rtol=0, atol=1e-4)
     assert len(caplog.records) == 1
     if trouble == "refused":
         assert caplog.messages[0].endswith("error: unknown option -march=native")
@@ -121,12 +121,12 @@ def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> N
     """No samples, no queries, no keys or no width: the results are empty or zeros."""
     queries, keys, dim = shape
     q, k = torch.randn(batch, 3, queries, dim), torch.randn(batch, 3, keys, dim)
-    made = cpp.products(q, k, torch.randn(1, queries + keys - 1, dim))
-    assert made.shape == (batch, 3, queries, keys)
-    assert not made.any() or dim
-    one = cpp.single_query("both", k, torch.randn(1, keys, dim), torch.randn(batch, 3, 1, dim), 0)
-    assert one.shape == (batch, 3, 2, keys)
-    assert not one.any() or dim
+    output = cpp.products(q, k, torch.randn(1, queries + keys - 1, dim))
+    assert output.shape == (batch, 3, queries, keys)
+    assert not output.any() or dim
+    sums = cpp.single_query("both", k, torch.randn(1, keys, dim), torch.randn(batch, 3, 1, dim), 0)
+    assert sums.shape == (batch, 3, 2, keys)
+    assert not sums.any() or dim
     pairs, of_query, of_key = (torch.randn(3 * batch, *sizes) for sizes in ((queries, keys), (queries, 4), (keys, 4)))
     cpp.spread(pairs, of_query, of_key, 0, add=True)
     cpp.gates(pairs, of_query, of_key, 0, 0.5)

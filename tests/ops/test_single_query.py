@@ -29,7 +29,9 @@ def cases(draw: st.DrawFn) -> dict[str, int | bool | None]:
     }
 
 
-def made(case: dict[str, int | bool | None]) -> tuple[Tensor, Tensor, Tensor, Positions, Tensor | slice, int | None]:
+def draw_inputs(
+    case: dict[str, int | bool | None],
+) -> tuple[Tensor, Tensor, Tensor, Positions, Tensor | slice, int | None]:
     torch.manual_seed(case["seed"])
     batch, heads, keys, clip = (case[name] for name in ("batch", "heads", "keys", "clip"))
     reach = keys if clip is None else clip
@@ -49,27 +51,33 @@ def vectors(table: Tensor, keys: int, clip: int | None) -> Tensor:
 @settings(max_examples=100, deadline=None)
 @given(cases())
 def test_products_equal_the_sums(case: dict[str, int | bool | None]) -> None:
-    q, k, table, positions, rows, clip = made(case)
+    q, k, table, positions, rows, clip = draw_inputs(case)
     a = vectors(table, positions.key_length, clip)
     content = torch.einsum("bhid,bhjd->bhij", q, k)
     of_query, of_key = torch.einsum("bhid,hjd->bhij", q, a), torch.einsum("bhjd,hjd->bhj", k, a).unsqueeze(2)
-    given = positions, rows, clip
-    check(toeplitz.query_product(q, table, *given), of_query, (q, table))
-    check(toeplitz.key_product(k, table, *given), of_key, (k, table))
-    check(toeplitz.both_products(q, k, table, table, *given), of_query + of_key, (q, k, table))
+    arguments = positions, rows, clip
+    check(toeplitz.query_product(q, table, *arguments), of_query, (q, table))
+    check(toeplitz.key_product(k, table, *arguments), of_key, (k, table))
+    check(toeplitz.both_products(q, k, table, table, *arguments), of_query + of_key, (q, k, table))
     taken = Content(q, k, 0.7)
-    both = toeplitz.both_products(q, k, table, table, *given, taken)
+    both = toeplitz.both_products(q, k, table, table, *arguments, taken)
     assert taken.taken
     check(both, of_query + of_key + 0.7 * content, (q, k, table))
-    check(toeplitz.gated_product(q, k, table, *given, 0.3), content / 2 * (0.3 + of_query) * (0.3 + of_key), (q, table))
-    check(toeplitz.trilinear_product(q, k, table, *given), torch.einsum("bhid,bhjd,hjd->bhij", q, k, a), (q, k, table))
+    check(
+        toeplitz.gated_product(q, k, table, *arguments, 0.3),
+        content / 2 * (0.3 + of_query) * (0.3 + of_key),
+        (q, table),
+    )
+    check(
+        toeplitz.trilinear_product(q, k, table, *arguments), torch.einsum("bhid,bhjd,hjd->bhij", q, k, a), (q, k, table)
+    )
 
 
-def check(found: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
+def check(actual: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
     """Compare values and gradients."""
-    torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(actual, literal, rtol=1e-11, atol=1e-11)
     weight = torch.randn_like(literal)
-    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (found, literal))
+    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (actual, literal))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
@@ -90,12 +98,12 @@ def test_the_loop_in_cpp_equals_the_others(shared: int, dim: int, tables: int, m
     with torch.no_grad():
         eager = [way() for way in ways]
         monkeypatch.setattr(single_query, "LEAST", 1)
-        made: list[str] = []
+        calls: list[str] = []
         loop = cpp.single_query
-        monkeypatch.setattr(cpp, "single_query", lambda way, *given: made.append(way) or loop(way, *given))
+        monkeypatch.setattr(cpp, "single_query", lambda way, *arguments: calls.append(way) or loop(way, *arguments))
         for way, other in zip(ways, eager, strict=True):
             torch.testing.assert_close(way(), other, rtol=1e-5, atol=1e-5)
-    assert made == ["alone", "added", "both", "multiplied"]
+    assert calls == ["alone", "added", "both", "multiplied"]
 
 
 def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,11 +113,11 @@ def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pyt
     monkeypatch.setattr(cpp, "works", lambda source: False)
     monkeypatch.setattr(cpp, "single_query", None)
     with torch.no_grad():
-        found = single_query.of_keys_and_query(k, a, q)
-    torch.testing.assert_close(found, torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2))
+        actual = single_query.of_keys_and_query(k, a, q)
+    torch.testing.assert_close(actual, torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2))
 
 
-def test_what_torch_has_to_see_is_left_to_torch() -> None:
+def test_operations_that_torch_must_see_run_in_torch() -> None:
     """In C++, a traced graph would contain an empty tensor, forward gradients would be lost and vmap would fail."""
     q, k, a = torch.randn(1, 2, 1, 64), torch.randn(1, 2, 512, 64), torch.randn(1, 512, 64)
     assert k.numel() >= single_query.LEAST
@@ -120,12 +128,12 @@ def test_what_torch_has_to_see_is_left_to_torch() -> None:
         mapped = torch.vmap(lambda q: single_query.of_keys_and_query(k, a, q))(q[None])
         torch.testing.assert_close(mapped[0], literal, rtol=1e-4, atol=1e-4)
         with forward_ad.dual_level():
-            made = single_query.of_keys_and_query(k, a, forward_ad.make_dual(q, torch.ones_like(q)))
-            tangent = forward_ad.unpack_dual(made).tangent
+            output = single_query.of_keys_and_query(k, a, forward_ad.make_dual(q, torch.ones_like(q)))
+            tangent = forward_ad.unpack_dual(output).tangent
     torch.testing.assert_close(tangent, k.sum(-1).unsqueeze(2), rtol=1e-4, atol=1e-4)
 
 
-def test_another_key_is_not_the_content_s() -> None:
+def test_content_of_other_keys_is_not_taken() -> None:
     """Projected content, as with RoPE, is left to the attention."""
     q, k = torch.randn(1, 2, 1, 4), torch.randn(1, 2, 5, 4)
     content = Content(q, k.clone(), 1.0)

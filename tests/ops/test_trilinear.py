@@ -15,14 +15,14 @@ from fairseq_posenc.ops import compiled, trilinear
 def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> None:
     torch.manual_seed(0)
     shapes = [(2, 3, queries, 8), (2, 3, keys, 8), (tables, queries + keys - 1, 8)]
-    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-    q, k, vectors = given
+    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    q, k, vectors = inputs
     distances = torch.arange(keys)[None, :] - torch.arange(queries)[:, None]
     literal = torch.einsum("bhid,bhjd,hijd->bhij", q, k, vectors.expand(3, -1, -1)[:, distances + queries - 1])
-    found = trilinear.TrilinearProduct.apply(*given)
-    torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
+    actual = trilinear.TrilinearProduct.apply(*inputs)
+    torch.testing.assert_close(actual, literal, rtol=1e-11, atol=1e-11)
     weight = torch.randn_like(literal)
-    ours, theirs = (torch.autograd.grad((x * weight).sum(), given) for x in (found, literal))
+    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs) for x in (actual, literal))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
@@ -47,8 +47,8 @@ def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         for batch, length in ((3, 10), (1, 9), (4, 4), (2, 33), (5, 40), (8, 8), (6, 3), (7, 65), (2, 70), (3, 31)):
             shapes = [(batch, 2, length, 8), (batch, 2, length, 8), (1, 2 * length - 1, 8)]
-            given = [torch.randn(shape, requires_grad=True) for shape in shapes]
-            torch.autograd.grad(trilinear.TrilinearProduct.apply(*given).sum(), given)
+            inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
+            torch.autograd.grad(trilinear.TrilinearProduct.apply(*inputs).sum(), inputs)
     finally:
         compiled.compiled.cache_clear()
         torch._dynamo.reset()

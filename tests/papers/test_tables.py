@@ -28,15 +28,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @FILES
 def test_a_file_is_one_cited_table(path: Path) -> None:
-    found = list(read(path))
-    ((paper, table),) = {(figure.paper, figure.table) for figure in found}
+    figures = list(read(path))
+    ((paper, table),) = {(figure.paper, figure.table) for figure in figures}
     assert path.name == f"{paper}_{table}.toml".lower().replace(" ", "")
     assert set(CITATIONS[paper]) == {"title", "authors", "where"}
     raw = tomllib.loads(path.read_text("utf-8"))
     assert raw.keys() - {"conditions"} == {"paper", "table", "title", "unit", "keys", "columns", "rows"}
     assert raw["keys"][:2] == ["row", "encoding"]
-    assert {figure.row for figure in found} == {str(row[0]) for row in raw["rows"]}  # none is empty
-    assert {figure.column for figure in found} == set(raw["columns"])
+    assert {figure.row for figure in figures} == {str(row[0]) for row in raw["rows"]}  # none is empty
+    assert {figure.column for figure in figures} == set(raw["columns"])
 
 
 @FILES

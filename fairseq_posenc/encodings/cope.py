@@ -83,7 +83,7 @@ class Cope(PositionEncoding):
 
     @staticmethod
     def _literally_seen(positions: Positions) -> Tensor:
-        """Return for which pairs (i, t) t <= i, t is within the span and t is not padding: [1 or B, 1, Q, K] bool."""
+        """Return whether key t is not padding, not after query i and within its span, [1 or B, 1, Q, K] bool."""
         seen = (positions.delta <= 0)[None, None]
         if positions.span is not None:
             seen = seen & (positions.delta > -positions.span)

@@ -162,7 +162,7 @@ class M4MOptions(Options):
         o = self.gate_offset
         if o < 0:
             raise ValueError(
-                f"gate_offset={o} must not be negative: use {-o}, which gives the same model with the table times -1"
+                f"gate_offset={o} must not be negative: use {-o}, which gives the same model if the table is negated"
             )
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(

@@ -18,7 +18,10 @@ def main() -> None:
     option = parser.add_argument
     option("--split", default="valid", metavar="NAME", help="Split to answer (default: valid).")
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the predictions.")
-    text = "For version 2.0: give no answer if its score exceeds that of the best span by more than X (default: 0)."
+    text = (
+        "For version 2.0: a question gets no answer if the score of the empty answer exceeds the score of the best "
+        "span by more than X (default: 0)."
+    )
     option("--null-threshold", type=float, metavar="X", help=text)
     arguments = parser.parse_args()
     version, threshold = spans.record(arguments.data)["version"], arguments.null_threshold

@@ -1,4 +1,4 @@
-"""Look up the EM and F1 that papers report for SQuAD's development sets, and list how a run differs from a paper."""
+"""Look up the EM and F1 that papers report for SQuAD's development sets, and list how a run departs from them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def has_figures(paper: str, version: str, longest: int) -> bool:
 def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | str | None, float | str | None]:
     """Return the EM and F1 that a paper reports for an encoding, or None if it reports none.
 
-    A paper may have several models with the same encoding. The text then names the score of each model: `86.1; 85.95
+    If the paper reports several models with this encoding, the text has the score of each model, such as `86.1; 85.95
     (roberta-base itself)`.
 
     Args:

@@ -63,7 +63,8 @@ class Settings(QuestionSettings):
     null_threshold: float = field(
         default=0.0,
         metadata=about(
-            "For version 2.0: give no answer if its score exceeds the score of the best span by more than this number."
+            "For version 2.0: a question gets no answer if the score of the empty answer exceeds the score of the best "
+            "span by more than this number."
         ),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")

@@ -98,7 +98,7 @@ class Settings(SentenceSettings, QuestionSettings):
         self.check_windows("--longest", self.longest, self.separators)
         if self.own and not self.english("train"):
             names = " or ".join(file_names("train", VERSION))
-            problem = f"neither the folder nor its subfolder squad has a file {names}, plain or .gz"
+            problem = f"neither the folder nor its subfolder squad has {names}, plain or .gz"
             raise Refused(f"--data {self.data}: {problem}. Give a file with English questions with --train-file.")
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(

@@ -71,7 +71,9 @@ class Settings(launch.Training):
     )
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
-        metadata=about("Data set for which a preset was written. A preset for squad refuses cmrc, and vice versa."),
+        metadata=about(
+            "Data set for which a preset was written. A preset for squad refuses --dataset cmrc, and vice versa."
+        ),
     )
     train_set: str = field(default="", metadata=about("Name of the training file in a FOLDER, if not train.json."))
     valid_set: str = field(default="", metadata=about("Name of the validation file in a FOLDER, if not valid.json."))

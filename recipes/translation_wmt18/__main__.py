@@ -26,11 +26,11 @@ LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
 the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
 and p is the largest p-value. Parameters is the number of parameters of the whole model. Words/s is the number of source
-words per second for one validation batch, in float32 on one device. One process measures the models alternately. Times
-are relative to the first row, as medians over the measurements. All models generate translations of the same length
-(the mean length of the references), because a model that ends its sentences earlier would look faster. MB is the memory
-of a process that translates the validation batch, including the model (resident memory; on a GPU, allocated memory).
-The column `memory of translation` is the memory relative to the first row."""
+words per second for one validation batch, in float32 on one device. The models are measured alternately in one process.
+Times are relative to the first row, as medians over these measurements. All models generate translations of one
+length (the mean length of the references), because a model that ends its sentences earlier would look faster. MB is the
+memory of a process that translates the validation batch, including the model (resident memory; on a GPU, allocated
+memory). The column `memory of translation` is the memory relative to the first row."""
 
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),

@@ -160,7 +160,7 @@ class Own:
             if first != encoding:
                 problem = f"its first encoding for {direction.label} is {first}, but this run begins with {encoding}"
             elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
-                problem = f"its translations with {first} for {direction.label} differ from those of this run"
+                problem = f"its {direction.label} translations by {first} differ from the translations of this run"
             else:
                 continue
             raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train all encodings in one run.")

@@ -29,7 +29,7 @@ class Finished:
 
     @property
     def labels(self) -> set[tuple[str, str]]:
-        """Return direction and encoding of the rows that this run added; its table may also have earlier rows."""
+        """Return direction and encoding of each model that this run trained."""
         directions, encodings = self.settings.directions, self.settings.encodings
         return {(direction.label, encoding.label) for direction in directions for encoding in encodings}
 

@@ -96,7 +96,7 @@ class Text:
 
     @property
     def raw(self) -> str:
-        """Return the folder of --raw: relative to the repository for the default, otherwise an absolute path."""
+        """Return the folder of --raw. Only the default is a relative path; it is relative to the repository."""
         return places.raw(self.settings.raw)
 
     def wmt18(self) -> Stage:

@@ -53,8 +53,7 @@ class Order:
     Attributes:
         write: Writes a line of the output.
         report: Prints a message about a line.
-        waiting: Lines whose output is not written yet: the number of the line, and its number in fairseq (None: the
-            line was not sent).
+        waiting: Line numbers without output so far, each with the number that fairseq gives the line (None: not sent).
         sent: Number of lines sent to fairseq.
         refused: Number of lines that were not translated.
         lock: Protects the other attributes, which two threads use.
@@ -82,7 +81,7 @@ class Order:
             self._settle()
 
     def receive(self, number: int, text: str) -> None:
-        """Write a translation from fairseq, and refuse the lines before it, which fairseq skipped."""
+        """Write a translation from fairseq. Waiting lines before this line count as refused: fairseq skipped them."""
         with self.lock:
             while self.waiting and self.waiting[0][1] != number:
                 self._pass_over()
@@ -155,7 +154,7 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
     """Send the input to fairseq-interactive, and write its translations.
 
     Raises:
-        SystemExit: Reading failed, or fairseq-interactive failed. The message has its last error lines.
+        SystemExit: Reading failed, or fairseq-interactive failed; the message contains the last lines that it printed.
     """
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     words = [executable(command[0]), *command[1:]]

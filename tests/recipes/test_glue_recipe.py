@@ -34,13 +34,13 @@ OUTPUT = Path("/tmp/an output")
 ABLATIONS = [name for name in FINETUNE_GLUE.presets() if name not in ("smoke", "small", "paper")]
 
 
-def settings(preset: str = "paper", **given: str) -> Settings:
-    words = {"checkpoint": "builtin" if preset == "smoke" else "some/m4/checkpoint_last.pt", **given}
+def settings(preset: str = "paper", **options: str) -> Settings:
+    words = {"checkpoint": "builtin" if preset == "smoke" else "some/m4/checkpoint_last.pt", **options}
     return load(FINETUNE_GLUE, preset, texts={name.replace("__", "."): value for name, value in words.items()})
 
 
-def stages(preset: str = "paper", **given: str) -> dict[str, Stage]:
-    plan = FINETUNE_GLUE.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+def stages(preset: str = "paper", **options: str) -> dict[str, Stage]:
+    plan = FINETUNE_GLUE.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -72,11 +72,11 @@ def test_tasks_are_the_readers() -> None:
 
 
 def test_the_smoke_preset_brings_its_own_model_and_rows() -> None:
-    found = stages("smoke")
-    assert [name.partition(":")[0] for name in found] == [
+    plan = stages("smoke")
+    assert [name.partition(":")[0] for name in plan] == [
         *("pretrain", "builtin", "check", "prepare", "baseline", "train", "evaluate", "compare")
     ]
-    train = found["train:SST-2.learned.lr0.003.e3.s1"]
+    train = plan["train:SST-2.learned.lr0.003.e3.s1"]
     assert value(train, "--pretrained").endswith("pretrained/checkpoints/learned/checkpoint_last.pt")
     assert "fairseq-train" in train.command
 
@@ -112,10 +112,10 @@ def test_the_papers_protocols(
     train: dict[str, Any],
 ) -> None:
     """Values that the papers do not state are those of BERT or RoBERTa."""
-    found = settings(protocol=protocol)
-    assert (found.lr, found.epochs, found.runs, found.batch) == (lr, epochs, runs, 32)
-    assert (found.longest, found.warmup, found.keep) == (longest, warmup, keep)
-    assert (found.segments, found.separators, found.train) == ([segments], separators, train)
+    loaded = settings(protocol=protocol)
+    assert (loaded.lr, loaded.epochs, loaded.runs, loaded.batch) == (lr, epochs, runs, 32)
+    assert (loaded.longest, loaded.warmup, loaded.keep) == (longest, warmup, keep)
+    assert (loaded.segments, loaded.separators, loaded.train) == ([segments], separators, train)
     trains = [name for name in stages(protocol=protocol, task="CoLA") if name.startswith("train:")]
     assert len(trains) == len(lr) * len(epochs) * runs
 
@@ -125,22 +125,22 @@ def test_no_warm_up_is_not_the_protocols() -> None:
 
 
 def test_a_training_is_fairseqs() -> None:
-    found = stages(protocol="diet", task="STS-B", segments="head", lr="1e-5", epochs="5", runs="1")
-    (train,) = [stage for stage in found.values() if stage.kind == "train"]
+    plan = stages(protocol="diet", task="STS-B", segments="head", lr="1e-5", epochs="5", runs="1")
+    (train,) = [stage for stage in plan.values() if stage.kind == "train"]
     assert train.name == "train:STS-B.m4.head.lr1e-05.e5.s1"
-    wanted = {"--task": "posenc_sentence_prediction", "--num-classes": "1", "--metrics": "spearman,pearson"}
-    wanted |= {"--segments": "head", "--lr": "1e-05", "--batch-size": "32", "--max-epoch": "5", "--warmup": "0.1"}
-    assert {flag: value(train, flag) for flag in wanted} == wanted
+    expected = {"--task": "posenc_sentence_prediction", "--num-classes": "1", "--metrics": "spearman,pearson"}
+    expected |= {"--segments": "head", "--lr": "1e-05", "--batch-size": "32", "--max-epoch": "5", "--warmup": "0.1"}
+    assert {flag: value(train, flag) for flag in expected} == expected
     assert value(train, "--best-checkpoint-metric") == "score"
     assert {"--regression-target", "--maximize-best-checkpoint-metric"} <= set(train.command)
     assert "--separator-token" not in train.command
-    assert value(found["evaluate:STS-B.m4.head.lr1e-05.e5.s1"], "--checkpoint").endswith("checkpoint_best.pt")
+    assert value(plan["evaluate:STS-B.m4.head.lr1e-05.e5.s1"], "--checkpoint").endswith("checkpoint_best.pt")
     assert value(stages(protocol="m4m", task="RTE")["train:RTE.m4.lr2e-05.e3.s1"], "--separator-token") == "2"
 
 
 def test_single_sentences_have_no_segments() -> None:
-    found = stages(task="CoLA,RTE", segments="input,head")
-    trains = [name for name in found if name.startswith("train:")]
+    plan = stages(task="CoLA,RTE", segments="input,head")
+    trains = [name for name in plan if name.startswith("train:")]
     assert trains == [f"train:{name}.lr3e-05.e3.s1" for name in ("CoLA.m4", "RTE.m4.input", "RTE.m4.head")]
 
 
@@ -149,44 +149,44 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
     imported_folder = tmp_path / "bert-m4"
     imported_folder.mkdir()
     (imported_folder / "checkpoint.pt").write_text("")
-    found = models([str(run), str(imported_folder), "not/there/m3/checkpoint_last.pt"])
-    assert [model.label for model in found] == ["shaw", "m4[clip=8]", "bert-m4", "m3"]
-    assert found[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
+    loaded = models([str(run), str(imported_folder), "not/there/m3/checkpoint_last.pt"])
+    assert [model.label for model in loaded] == ["shaw", "m4[clip=8]", "bert-m4", "m3"]
+    assert loaded[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
     own = models(["models/shaw.pt", "models/m4.clip=8.pt", "roberta.base/model.pt", "gone/checkpoint_1_500.pt"])
     assert [model.label for model in own] == ["shaw", "m4.clip=8", "roberta.base", "gone"]
     with pytest.raises(Refused, match="another model of --checkpoint also has the name shaw"):
-        models([str(run), str(found[0].path)])
+        models([str(run), str(loaded[0].path)])
     with pytest.raises(Refused, match=r"neither a run of recipes/pretrain_mlm nor"):
         models([str(tmp_path)])
 
 
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp_path: Path) -> None:
-    given = read_preset(FINETUNE_GLUE.conf / f"{preset}.toml")
+    preset_values = read_preset(FINETUNE_GLUE.conf / f"{preset}.toml")
     with pytest.raises(Refused, match=r"own pretraining: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset)
-    run = run_folder(tmp_path / "run", "none", *reversed(given["pos-enc"]))
-    found = settings(preset, checkpoint=str(run))
-    assert [model.label for model in found.models] == given["pos-enc"]
+    run = run_folder(tmp_path / "run", "none", *reversed(preset_values["pos-enc"]))
+    loaded = settings(preset, checkpoint=str(run))
+    assert [model.label for model in loaded.models] == preset_values["pos-enc"]
     rows = {
         (one.model.label, one.row): tuple(
-            paper(found.protocol, parse(one.model.label), one.row, task) for task in TASKS
+            paper(loaded.protocol, parse(one.model.label), one.row, task) for task in TASKS
         )
-        for one in found.variants()
+        for one in loaded.variants()
     }
     if preset == "clip":  # the paper varies k on SQuAD; its M4 without a clip is in the table of GLUE
         assert [label for (label, _), row in rows.items() if any(row)] == ["m4[clip=512]"]
     else:  # each encoding has its own number
         assert all(map(any, rows.values()))
         assert len(set(rows.values())) == len(rows)
-    for label in given["pos-enc"]:
-        assert label in given["pretraining"]
+    for label in preset_values["pos-enc"]:
+        assert label in preset_values["pretraining"]
     check = next(iter(stages(preset, checkpoint=str(run)).values()))
-    assert value(check, "--pos-enc") == given["pos-enc"][0]
+    assert value(check, "--pos-enc") == preset_values["pos-enc"][0]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"task": "MLNI"}, "--task: unknown value 'MLNI'.* did you mean MNLI"),
         ({"protocol": "m5"}, "--protocol: there is no protocol 'm5'"),
@@ -214,9 +214,9 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"task": "RTE,RTE"}, "--task RTE,RTE: a value occurs twice"),
     ],
 )
-def test_what_is_refused(given: dict[str, str], message: str) -> None:
+def test_what_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
-        stages(**given)
+        stages(**options)
 
 
 def test_files_that_are_not_there_are_refused_before_anything_is_written(tmp_path: Path, capsys: Any) -> None:
@@ -224,25 +224,25 @@ def test_files_that_are_not_there_are_refused_before_anything_is_written(tmp_pat
     (tmp_path / "there.pt").write_text("weights")
     rows, there, nowhere = str(tmp_path / "glue"), str(tmp_path / "there.pt"), str(tmp_path / "nowhere")
 
-    def told(*words: str) -> str:
+    def error_of(*words: str) -> str:
         output = ["--preset", "small", "--output", str(tmp_path / "out")]
         assert main(FINETUNE_GLUE, [*output, "--data", rows, *words]) == 2
         return capsys.readouterr().err
 
     models = ["--checkpoint", f"{there},{nowhere}"]
-    assert told("--task", "RTE", *models) == f"error: --checkpoint {nowhere}: this file or folder does not exist.\n"
+    assert error_of("--task", "RTE", *models) == f"error: --checkpoint {nowhere}: this file or folder does not exist.\n"
     tokenizer = ["--checkpoint", there, "--tokenizer-path", nowhere]
     problem = f"error: --tokenizer-path {nowhere}: this file or folder does not exist.\n"
-    assert told("--task", "RTE", *tokenizer) == problem
-    assert f"--data {rows}: there are no files of MNLI" in told("--task", "RTE,MNLI", "--checkpoint", there)
+    assert error_of("--task", "RTE", *tokenizer) == problem
+    assert f"--data {rows}: there are no files of MNLI" in error_of("--task", "RTE,MNLI", "--checkpoint", there)
     assert not (tmp_path / "out").exists()
     assert main(FINETUNE_GLUE, ["--task", "RTE", "--data", rows, *models, "--list"]) == 0
 
 
 def test_where_rows_and_models_lie_does_not_count(tmp_path: Path) -> None:
     def keys(place: Path) -> dict[str, str]:
-        found = stages(task="RTE", data=str(place), checkpoint=str(place / "m4" / "checkpoint_last.pt"))
-        return {name: stage.key() for name, stage in found.items()}
+        plan = stages(task="RTE", data=str(place), checkpoint=str(place / "m4" / "checkpoint_last.pt"))
+        return {name: stage.key() for name, stage in plan.items()}
 
     for name in ("a", "b"):
         task_files(tmp_path / name / "RTE", "RTE")
@@ -267,17 +267,17 @@ def test_rows_count_wherever_the_reader_finds_them(task: str, tmp_path: Path) ->
         for path in names:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("")
-        found = set(reading.find(folder, task, form).values())
-        assert len(found) == len({*names}) - (task != "MNLI")
-        assert found <= {*files_that_count(folder, task)}
+        read_files = set(reading.find(folder, task, form).values())
+        assert len(read_files) == len({*names}) - (task != "MNLI")
+        assert read_files <= {*files_that_count(folder, task)}
 
 
 def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths of the user become relative to the repository, where commands run; another tokenizer makes other pieces."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
-    found = stages(task="RTE", tokenizer_path="tokenizer.json", raw="corpora")
-    prepare, check = found["prepare:RTE.m4"], found["check:m4"]
+    plan = stages(task="RTE", tokenizer_path="tokenizer.json", raw="corpora")
+    prepare, check = plan["prepare:RTE.m4"], plan["check:m4"]
     assert {value(stage, "--tokenizer-path") for stage in (prepare, check)} == {str(tmp_path / "tokenizer.json")}
     assert tmp_path / "tokenizer.json" in {*prepare.inputs} & {*check.inputs}
     assert value(prepare, "--raw") == str(tmp_path / "corpora")
@@ -286,16 +286,16 @@ def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkey
 
 def test_another_experiment_has_another_folder() -> None:
     runs = [f"{run}/checkpoints/m4/checkpoint_last.pt" for run in ("a", "b")] + ["models/shaw.pt", "models/m2.pt"]
-    given: list[dict[str, str]] = [{"checkpoint": run} for run in runs]
-    given += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
-    named = {FINETUNE_GLUE.folder(settings(**words)) for words in given}
-    assert len(named) == len(given), named
+    options: list[dict[str, str]] = [{"checkpoint": run} for run in runs]
+    options += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
+    named = {FINETUNE_GLUE.folder(settings(**words)) for words in options}
+    assert len(named) == len(options), named
 
 
 def test_help_says_that_0_is_unset() -> None:
-    told = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
+    help_texts = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
     for name in ("runs", "batch", "longest", "separators"):
-        assert told[name].endswith("(0 or unset: as in the protocol).")
+        assert help_texts[name].endswith("(0 or unset: as in the protocol).")
 
 
 EVERY_9 = {"train__save-interval-updates": "9"}
@@ -303,8 +303,8 @@ EVERY_9 = {"train__save-interval-updates": "9"}
 
 def test_what_departs_from_the_protocol_is_told() -> None:
     assert settings().departures() == []
-    found = settings("small", runs="5", train__dropout="0.2", segments="head").departures()
-    assert found == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
+    loaded = settings("small", runs="5", train__dropout="0.2", segments="head").departures()
+    assert loaded == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
     last, best = (settings(protocol=name, **EVERY_9) for name in ("m4m", "diet"))
     assert last.departures() == []
     assert best.departures() == ["--train.save-interval-updates 9, not 3500"]  # DIET, Table 7
@@ -317,9 +317,9 @@ def test_what_departs_from_the_protocol_is_told() -> None:
 def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "recipes.finetune_glue", "--preset", "paper", "--task", "MNLI", "--dry-run"]
     command += ["--checkpoint", "some/m4/checkpoint_last.pt", "--protocol", "m4m", "--output", str(tmp_path)]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.count("fairseq-train") == 3
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("fairseq-train") == 3
     assert not list(tmp_path.iterdir())
 
 

@@ -20,16 +20,16 @@ from recipes.lib.package import figures
 SIZE = {"updates": 1, "parameters": 2}  # next to the scores
 
 
-def written(path: Path, found: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(content))
 
 
 def scored(results: Results, variant: Variant, lr: float, **numbers: tuple[float, ...]) -> None:
     """Return the scores of the runs with one learning rate."""
     for at, seed in enumerate(results.grid.seeds):
         some = {name: found[at] for name, found in numbers.items()}
-        written(
+        write_json(
             results.output / "scores" / f"{Trial(variant, lr, 3, seed).slug}.json", {"scores": {"valid": some}, **SIZE}
         )
 
@@ -51,14 +51,14 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
     scored(results, variant, 1e-5, matthews=(1.0, 5.0, 3.001), accuracy=(70.0, 69.0, 68.0))
     for seed in results.grid.seeds:
         name = Trial(variant, 1e-5, 3, seed).slug
-        written(tmp_path / ".stages" / f"train.{name}.done", {"seconds": 60, "command": "c", "commit": "d"})
-    written(tmp_path / "models" / "m4.json", {"encoding": "diet-rel", "updates": 1, "layers": 12, "dim": 768})
+        write_json(tmp_path / ".stages" / f"train.{name}.done", {"seconds": 60, "command": "c", "commit": "d"})
+    write_json(tmp_path / "models" / "m4.json", {"encoding": "diet-rel", "updates": 1, "layers": 12, "dim": 768})
     splits = {split: {"labelled": True, "given": count} for split, count in TASKS["CoLA"].rows.items()}
     rows = {"task": "CoLA", "splits": splits, "problems": {"label": {"left out": 2, "kept": 1}}}
-    written(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
+    write_json(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
     for score, margin, beats in ((0.0, 3.5, False), (0.0, 2.5, True), (3.0, 0.0, False)):
         constant = {"constant": "1", "score": score, "margin": margin}
-        written(tmp_path / "baselines" / "CoLA.json", {"valid": {"matthews": constant}})
+        write_json(tmp_path / "baselines" / "CoLA.json", {"valid": {"matthews": constant}})
         row = compare.result(replace(variant, row="head"), results)
         assert row["beats baseline"] == beats
     assert (row["score"], row["also"], row["runs"]) == (3.0, "accuracy 69.00", [1.0, 3.0, 5.0])
@@ -68,16 +68,19 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
 def test_rows_are_compared_with_the_published_by_their_number() -> None:
     """Count rows wherever the files are. For XNLI, count the training rows and the scored rows of each language."""
 
-    def told(task: str, **counts: int) -> list[str]:
-        given = {name.replace("_", "-"): {"given": count, "labelled": True} for name, count in counts.items()}
-        return compare.other_rows({"task": task, "splits": {**given, "test-ax": {"given": 1, "labelled": False}}})
+    def notes_on(task: str, **counts: int) -> list[str]:
+        splits = {name.replace("_", "-"): {"given": count, "labelled": True} for name, count in counts.items()}
+        return compare.other_rows({"task": task, "splits": {**splits, "test-ax": {"given": 1, "labelled": False}}})
 
-    assert told("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
-    assert told("RTE", train=2_490, valid=276) == ["not the published number of rows in valid"]
-    assert told("RTE", train=30, valid=277) == ["30 training rows, not 2,490"]
-    assert told("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == []
-    found = told("XNLI", train=1_500, valid=990, valid_de=990, test_de=5_009)
-    assert found == ["1,500 training rows, not 392,702", "not the published number of rows in valid, valid-de, test-de"]
+    assert notes_on("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
+    assert notes_on("RTE", train=2_490, valid=276) == ["not the published number of rows in valid"]
+    assert notes_on("RTE", train=30, valid=277) == ["30 training rows, not 2,490"]
+    assert notes_on("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == []
+    differences = notes_on("XNLI", train=1_500, valid=990, valid_de=990, test_de=5_009)
+    assert differences == [
+        "1,500 training rows, not 392,702",
+        "not the published number of rows in valid, valid-de, test-de",
+    ]
 
 
 def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
@@ -93,14 +96,14 @@ def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
     assert figures("raffel", "diet") is None
 
 
-def test_what_is_cut_off_or_unknown_is_told(tmp_path: Path) -> None:
+def test_the_report_counts_cut_rows_and_unknown_pieces(tmp_path: Path) -> None:
     facts = {"items": 4, "given": 5, "cut": 0, "unknown": 0, "pieces": 100}
     splits = {"train": {**facts, "cut": 3}, "valid": {**facts, "unknown": 5}, "valid-zh": {**facts, "unknown": 6}}
     record = {"longest": 16, "strange": 0.05, "splits": splits, "problems": {"label": {"left out": 1}}}
-    written(tmp_path / "XNLI.m4" / "glue.json", record)
-    told = report.counted(tmp_path / "XNLI.m4")
-    assert told.startswith("rows used: train 4 of 5, valid 4 of 5, valid-zh 4 of 5; rows cut to 16 pieces: train 3; ")
-    assert "pieces unknown to the model: valid 5.00%, valid-zh 6.00%; label" in told
+    write_json(tmp_path / "XNLI.m4" / "glue.json", record)
+    counts = report.counted(tmp_path / "XNLI.m4")
+    assert counts.startswith("rows used: train 4 of 5, valid 4 of 5, valid-zh 4 of 5; rows cut to 16 pieces: train 3; ")
+    assert "pieces unknown to the model: valid 5.00%, valid-zh 6.00%; label" in counts
     (line,) = report.strange([tmp_path / "XNLI.m4"])
     assert line.startswith("XNLI.m4: more than 5% of the pieces of valid-zh are unknown")
 

@@ -33,8 +33,8 @@ def toy_mnli(folder: Path) -> Path:
     rng, word = random.Random(1), ("entailment", "neutral", "contradiction")
 
     def rows(count: int) -> list[tuple[str, ...]]:
-        some = [(rng.randrange(3), rng.randrange(8, 20)) for _ in range(count)]
-        return [(str(n), f"w{noise} w{3 + kind}", f"w{noise}", word[kind]) for n, (kind, noise) in enumerate(some)]
+        examples = [(rng.randrange(3), rng.randrange(8, 20)) for _ in range(count)]
+        return [(str(n), f"w{noise} w{3 + kind}", f"w{noise}", word[kind]) for n, (kind, noise) in enumerate(examples)]
 
     header = ("index", "sentence1", "sentence2", "gold_label")
     changed = {"train": 150, "dev_matched": 20, "dev_mismatched": 20}
@@ -42,7 +42,7 @@ def toy_mnli(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Stage]]:
+def toy_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Stage]]:
     """Run the stages of the recipe on toy data for MNLI, with the training in this process."""
     folder = tmp_path_factory.mktemp("glue")
     source = saved(random_model("bert", "tiny"), folder / "bert")
@@ -67,19 +67,19 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Sta
     return output, stages
 
 
-def one(stages: dict[str, Stage], kind: str) -> list[str]:
+def arguments_of(stages: dict[str, Stage], kind: str) -> list[str]:
     """Return the arguments in the command of a stage, without Python and the module."""
     (stage,) = [stage for stage in stages.values() if stage.kind == kind]
     return [str(ROOT / word) if word.startswith("..") else word for word in stage.command[3:]]
 
 
 def test_a_model_becomes_a_row_of_the_table_and_a_submission(
-    found: tuple[Path, dict[str, Stage]], monkeypatch: pytest.MonkeyPatch
+    toy_run: tuple[Path, dict[str, Stage]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output, stages = found
+    output, stages = toy_run
     for module, kind in ((check_pretrained, "check"), (baselines, "baseline"), (evaluate, "evaluate")):
-        run(module, *one(stages, kind), monkeypatch=monkeypatch)
-    run(compare, *one(stages, "compare"), monkeypatch=monkeypatch)
+        run(module, *arguments_of(stages, kind), monkeypatch=monkeypatch)
+    run(compare, *arguments_of(stages, "compare"), monkeypatch=monkeypatch)
     (row,) = json.loads((output / "comparison.json").read_text())
     assert (row["task"], row["model"], row["of"]) == ("MNLI", "shaw, segments per head", "accuracy")
     assert row["score"] > 90 > row["baseline"]
@@ -98,24 +98,24 @@ def test_a_model_becomes_a_row_of_the_table_and_a_submission(
 
 
 def test_numbers_are_answered_within_their_bounds() -> None:
-    told = evaluate.as_text([-0.4, 2.23456, 7.0], {"labels": [], "bounds": [0.0, 5.0]})
-    assert told == ["0.000", "2.235", "5.000"]
+    texts = evaluate.as_text([-0.4, 2.23456, 7.0], {"labels": [], "bounds": [0.0, 5.0]})
+    assert texts == ["0.000", "2.235", "5.000"]
 
 
 def test_a_model_that_is_too_short_or_another_is_refused(
-    found: tuple[Path, dict[str, Stage]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_run: tuple[Path, dict[str, Stage]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = found[0].parent
+    folder = toy_run[0].parent
     words = ["--output", tmp_path / "x.json", "--longest"]
     learned = imported(folder / "bert", tmp_path / "learned", "--pos-enc", "learned") / "checkpoint.pt"
-    with pytest.raises(SystemExit) as told:
+    with pytest.raises(SystemExit) as error:
         run(check_pretrained, "--checkpoint", learned, *words, 64, "--segments", "none", monkeypatch=monkeypatch)
     assert (
         "is defined up to 20 positions. Give --longest 20, or use another encoding. Or extend its table: python -m "
-        in str(told.value)
+        in str(error.value)
     )
     extended = ("--pos-enc", "learned", "--pos-enc-args", "extend=interpolate,extend_to=64")
-    assert f"import-hf {learned} --pos-enc learned --output LONGER --pos-enc-args extend=repeat" in str(told.value)
+    assert f"import-hf {learned} --pos-enc learned --output LONGER --pos-enc-args extend=repeat" in str(error.value)
     longer = imported(learned, tmp_path / "longer", *extended) / "checkpoint.pt"
     tokenizer = ("--tokenizer-path", learned.with_name("tokenizer"))
     run(check_pretrained, "--checkpoint", longer, *words, 64, "--segments", "none", *tokenizer, monkeypatch=monkeypatch)

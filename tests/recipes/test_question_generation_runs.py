@@ -50,11 +50,11 @@ def generated(data: Path, folder: Path, *more: Any) -> dict[str, dict[int, str]]
 
 
 def _lines(text: str, kind: str) -> dict[int, str]:
-    found = re.findall(rf"^{kind}-(\d+)\t(?:-?[\d.e+-]+\t)?(.*)$", text, re.MULTILINE)
-    return {int(number): line for number, line in found}
+    matches = re.findall(rf"^{kind}-(\d+)\t(?:-?[\d.e+-]+\t)?(.*)$", text, re.MULTILINE)
+    return {int(number): line for number, line in matches}
 
 
-def asked(data: Path) -> dict[int, str]:
+def references(data: Path) -> dict[int, str]:
     """Return the question of each item of the test set."""
     lines = (data / "test.surface.jsonl").read_text("utf-8").splitlines()
     return {number: json.loads(line)["references"][0] for number, line in enumerate(lines)}
@@ -66,13 +66,13 @@ def asked(data: Path) -> dict[int, str]:
 @pytest.mark.parametrize("form", ["fairseq", "gnmt"])
 def test_words_that_were_never_seen_are_copied_and_spelled(form: str, data: Path, copying: Path) -> None:
     more = ["--lenpen", 0.6, "--lenpen-form", form, "--no-repeat-ngram-size", 3]
-    found, expected = generated(data, copying, *more), asked(data)
-    right = [found["H"][number] == line for number, line in expected.items()]
-    assert sum(right) >= 9, found["H"]
-    assert found["T"] == expected
-    assert found["D"] == found["H"]
+    output, expected = generated(data, copying, *more), references(data)
+    right = [output["H"][number] == line for number, line in expected.items()]
+    assert sum(right) >= 9, output["H"]
+    assert output["T"] == expected
+    assert output["D"] == output["H"]
     words = {line.split()[2] for line in expected.values()}
-    assert all(words & set(line.split()) for line in found["S"].values())
+    assert all(words & set(line.split()) for line in output["S"].values())
 
 
 def test_right_pads_generate_the_same(data: Path, copying: Path) -> None:
@@ -81,9 +81,9 @@ def test_right_pads_generate_the_same(data: Path, copying: Path) -> None:
 
 def test_without_copying_they_cannot_be(data: Path, tmp_path: Path) -> None:
     q.trained(data, *FAST, "--no-copy", "--save-dir", tmp_path)
-    found = generated(data, tmp_path)
-    assert not set(found["H"].values()) & set(asked(data).values())
-    assert any("<unk>" in line for line in found["H"].values())
+    output = generated(data, tmp_path)
+    assert not set(output["H"].values()) & set(references(data).values())
+    assert any("<unk>" in line for line in output["H"].values())
 
 
 def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.M
 
 
 def test_references_can_be_scored(data: Path, copying: Path) -> None:
-    found = generated(data, copying, "--score-reference")
-    assert found["H"] == asked(data)
+    output = generated(data, copying, "--score-reference")
+    assert output["H"] == references(data)
 
 
 def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_text_is_cut_and_joined_as_the_folder_says(
     folder = tmp_path / "prepared"
     shutil.copytree(data, folder)
     (folder / "questions.json").write_text('{"units": "spaces"}', "utf-8")
-    found = generated(folder, copying)
-    assert {number: line.upper().replace(" ", "_") for number, line in found["H"].items()} == found["D"]
-    assert found["H"] == generated(data, copying)["H"]
+    output = generated(folder, copying)
+    assert {number: line.upper().replace(" ", "_") for number, line in output["H"].items()} == output["D"]
+    assert output["H"] == generated(data, copying)["H"]
     _, task = q.built(folder)
     assert task.spelled.units == "spaces"
     ids, _ = task.get_interactive_tokens_and_lengths(["A B </s> what Zanzibar"], task.build_bpe(None).encode)

@@ -22,12 +22,12 @@ OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in QUESTION_GENERATION.presets() if name.startswith("paper")]
 
 
-def settings(preset: str = "small", **given: str) -> Settings:
-    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def settings(preset: str = "small", **options: str) -> Settings:
+    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    plan = QUESTION_GENERATION.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
+    plan = QUESTION_GENERATION.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -40,27 +40,32 @@ def value(stage: Stage, flag: str) -> str:
 
 @pytest.mark.parametrize("preset", QUESTION_GENERATION.presets())
 def test_every_preset_plans_every_stage(preset: str) -> None:
-    found = stages(preset, pos_enc="xl,shaw[clip=8]", dataset="builtin")
-    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    plan = stages(preset, pos_enc="xl,shaw[clip=8]", dataset="builtin")
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in plan))
     assert kinds == ["check", "builtin", "prepare", "baselines", "train", "generate", "score", "compare"]
 
 
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
     """Compare with the settings in the LFHC/GCDF paper (Qu et al. 2021, Table 4)."""
-    found = settings(preset)
+    loaded = settings(preset)
     column = "CMRC" if "cmrc" in preset else "SQuAD"
     theirs = {one.row: one.value for one in figures("LFHC", table="Table 4", column=column)}
     flags = {"lr": "lr rate", "clip-norm": "clip norm", "max-update": "maximum steps", "warmup-updates": "warmup steps"}
     flags |= {"batch-size": "batch size", "dropout": "dropout", "validate-interval-updates": "eval interval"}
-    wanted = {flag: theirs[row] for flag, row in flags.items()}
-    wanted |= {"end-learning-rate": 1e-9, "total-num-update": theirs["maximum steps"], "weight-decay": 0.01}
-    assert found.train["lr-scheduler"] == "polynomial_decay"
-    assert found.train["validate-interval"] > 1000  # otherwise, fairseq would also validate at the end of every epoch
-    assert wanted.items() <= found.train.items()
-    assert {"beam": 5, "lenpen": 0.6, "no-repeat-ngram-size": 3}.items() <= found.generate.items()
-    assert (found.longest, found.longest_answer, found.longest_question, found.context) == (512, 100, 50, "paragraph")
-    assert found.dataset == ("cmrc" if "cmrc" in preset else "squad")
+    expected = {flag: theirs[row] for flag, row in flags.items()}
+    expected |= {"end-learning-rate": 1e-9, "total-num-update": theirs["maximum steps"], "weight-decay": 0.01}
+    assert loaded.train["lr-scheduler"] == "polynomial_decay"
+    assert loaded.train["validate-interval"] > 1000  # otherwise, fairseq would also validate at the end of every epoch
+    assert expected.items() <= loaded.train.items()
+    assert {"beam": 5, "lenpen": 0.6, "no-repeat-ngram-size": 3}.items() <= loaded.generate.items()
+    assert (loaded.longest, loaded.longest_answer, loaded.longest_question, loaded.context) == (
+        512,
+        100,
+        50,
+        "paragraph",
+    )
+    assert loaded.dataset == ("cmrc" if "cmrc" in preset else "squad")
 
 
 @pytest.mark.parametrize("preset", PAPERS)
@@ -77,7 +82,7 @@ def test_the_papers_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "wanted"),
+    ("names", "expected"),
     [
         (["train-v1.1.json", "dev-v2.0.json"], "squad"),
         (["du-test-v1.1.json.gz", "dev-v1.1.part1.json.gz"], "squad"),
@@ -86,8 +91,8 @@ def test_the_papers_figures() -> None:
         (["train.json", "dev-v1.1.json"], None),
     ],
 )
-def test_the_record_says_whether_the_paper_had_these_questions(names: list[str], wanted: str | None) -> None:
-    assert dataset({"files": {str(number): {"name": name} for number, name in enumerate(names)}}) == wanted
+def test_the_record_says_whether_the_paper_had_these_questions(names: list[str], expected: str | None) -> None:
+    assert dataset({"files": {str(number): {"name": name} for number, name in enumerate(names)}}) == expected
 
 
 @pytest.mark.parametrize(("preset", "other"), [("paper", "cmrc"), ("paper-cmrc", "squad"), ("paper-k-shaw", "cmrc")])
@@ -109,20 +114,20 @@ def test_squad_and_cmrc_are_fetched() -> None:
 
 
 def test_training_and_decoding_are_fairseqs() -> None:
-    found = stages("small", pos_enc="shaw[clip=8]", copy="both")
-    train = found["train:shaw.clip=8"]
+    plan = stages("small", pos_enc="shaw[clip=8]", copy="both")
+    train = plan["train:shaw.clip=8"]
     assert value(train, "--task") == "posenc_question_generation"
     assert value(train, "--criterion") == "question_generation"
     assert (value(train, "--pos-enc"), value(train, "--pos-enc-args")) == ("shaw", "clip=8")
     assert (value(train, "--max-source-positions"), value(train, "--max-target-positions")) == ("128", "64")
     assert "--no-copy" not in train.command
-    assert "--no-copy" in found["train:shaw.clip=8.no-copy"].command
-    generate = found["generate:shaw.clip=8"]
+    assert "--no-copy" in plan["train:shaw.clip=8.no-copy"].command
+    generate = plan["generate:shaw.clip=8"]
     assert generate.command[0] == "fairseq-generate"
     assert value(generate, "--scoring") == "rouge_l"
     assert [value(generate, flag) for flag in ("--beam", "--lenpen", "--no-repeat-ngram-size")] == ["5", "0.6", "3"]
     assert value(generate, "--required-batch-size-multiple") == "1"
-    assert value(found["compare"], "--copy") == "both"
+    assert value(plan["compare"], "--copy") == "both"
 
 
 def test_decoding_knows_the_lengths_of_the_training() -> None:
@@ -144,9 +149,9 @@ def test_a_folder_a_file_and_prepared_questions(tmp_path: Path) -> None:
     lines = stages(dataset=str(folder), train_set="src-train.txt", valid_set="src-train.txt")["prepare"]
     assert "--context" not in lines.command
     (folder / "questions.json").write_text("{}")
-    found = stages(dataset=str(folder))
-    assert "prepare" not in found
-    assert folder.as_posix() in found["train:xl"].command
+    plan = stages(dataset=str(folder))
+    assert "prepare" not in plan
+    assert folder.as_posix() in plan["train:xl"].command
 
 
 def test_smoke_takes_the_first_questions_of_any_dataset(tmp_path: Path) -> None:
@@ -184,8 +189,8 @@ def test_the_encoder_counts_not_where_it_lies(tmp_path: Path) -> None:
     kinds = ("prepare", "train:xl", "generate:xl", "score:xl")
 
     def keys(name: str) -> list[str]:
-        found = stages(encoder=str(tmp_path / name), dataset="builtin")
-        return [found[kind].key() for kind in kinds]
+        plan = stages(encoder=str(tmp_path / name), dataset="builtin")
+        return [plan[kind].key() for kind in kinds]
 
     first = keys("a")
     assert keys("b") == first
@@ -196,8 +201,8 @@ def test_the_encoder_counts_not_where_it_lies(tmp_path: Path) -> None:
 
 
 def test_scripts_that_decide_a_result_are_inputs() -> None:
-    found = stages()
-    named = {name: {path.name for path in found[name].inputs} for name in ("prepare", "baselines", "score:xl")}
+    plan = stages()
+    named = {name: {path.name for path in plan[name].inputs} for name in ("prepare", "baselines", "score:xl")}
     assert {"question_pieces.py", "prepare_questions.py", "pipeline.py"} <= named["prepare"]
     assert {"rouge.py", "baselines.py", "score.py"} <= named["baselines"]
     assert {"rouge.py", "score.py", "question_pieces.py"} <= named["score:xl"]
@@ -206,8 +211,8 @@ def test_scripts_that_decide_a_result_are_inputs() -> None:
 @pytest.mark.parametrize(("batch", "buffer"), [("64", "64"), ("5", "5")])
 def test_the_hint_reads_as_many_lines_as_a_batch_has(batch: str, buffer: str, tmp_path: Path) -> None:
     (tmp_path / "comparison.json").write_text('[{"model": "xl", "ROUGE-L": 1.0}]')
-    (told,) = hints(settings(**{"generate__batch-size": batch}), tmp_path, "out").values()
-    assert f"--buffer-size {buffer} " in told
+    (command,) = hints(settings(**{"generate__batch-size": batch}), tmp_path, "out").values()
+    assert f"--buffer-size {buffer} " in command
 
 
 def test_another_search_trains_nothing_again() -> None:
@@ -218,8 +223,10 @@ def test_another_search_trains_nothing_again() -> None:
 
 def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "recipes.question_generation", "--preset", "paper", "--dry-run"]
-    told = subprocess.run([*command, "--output", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.count("fairseq-train") == 5
-    assert told.stdout.count("recipes.question_generation.score") == 5
+    process = subprocess.run(
+        [*command, "--output", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("fairseq-train") == 5
+    assert process.stdout.count("recipes.question_generation.score") == 5
     assert not list(tmp_path.iterdir())

@@ -13,12 +13,12 @@ from recipes.question_generation.__main__ import QUESTION_GENERATION
 from recipes.question_generation.settings import Settings
 
 
-def settings(preset: str = "small", **given: str) -> Settings:
-    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def settings(preset: str = "small", **options: str) -> Settings:
+    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"dataset": "no-such"}, "--dataset no-such: this file or folder does not exist. Known data sets are squad"),
         ({"train_set": "x.json"}, "--train-set has no effect"),
@@ -34,13 +34,13 @@ def settings(preset: str = "small", **given: str) -> Settings:
         ({"pos_enc": "xk"}, "no position encoding 'xk'"),
     ],
 )
-def test_what_is_refused(given: dict[str, str], message: str) -> None:
+def test_what_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
-        settings(**given)
+        settings(**options)
 
 
 @pytest.mark.parametrize(
-    ("made", "given", "message"),
+    ("file", "options", "message"),
     [
         ("questions.json", {"bad": "skip"}, "--bad has no effect: the questions of .* are already prepared"),
         ("questions.json", {"context": "sentence"}, "--context has no effect"),
@@ -62,13 +62,13 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
     ],
 )
 def test_settings_without_effect_are_refused_where_they_are_named(
-    made: str, given: dict[str, str], message: str, tmp_path: Path
+    file: str, options: dict[str, str], message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / made).write_text("{}")
+    (tmp_path / file).write_text("{}")
     with pytest.raises(Refused, match=message):
-        settings("smoke", dataset=str(tmp_path), **given)
+        settings("smoke", dataset=str(tmp_path), **options)
     own = tmp_path / "own.toml"
-    own.write_text("\n".join(f"{name} = {json.dumps(read(text))}" for name, text in given.items()))
+    own.write_text("\n".join(f"{name} = {json.dumps(read(text))}" for name, text in options.items()))
     with pytest.raises(Refused, match=message):
         load(QUESTION_GENERATION, "smoke", own, texts={"dataset": str(tmp_path)})
     for preset in QUESTION_GENERATION.presets():  # presets may name all settings

@@ -25,14 +25,14 @@ ABLATIONS = ["clip", "heads", "scale"]
 MODEL = "/models/m4.clip=256/checkpoint_last.pt"
 
 
-def settings(preset: str = "small", **given: str) -> Settings:
+def settings(preset: str = "small", **options: str) -> Settings:
     own = {} if preset == "smoke" else {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {})}
-    given = {**own, **given}
-    return load(FINETUNE_SQUAD, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+    options = {**own, **options}
+    return load(FINETUNE_SQUAD, preset, texts={name.replace("__", "."): value for name, value in options.items()})
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    plan = FINETUNE_SQUAD.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
+    plan = FINETUNE_SQUAD.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -45,8 +45,8 @@ def value(stage: Stage, flag: str) -> str:
 
 @pytest.mark.parametrize("preset", FINETUNE_SQUAD.presets())
 def test_every_preset_plans_every_stage(preset: str) -> None:
-    found = stages(preset)
-    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    plan = stages(preset)
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in plan))
     first = ["builtin", "pretrain"] if preset == "smoke" else ["fetch"]
     assert kinds == [*first, "check", "prepare", "baselines", "train", "predict", "score", "compare"]
 
@@ -59,40 +59,42 @@ REST = {"lr": 3e-5, "dropout": 0.1, "attention-dropout": 0.1}
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
     """BERT has one separator between question and context, RoBERTa two."""
-    found = settings(preset)
-    assert found.separators == (1 if preset.startswith("m1-m4") else 2)
-    assert (ADAM | REST).items() <= found.train.items()
-    assert (found.longest_question, found.longest_answer) == (64, 30)
-    assert (found.epochs, found.stride, found.train["lr"], found.warmup) == (2, 128, 3e-5, 0)
-    assert found.number("batch-size", 0) * found.batches == 48
+    loaded = settings(preset)
+    assert loaded.separators == (1 if preset.startswith("m1-m4") else 2)
+    assert (ADAM | REST).items() <= loaded.train.items()
+    assert (loaded.longest_question, loaded.longest_answer) == (64, 30)
+    assert (loaded.epochs, loaded.stride, loaded.train["lr"], loaded.warmup) == (2, 128, 3e-5, 0)
+    assert loaded.number("batch-size", 0) * loaded.batches == 48
     *_, last = preset.split("-")
-    assert found.max_length == (int(last) if last.isdigit() and len(last) == 3 else 512)
-    assert found.paper == preset.removesuffix(f"-{found.max_length}")
-    assert published.departures(found) == []
+    assert loaded.max_length == (int(last) if last.isdigit() and len(last) == 3 else 512)
+    assert loaded.paper == preset.removesuffix(f"-{loaded.max_length}")
+    assert published.departures(loaded) == []
 
 
 @pytest.mark.parametrize(("preset", "like"), [("clip", "m1-m4"), ("scale", "m4m-small"), ("heads", "m4m-small")])
 def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, like: str, tmp_path: Path) -> None:
-    given = read_preset(FINETUNE_SQUAD.conf / f"{preset}.toml")
+    preset_values = read_preset(FINETUNE_SQUAD.conf / f"{preset}.toml")
     with pytest.raises(Refused, match=r"own pretraining: recipes/pretrain_mlm/run\.sh --preset"):
-        settings(preset, pos_enc=given["pos-enc"][0])
-    places = [f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(given["pos-enc"])]
-    found = settings(preset, checkpoint=",".join(places), pos_enc=",".join(given["pos-enc"]))
+        settings(preset, pos_enc=preset_values["pos-enc"][0])
+    places = [
+        f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(preset_values["pos-enc"])
+    ]
+    loaded = settings(preset, checkpoint=",".join(places), pos_enc=",".join(preset_values["pos-enc"]))
     assert (
-        f"To pretrain the models of this preset: {given['pretraining']}"
-        in FINETUNE_SQUAD.plan(found, OUTPUT, "out").notes
+        f"To pretrain the models of this preset: {preset_values['pretraining']}"
+        in FINETUNE_SQUAD.plan(loaded, OUTPUT, "out").notes
     )
-    assert [model.label for model in found.models] == given["pos-enc"]
-    assert found.paper == like
-    assert published.departures(found) == []
-    for label in given["pos-enc"]:
-        assert label in given["pretraining"]
+    assert [model.label for model in loaded.models] == preset_values["pos-enc"]
+    assert loaded.paper == like
+    assert published.departures(loaded) == []
+    for label in preset_values["pos-enc"]:
+        assert label in preset_values["pretraining"]
         assert published.figures(like, "1.1", 512, label)[1], label
 
 
 def test_what_departs_from_the_papers_protocol() -> None:
-    found = settings("m4m", epochs="3", stride="64", train__lr="1e-4", batches="4")
-    assert published.departures(found) == [
+    loaded = settings("m4m", epochs="3", stride="64", train__lr="1e-4", batches="4")
+    assert published.departures(loaded) == [
         *("--epochs 3, not 2", "--stride 64, not 128", "--train.lr 0.0001, not 3e-05"),
         "24 windows per update, not 48",
     ]
@@ -108,8 +110,8 @@ def test_the_papers_figures() -> None:
     assert published.figures("m1-m4", "1.1", 512, "m4[clip=512]") == (83.63, 90.53)
     assert published.figures("m1-m4-large", "1.1", 576, "m4+segments-input") == (87.40, 93.48)
     assert published.figures("m4m-small", "1.1", 512, "learned+m4m") == (None, 88.68)
-    for found in (("m1-m4", "1.1", 512, "t5"), ("m1-m4", "2.0", 512, "m4"), ("none", "1.1", 512, "m4")):
-        assert published.figures(*found) == (None, None)  # type: ignore[arg-type]
+    for arguments in (("m1-m4", "1.1", 512, "t5"), ("m1-m4", "2.0", 512, "m4"), ("none", "1.1", 512, "m4")):
+        assert published.figures(*arguments) == (None, None)  # type: ignore[arg-type]
 
 
 def test_figures_of_several_models_of_an_encoding_are_named() -> None:
@@ -134,25 +136,25 @@ def test_papers_have_figures_of_their_lengths_only() -> None:
 def test_other_sizes_and_questions_are_not_comparable() -> None:
     base = {"layers": 12, "dim": 768}
     assert published.differences("m1-m4", "1.1", base, (87_599, 10_570)) == []
-    told = published.differences("m1-m4", "2.0", {"layers": 4, "dim": 128}, (11_877, 4961))
-    assert told[0] == "4 layers of width 128, not 12 of width 768"
-    assert told[1] == "11,877 and 4,961 training and development questions, not 130,319 and 11,873"
+    differences = published.differences("m1-m4", "2.0", {"layers": 4, "dim": 128}, (11_877, 4961))
+    assert differences[0] == "4 layers of width 128, not 12 of width 768"
+    assert differences[1] == "11,877 and 4,961 training and development questions, not 130,319 and 11,873"
     assert published.differences("none", "1.1", {"layers": 1, "dim": 8}, (1, 1)) == []
     (left,) = published.differences("m1-m4", "1.1", base, (87_599, 10_570), (87_590, 10_570))
     assert left == "9 and 0 training and development questions left out"
 
 
 def test_squad_is_fetched_and_trained_for_epochs() -> None:
-    found = stages("m1-m4", version="2.0")
-    assert found["fetch"].command[2:4] == ("squad/train-v2.0.json", "squad/dev-v2.0.json")
-    prepare = found["prepare:m4.clip=256"]
+    plan = stages("m1-m4", version="2.0")
+    assert plan["fetch"].command[2:4] == ("squad/train-v2.0.json", "squad/dev-v2.0.json")
+    prepare = plan["prepare:m4.clip=256"]
     assert value(prepare, "--train") == "data/raw/squad/train-v2.0.json"
     assert (value(prepare, "--version"), value(prepare, "--longest"), value(prepare, "--stride")) == (
         "2.0",
         "512",
         "128",
     )
-    train = found["train:m4.clip=256"]
+    train = plan["train:m4.clip=256"]
     assert train.command[:3] == ("python", "-m", "recipes.lib.scheduled")
     assert (value(train, "--epochs"), value(train, "--batch")) == ("2", "48")
     assert "fairseq-train" in train.command
@@ -160,20 +162,20 @@ def test_squad_is_fetched_and_trained_for_epochs() -> None:
     assert value(train, "--pretrained") == MODEL
     assert value(train, "--lr-scheduler") == "polynomial_decay"
     assert "--max-positions" not in train.command
-    assert value(found["predict:m4.clip=256"], "--null-threshold") == "0.0"
+    assert value(plan["predict:m4.clip=256"], "--null-threshold") == "0.0"
     assert "--null-threshold" not in stages("m1-m4")["predict:m4.clip=256"].command
 
 
 def test_what_is_added_to_the_models_own_encoding() -> None:
-    found = stages(pos_enc_args="extend=interpolate,extend_to=576", max_length="576", segments="head")
-    for stage in (found["train:m4.clip=256"], found["check:m4.clip=256"]):
+    plan = stages(pos_enc_args="extend=interpolate,extend_to=576", max_length="576", segments="head")
+    for stage in (plan["train:m4.clip=256"], plan["check:m4.clip=256"]):
         assert value(stage, "--pos-enc-args") == "extend=interpolate,extend_to=576"
         assert value(stage, "--segments") == "head"
-    assert value(found["check:m4.clip=256"], "--max-length") == "576"
+    assert value(plan["check:m4.clip=256"], "--max-length") == "576"
 
 
 def test_own_questions_count_not_where_they_lie(tmp_path: Path) -> None:
-    def made(name: str, text: str, model: str = "x") -> dict[str, Stage]:
+    def stages_in(name: str, text: str, model: str = "x") -> dict[str, Stage]:
         folder = tmp_path / name
         (folder / "learned").mkdir(parents=True, exist_ok=True)
         (folder / "train-v1.1.json.gz").write_text(text)
@@ -181,44 +183,44 @@ def test_own_questions_count_not_where_they_lie(tmp_path: Path) -> None:
         (folder / "learned" / "checkpoint_last.pt").write_text(model)
         return stages(data=str(folder), checkpoint=str(folder / "learned" / "checkpoint_last.pt"))
 
-    one, other = made("a", "same"), made("b", "same")
-    assert "fetch" not in one
-    assert value(one["prepare:learned"], "--train") == str(tmp_path / "a" / "train-v1.1.json.gz")
+    first, moved = stages_in("a", "same"), stages_in("b", "same")
+    assert "fetch" not in first
+    assert value(first["prepare:learned"], "--train") == str(tmp_path / "a" / "train-v1.1.json.gz")
     for name in ("check:learned", "prepare:learned", "train:learned", "score:learned", "compare"):
-        assert one[name].key() == other[name].key(), name
-    changed = made("b", "changed")
-    assert changed["check:learned"].key() == one["check:learned"].key()
-    assert changed["train:learned"].key() != one["train:learned"].key()
-    assert made("b", "same", "y")["check:learned"].key() != one["check:learned"].key()
+        assert first[name].key() == moved[name].key(), name
+    changed = stages_in("b", "changed")
+    assert changed["check:learned"].key() == first["check:learned"].key()
+    assert changed["train:learned"].key() != first["train:learned"].key()
+    assert stages_in("b", "same", "y")["check:learned"].key() != first["check:learned"].key()
 
 
 def test_what_decides_a_stage_is_among_its_inputs() -> None:
     """The inputs are the script and the modules of the package that it imports."""
     pieces = {"span_items.py", "span_pieces.py", "question_pieces.py", "byte_pieces.py"}
-    wanted = {
+    expected = {
         "prepare": {"prepare_spans.py", "pipeline.py", *pieces},
         "predict": {"predict.py", "answers.py", "span_search.py", "null_threshold.py"},
         "score": {"score.py", "scores.py", "squad.py", "null_threshold.py"},
         "baselines": {"baselines.py", "scores.py", "squad.py", "question_pieces.py"},
         "compare": {"compare.py", "published.py", "encodings.py", "m1-m4_table2.toml", "m4m_table6.toml"},
     }
-    found = {stage.kind: {path.name for path in stage.inputs if path.exists()} for stage in stages().values()}
-    for kind, names in wanted.items():
-        assert names <= found[kind], kind
+    inputs_by_kind = {stage.kind: {path.name for path in stage.inputs if path.exists()} for stage in stages().values()}
+    for kind, names in expected.items():
+        assert names <= inputs_by_kind[kind], kind
 
 
 def test_paths_are_the_users_and_a_tokenizer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "vocab.txt").write_text("a")
-    given = {"tokenizer_path": "cut", "raw": "sets"}
-    one = stages(**given)
-    assert value(one["prepare:m4.clip=256"], "--tokenizer-path") == str(tmp_path / "cut")
-    assert value(one["prepare:m4.clip=256"], "--train") == str(tmp_path / "sets" / "squad" / "train-v1.1.json")
-    assert value(one["fetch"], "--output") == str(tmp_path / "sets")
-    key = one["prepare:m4.clip=256"].key()
+    options = {"tokenizer_path": "cut", "raw": "sets"}
+    plan = stages(**options)
+    assert value(plan["prepare:m4.clip=256"], "--tokenizer-path") == str(tmp_path / "cut")
+    assert value(plan["prepare:m4.clip=256"], "--train") == str(tmp_path / "sets" / "squad" / "train-v1.1.json")
+    assert value(plan["fetch"], "--output") == str(tmp_path / "sets")
+    key = plan["prepare:m4.clip=256"].key()
     (tmp_path / "cut" / "vocab.txt").write_text("other")
-    assert one["prepare:m4.clip=256"].key() != key
+    assert plan["prepare:m4.clip=256"].key() != key
     assert value(stages(tokenizer_path="words")["prepare:m4.clip=256"], "--tokenizer-path") == "words"
 
 
@@ -236,10 +238,10 @@ def test_the_tokenizer_beside_a_checkpoint_counts(tmp_path: Path) -> None:
 
 
 def test_the_built_in_models_are_pretrained_first() -> None:
-    found = stages("smoke")
-    assert value(found["pretrain"], "--pos-enc") == "learned,shaw"
-    assert value(found["train:shaw"], "--pretrained").endswith("/pretrained/checkpoints/shaw/checkpoint_last.pt")
-    assert value(found["prepare:shaw"], "--limit") == "600"
+    plan = stages("smoke")
+    assert value(plan["pretrain"], "--pos-enc") == "learned,shaw"
+    assert value(plan["train:shaw"], "--pretrained").endswith("/pretrained/checkpoints/shaw/checkpoint_last.pt")
+    assert value(plan["prepare:shaw"], "--limit") == "600"
     own = stages("smoke", train_file="/q/train.json", dev_file="/q/dev.json.gz", version="2.0")
     assert list(own)[:3] == ["builtin", "pretrain", "check:learned"]
     assert value(own["prepare:learned"], "--eval") == "/q/dev.json.gz"
@@ -248,14 +250,14 @@ def test_the_built_in_models_are_pretrained_first() -> None:
 
 def test_results_of_other_questions_lie_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("{}")
-    given: list[dict[str, str]] = [{}, {"data": str(tmp_path / "mine.json")}]
-    given += [{"train_file": "a/train.json.gz", "dev_file": "a/dev.json"}]
-    found = [FINETUNE_SQUAD.folder(settings(**one)) for one in given]
+    options: list[dict[str, str]] = [{}, {"data": str(tmp_path / "mine.json")}]
+    options += [{"train_file": "a/train.json.gz", "dev_file": "a/dev.json"}]
+    folders = [FINETUNE_SQUAD.folder(settings(**one)) for one in options]
     models = MODEL.split("/")[-2]
-    assert found == [f"finetune_squad/small.{name}.{models}.1.1.128.1" for name in ("squad", "mine", "train")]
-    given = [{}, {"segments": "head"}, {"checkpoint": "/b/run/checkpoints/shaw/checkpoint_last.pt"}]
+    assert folders == [f"finetune_squad/small.{name}.{models}.1.1.128.1" for name in ("squad", "mine", "train")]
+    options = [{}, {"segments": "head"}, {"checkpoint": "/b/run/checkpoints/shaw/checkpoint_last.pt"}]
     papers = ("m1-m4", "m4m", "m4m-small", "clip")
-    names = [FINETUNE_SQUAD.folder(settings(preset, **one)) for one in given for preset in papers]
+    names = [FINETUNE_SQUAD.folder(settings(preset, **one)) for one in options for preset in papers]
     assert len(set(names)) == 12
     assert names[-1].startswith("finetune_squad/clip.squad.run.shaw.")
     many = ",".join(f"/a/model-number-{one}" for one in range(20))
@@ -265,9 +267,9 @@ def test_results_of_other_questions_lie_elsewhere(tmp_path: Path) -> None:
 def test_nothing_has_to_be_there_for_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--preset", "m4m", "--version", "2.0", "--checkpoint", "/nowhere/m4m/checkpoint_last.pt", "--dry-run"]
     assert main(FINETUNE_SQUAD, words) == 0
-    told = capsys.readouterr().out
-    assert "# An update consists of 48 windows of up to 512 pieces." in told
-    assert "# train:m4m\npython -m recipes.lib.scheduled" in told
+    printed = capsys.readouterr().out
+    assert "# An update consists of 48 windows of up to 512 pieces." in printed
+    assert "# train:m4m\npython -m recipes.lib.scheduled" in printed
 
 
 def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
@@ -281,7 +283,7 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("options", "message"),
     [
         ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
@@ -305,21 +307,23 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"paper": "m1-m4"}, "--paper has no effect: m1-m4 has no scores for version 1.1 and windows of 128"),
     ],
 )
-def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
+def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(Refused) as error:
-        stages(**given)
-    assert told in str(error.value)
+        stages(**options)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("option", ["checkpoint", "tokenizer-path", "train-file", "dev-file"])
 def test_files_that_are_not_there_are_refused_before_anything_is_written(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {name: str(tmp_path / f"{name}.pt") for name in ("checkpoint", "tokenizer-path", "train-file", "dev-file")}
-    for there in given.values():
+    options = {
+        name: str(tmp_path / f"{name}.pt") for name in ("checkpoint", "tokenizer-path", "train-file", "dev-file")
+    }
+    for there in options.values():
         Path(there).write_text("")
-    given[option] = str(tmp_path / "nowhere")
-    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    options[option] = str(tmp_path / "nowhere")
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
     assert main(FINETUNE_SQUAD, ["--output", str(tmp_path / "out"), *words]) == 2
     assert capsys.readouterr().err == f"error: --{option} {tmp_path / 'nowhere'}: this file or folder does not exist.\n"
     assert not (tmp_path / "out").exists()
@@ -335,19 +339,19 @@ def test_a_folder_without_the_questions_is_refused(tmp_path: Path) -> None:
 # --- the table
 
 
-def written(path: Path, found: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(content))
 
 
 def test_the_table(tmp_path: Path) -> None:
     counts = {"train": {"given": 87_599, "questions": 87_500}, "valid": {"given": 10_570, "questions": 10_570}}
-    written(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
-    written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 12, "dim": 768})
-    written(tmp_path / "scores" / "m4.json", {"em": 83.004, "f1": 90.0, "total": 10_570})
-    written(tmp_path / "predictions" / "m4" / "out_of_reach.json", {"in no window": ["a"], "longer": ["b", "c"]})
-    written(tmp_path / ".stages" / "train.m4.done", {"seconds": 120, "command": "c", "commit": "d"})
-    written(tmp_path / "baselines.json", {"span": {"em": 1.0, "f1": 5.0, "total": 10_570}, GOLD: FULL})
+    write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
+    write_json(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 12, "dim": 768})
+    write_json(tmp_path / "scores" / "m4.json", {"em": 83.004, "f1": 90.0, "total": 10_570})
+    write_json(tmp_path / "predictions" / "m4" / "out_of_reach.json", {"in no window": ["a"], "longer": ["b", "c"]})
+    write_json(tmp_path / ".stages" / "train.m4.done", {"seconds": 120, "command": "c", "commit": "d"})
+    write_json(tmp_path / "baselines.json", {"span": {"em": 1.0, "f1": 5.0, "total": 10_570}, GOLD: FULL})
     inner = '2026-01-01 00:00:00 | INFO | train_inner | {"num_updates": "20", "loss": "3.5", "wps": "100"}\n'
     valid = (
         '2026-01-01 00:00:00 | INFO | valid | {"valid_num_updates": "20", "valid_loss": "3", "valid_spans": "0.5"}\n'
@@ -356,20 +360,20 @@ def test_the_table(tmp_path: Path) -> None:
     (tmp_path / "logs" / "m4.train.log").write_text(inner + valid)
     paper = compare.Beside("m1-m4", ["--epochs 3, not 2"])
     model, span, gold = compare.compare([("m4", "m4")], tmp_path, paper)
-    wanted = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
-    assert wanted.items() <= model.items()
+    expected = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
+    assert expected.items() <= model.items()
     assert model["comparable"] == "no: 99 and 0 training and development questions left out; --epochs 3, not 2"
     assert model["beats baselines"]
-    found = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above the baseline
-    assert [compare.above(f1, found) for f1 in (5.1, 5.6, 5.7)] == [False, False, True]
+    baseline = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above the baseline
+    assert [compare.above(f1, baseline) for f1 in (5.1, 5.6, 5.7)] == [False, False, True]
     assert model["windows right"] == 0.5
     assert (span["F1"], gold["F1"], gold["comparable"]) == (5.0, 100.0, None)
     assert list(span) == list(model)
     counts["train"]["questions"] = 87_599
-    written(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
+    write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
     same, *_ = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
     assert same["comparable"] == "yes, if pretrained like the paper's model"
-    written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
+    write_json(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
     (small, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
     assert small["comparable"] == "no: 4 layers of width 128, not 12 of width 768"
 

@@ -47,19 +47,19 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
     assert (tmp_path / "out" / "curves.png").stat().st_size > 1000
     capsys.readouterr()
     assert run() == 0
-    told = capsys.readouterr().out
-    assert "All stages are already done" in told
+    printed = capsys.readouterr().out
+    assert "All stages are already done" in printed
     scored = tmp_path / "out" / "data-bin" / "learned" / "valid.scored.json"
-    assert re.search(r"evaluate-v1\.1\.py \S*/valid\.scored\.json \S*/predictions\.json", told)
+    assert re.search(r"evaluate-v1\.1\.py \S*/valid\.scored\.json \S*/predictions\.json", printed)
     assert s.texts(json.loads(scored.read_text())) == s.texts(s.squad(SIZES["dev"], SIZES["dev"]))
 
 
 def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_path: Path, capsys: Any) -> None:
     assert run("--max-length", "40") == 1
-    told = capsys.readouterr().out
-    assert "windows have up to 40 pieces, but learned" in told
-    assert "--max-length of recipes/finetune_squad" in told
-    assert "--pos-enc-args extend=repeat, or extend=interpolate,extend_to=40" in told
+    printed = capsys.readouterr().out
+    assert "windows have up to 40 pieces, but learned" in printed
+    assert "--max-length in recipes/finetune_squad" in printed
+    assert "--pos-enc-args extend=repeat, or extend=interpolate,extend_to=40" in printed
     assert not (tmp_path / "out" / "data-bin").exists()
 
 

@@ -23,12 +23,12 @@ from recipes.text_classification.settings import TASKS, Settings
 OUTPUT = ROOT / "results" / "text_classification" / "test"
 
 
-def settings(preset: str, **given: str) -> Settings:
-    return load(TEXT_CLASSIFICATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def settings(preset: str, **options: str) -> Settings:
+    return load(TEXT_CLASSIFICATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
 
 
-def stages(preset: str, output: Path = OUTPUT, **given: str) -> dict[str, Stage]:
-    plan = TEXT_CLASSIFICATION.plan(settings(preset, **given), output, shown(output))
+def stages(preset: str, output: Path = OUTPUT, **options: str) -> dict[str, Stage]:
+    plan = TEXT_CLASSIFICATION.plan(settings(preset, **options), output, shown(output))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -84,7 +84,7 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"task": "sst"}, "did you mean sst2"),
         ({"seeds": "1,1"}, "--seeds"),
@@ -93,9 +93,9 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
         ({"batch": "10", "batches": "4"}, "cannot be split"),
     ],
 )
-def test_what_contradicts_itself_is_refused(given: dict[str, str], message: str) -> None:
+def test_what_contradicts_itself_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
-        stages("small", **given)
+        stages("small", **options)
 
 
 def test_settings_without_effect_are_named(tmp_path: Path) -> None:
@@ -109,17 +109,17 @@ def test_settings_without_effect_are_named(tmp_path: Path) -> None:
 
 
 def test_scores_are_means_as_the_paper_has_them() -> None:
-    answers, wanted = {"test": [1, 1, 0, 0]}, {"test": [1, 0, 0, 0]}
-    assert scores.score(answers, wanted, ["accuracy"]) == 75
-    assert scores.score(answers, wanted, ["accuracy", "f1"]) == pytest.approx((75 + 200 / 3) / 2)
+    answers, gold = {"test": [1, 1, 0, 0]}, {"test": [1, 0, 0, 0]}
+    assert scores.score(answers, gold, ["accuracy"]) == 75
+    assert scores.score(answers, gold, ["accuracy", "f1"]) == pytest.approx((75 + 200 / 3) / 2)
     two = {"test": [1, 1, 0, 0], "test-mismatched": [0, 0]}
     assert scores.score(two, {"test": [1, 0, 0, 0], "test-mismatched": [0, 1]}, ["accuracy"]) == (75 + 50) / 2
 
 
 def test_accuracy_by_length() -> None:
     rows = [[[9] * 3], [[9] * 5], [[9] * 4, [9] * 2], [[9] * 300]]
-    found = scores.by_length(rows, [1, 0, 1, 1], [1, 1, 1, 0])
-    assert found == {
+    groups = scores.by_length(rows, [1, 0, 1, 1], [1, 1, 1, 0])
+    assert groups == {
         "1-5": {"accuracy": 50, "rows": 2},
         "6-10": {"accuracy": 100, "rows": 1},
         "201+": {"accuracy": 0, "rows": 1},
@@ -153,8 +153,8 @@ def call(module: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_from_rows_to_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import prepare_text_classification
 
-    given = {"pos_enc": "shaw", "seeds": "1,2", "device": "cpu", "updates__others": "40", "interval__others": "20"}
-    chosen, planned = settings("smoke", **given), stages("smoke", tmp_path, **given)
+    options = {"pos_enc": "shaw", "seeds": "1,2", "device": "cpu", "updates__others": "40", "interval__others": "20"}
+    chosen, planned = settings("smoke", **options), stages("smoke", tmp_path, **options)
     monkeypatch.setattr(builtin, "ROWS", {"train": 600, "dev": 60, "test": 60})
     call(builtin, planned["builtin"], monkeypatch)
     words = [str(ROOT / word) if word.startswith("..") else word for word in planned["prepare"].command[2:]]

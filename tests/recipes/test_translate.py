@@ -42,32 +42,32 @@ threading.Thread(target=feed, daemon=True).start()
 
 def served(text: bytes) -> tuple[list[str], list[str], translate.Order]:
     written: list[str] = []
-    told: list[str] = []
-    order = translate.Order(written.append, told.append)
+    messages: list[str] = []
+    order = translate.Order(written.append, messages.append)
     translate.serve([sys.executable, "-c", FAKE], io.BytesIO(text), Path("my.txt"), order)
-    return written, told, order
+    return written, messages, order
 
 
 def test_lines_keep_their_order_and_number() -> None:
-    written, told, order = served("a\n\nb\u2028c\n  \nd\n\n".encode())
+    written, messages, order = served("a\n\nb\u2028c\n  \nd\n\n".encode())
     assert written == ["A", "", "B\u2028C", "", "D", ""]
-    assert not told
+    assert not messages
     assert not order.refused
 
 
 def test_what_cannot_be_translated_is_named_and_leaves_an_empty_line() -> None:
-    written, told, order = served(b"a\n" + b"x" * 30 + b"\nb\xff\nc\r\nd\n" + b"y" * 30)
+    written, messages, order = served(b"a\n" + b"x" * 30 + b"\nb\xff\nc\r\nd\n" + b"y" * 30)
     assert written == ["A", "", "", "", "D", ""]
-    assert [line.split(":")[0] for line in sorted(told)] == ["line 2", "line 3", "line 4", "line 6"]
-    assert any("not UTF-8" in line for line in told)
-    assert any("more pieces than the model" in line for line in told)
+    assert [line.split(":")[0] for line in sorted(messages)] == ["line 2", "line 3", "line 4", "line 6"]
+    assert any("not UTF-8" in line for line in messages)
+    assert any("more pieces than the model" in line for line in messages)
     assert order.refused == 4
 
 
 def test_of_what_cannot_be_seen_nothing_is_made_up() -> None:
-    written, told, order = served("a\n\u200b\n\u00ad\ufeff\n\u200bb\n".encode())
+    written, messages, order = served("a\n\u200b\n\u00ad\ufeff\n\u200bb\n".encode())
     assert written == ["A", "", "", "\u200bB"]
-    assert not told
+    assert not messages
     assert order.sent == 2
 
 
@@ -87,8 +87,8 @@ def test_an_early_end_is_no_failure(how: str) -> None:
             process.stdout.close()
         else:
             process.send_signal(signal.SIGINT)
-        told = process.stderr.read().decode()
-    assert (process.returncode, told) == ((141, "") if how == "head" else (130, "interrupted\n"))
+        errors = process.stderr.read().decode()
+    assert (process.returncode, errors) == ((141, "") if how == "head" else (130, "interrupted\n"))
 
 
 def test_a_failure_is_told() -> None:
@@ -106,8 +106,8 @@ def test_nothing_in_nothing_out() -> None:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Write the result of a run with two directions, encodings and seeds."""
-    given = {"direction": "en-de,de-en", "pos_enc": "none,rope/t5", "seeds": "1,2", "corpus": "x", "device": "cpu"}
-    settings = load(TRANSLATION, "short", texts=given)
+    options = {"direction": "en-de,de-en", "pos_enc": "none,rope/t5", "seeds": "1,2", "corpus": "x", "device": "cpu"}
+    settings = load(TRANSLATION, "short", texts=options)
     facts = {"recipe": "translation_wmt18", "settings": asdict(settings)}
     (tmp_path / "result.json").write_text(json.dumps(facts))
     rows = [
@@ -124,15 +124,15 @@ def command(run: Path, *words: str) -> str:
 
 
 def test_the_best_model_translates_unless_another_is_named(run: Path) -> None:
-    found = command(run)
-    assert "averaged/rope--t5.pt" in found
-    assert "--source-lang en --target-lang de" in found
-    assert "--lenpen-form gnmt" in found
-    assert found.endswith("--buffer-size 64 --skip-invalid-size-inputs-valid-test")
-    found = command(run, "--direction", "de-en", "--pos-enc", "none", "--seed", "2", "--buffer-size", "1")
-    assert "de-en/averaged/none.seed=2.pt" in found
-    assert "en-de/data-bin" in found
-    assert "--source-lang de --target-lang en" in found
+    words = command(run)
+    assert "averaged/rope--t5.pt" in words
+    assert "--source-lang en --target-lang de" in words
+    assert "--lenpen-form gnmt" in words
+    assert words.endswith("--buffer-size 64 --skip-invalid-size-inputs-valid-test")
+    words = command(run, "--direction", "de-en", "--pos-enc", "none", "--seed", "2", "--buffer-size", "1")
+    assert "de-en/averaged/none.seed=2.pt" in words
+    assert "en-de/data-bin" in words
+    assert "--source-lang de --target-lang en" in words
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from recipes.translation_wmt18.__main__ import TRANSLATION
 OUTPUT = Path("/tmp/an output")
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    settings = load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
+    settings = load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
     return {stage.name: stage for stage in TRANSLATION.plan(settings, OUTPUT, shown(OUTPUT)).stages()}
 
 
-def changed(**given: str) -> set[str]:
-    old, new = stages(pos_enc="none,rope"), stages(pos_enc="none,rope", **given)
+def changed(**options: str) -> set[str]:
+    old, new = stages(pos_enc="none,rope"), stages(pos_enc="none,rope", **options)
     return {name.partition(":")[0] for name in new if old[name].key() != new[name].key()}
 
 
@@ -38,9 +38,9 @@ def test_the_known_encodings_are_those_of_the_registry() -> None:
 
 
 def test_an_encoding_may_have_options_and_members() -> None:
-    one = parse("learned+t5[t5.buckets=16, share=none]")
-    assert one.flags() == ["--pos-enc", "learned+t5", "--pos-enc-args", "t5.buckets=16,share=none"]
-    assert one.slug == "learned+t5.t5.buckets=16.share=none"
+    encoding = parse("learned+t5[t5.buckets=16, share=none]")
+    assert encoding.flags() == ["--pos-enc", "learned+t5", "--pos-enc-args", "t5.buckets=16,share=none"]
+    assert encoding.slug == "learned+t5.t5.buckets=16.share=none"
     assert parse("rope").flags() == ["--pos-enc", "rope"]
 
 
@@ -67,12 +67,12 @@ def test_a_wrong_encoding_is_refused(label: str, message: str) -> None:
 
 @pytest.mark.parametrize("preset", TRANSLATION.presets())
 def test_every_preset_plans_every_stage(preset: str) -> None:
-    found = stages(preset, pos_enc="none,shaw[clip=8]", direction="en-de")
-    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    plan = stages(preset, pos_enc="none,shaw[clip=8]", direction="en-de")
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in plan))
     kinds = [kind for kind in kinds if kind != "lengths"]
     assert kinds[-8:] == ["subwords", "binarise", "train", "average", "generate", "score", "measure", "compare"]
     assert kinds[0] == "check"
-    assert {"train:none", "train:shaw.clip=8", "generate:shaw.clip=8"} <= set(found)
+    assert {"train:none", "train:shaw.clip=8", "generate:shaw.clip=8"} <= set(plan)
 
 
 def test_no_sentence_is_lost_to_the_batch_size() -> None:
@@ -97,23 +97,23 @@ def test_a_run_that_is_moved_is_the_same_run() -> None:
 
 def test_the_default_is_wmt18_and_dry_runs_without_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(TRANSLATION, ["--dry-run", "--output", str(tmp_path / "new"), "--pos-enc", "none,rope"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for part in ("prepare_wmt18.sh --pair en-de --output", "--pos-enc rope", "# score:none"):
-        assert part in told
-    assert "= at most 32,768 tokens" in told
+        assert part in printed
+    assert "= at most 32,768 tokens" in printed
     assert not (tmp_path / "new").exists()
 
 
 def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr("recipes.translation_wmt18.text.PREPARE_WMT18", "no/such.sh")
     assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "prepare", "--stop-stage", "prepare"]) == 1
-    told = capsys.readouterr().out
-    assert "The stages of --corpus wmt18 cannot run, because no/such.sh does not exist" in told
-    assert "prepare cannot start: this input is missing" in told
+    printed = capsys.readouterr().out
+    assert "The stages of --corpus wmt18 cannot run, because no/such.sh does not exist" in printed
+    assert "prepare cannot start: this input is missing" in printed
 
 
 @pytest.mark.parametrize(
-    ("given", "kinds"),
+    ("options", "kinds"),
     [
         ({"generate__beam": "4"}, {"check", "generate", "score", "measure", "compare"}),
         ({"average": "3"}, {"average", "generate", "score", "measure", "compare"}),
@@ -126,19 +126,19 @@ def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.Capt
         ({"precision": "bf16"}, {"train", "average", "generate", "score", "measure", "compare"}),
     ],
 )
-def test_a_changed_setting_redoes_what_depends_on_it(given: dict[str, str], kinds: set[str] | None) -> None:
+def test_a_changed_setting_redoes_what_depends_on_it(options: dict[str, str], kinds: set[str] | None) -> None:
     if kinds is None:
         with pytest.raises(Refused, match="cannot share"):
-            changed(**given)
+            changed(**options)
     else:
-        assert changed(**given) == kinds
+        assert changed(**options) == kinds
 
 
 def test_more_processes_go_on_with_the_same_training() -> None:
-    one = stages("base", device="gpu")["train:sinusoidal"]
+    plan = stages("base", device="gpu")["train:sinusoidal"]
     many = stages("base", device="gpu", launch="torchrun", processes="4", nodes="2", rendezvous="first:29400")
     assert many["train:sinusoidal"].command[0] == "torchrun"
-    assert many["train:sinusoidal"].key() == one.key()
+    assert many["train:sinusoidal"].key() == plan.key()
 
 
 def test_character_coverage_is_that_of_sentencepiece() -> None:

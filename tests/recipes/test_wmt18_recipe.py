@@ -21,12 +21,12 @@ ALL = "en-de,de-en,en-cs,cs-en"
 TABLE4 = [name for name in TRANSLATION.presets() if name.startswith("table4")]
 
 
-def settings(preset: str = "small", **given: str) -> Settings:
-    return load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
+def settings(preset: str = "small", **options: str) -> Settings:
+    return load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    plan = TRANSLATION.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
+    plan = TRANSLATION.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
     return {stage.name: stage for stage in plan.stages()}
 
 
@@ -40,12 +40,12 @@ def words(stage: Stage) -> str:
 @pytest.mark.parametrize("preset", ["base", *TABLE4])
 def test_the_papers_schedule_and_search(preset: str) -> None:
     """The DIET paper's decoding and number of updates; its models are tensor2tensor's."""
-    found = settings(preset)
-    assert {"optimizer": "adam", "max-update": 250_000}.items() <= found.train.items()
-    assert found.arch == "posenc_transformer_wmt_en_de"
+    loaded = settings(preset)
+    assert {"optimizer": "adam", "max-update": 250_000}.items() <= loaded.train.items()
+    assert loaded.arch == "posenc_transformer_wmt_en_de"
     generate = next(stage for name, stage in stages(preset).items() if name.startswith("generate:"))
     assert "--task posenc_translation --beam 10 --lenpen 0.6 --lenpen-form gnmt" in words(generate)
-    assert differences(found) == (["training"] if preset == "base" else [])
+    assert differences(loaded) == (["training"] if preset == "base" else [])
 
 
 def test_the_papers_schedule_is_that_of_tensor2tensor() -> None:
@@ -64,9 +64,9 @@ def test_every_row_of_table_4_has_a_preset() -> None:
         "table4-diet-rel": [39.47, 38.49, 18.68, 23.93],
     }
     for preset, figures in rows.items():
-        found = settings(preset)
-        (encoding,) = found.encodings
-        assert [paper(encoding, one.label) for one in found.directions] == figures
+        loaded = settings(preset)
+        (encoding,) = loaded.encodings
+        assert [paper(encoding, one.label) for one in loaded.directions] == figures
     assert [one.label for one in settings("table4-ours").encodings] == ["diet-abs[rank=128]", "t5", "rope"]
 
 
@@ -78,7 +78,7 @@ def test_what_is_not_the_papers_has_no_figure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "departs"),
+    ("options", "departs"),
     [
         ({"limit": "1000"}, ["text"]),
         ({"corpus": "/a/folder"}, ["text"]),
@@ -96,9 +96,9 @@ def test_what_is_not_the_papers_has_no_figure() -> None:
         ({"generate__lenpen-form": "fairseq"}, ["decoding"]),
     ],
 )
-def test_a_run_says_in_what_it_departs_from_the_papers(given: dict[str, str], departs: list[str]) -> None:
-    assert differences(settings("table4-vaswani", **given)) == departs
-    assert words(stages("table4-vaswani", **given)["compare"]).endswith(f"--differs {', '.join(departs)}")
+def test_a_run_says_in_what_it_departs_from_the_papers(options: dict[str, str], departs: list[str]) -> None:
+    assert differences(settings("table4-vaswani", **options)) == departs
+    assert words(stages("table4-vaswani", **options)["compare"]).endswith(f"--differs {', '.join(departs)}")
 
 
 @pytest.mark.parametrize(
@@ -127,41 +127,41 @@ def test_wmt18_that_was_prepared_before_is_the_papers_text(
 
 
 def test_several_directions_share_the_text_of_a_pair() -> None:
-    found = stages(direction=ALL, corpus="builtin")
-    assert [name for name in found if name.startswith("binarise")] == ["binarise:en-de", "binarise:en-cs"]
+    plan = stages(direction=ALL, corpus="builtin")
+    assert [name for name in plan if name.startswith("binarise")] == ["binarise:en-de", "binarise:en-cs"]
     for direction, text in (("en-de", "en-de"), ("de-en", "en-de"), ("en-cs", "en-cs"), ("cs-en", "en-cs")):
-        train, score = found[f"train:{direction}.sinusoidal"], found[f"score:{direction}.sinusoidal"]
+        train, score = plan[f"train:{direction}.sinusoidal"], plan[f"score:{direction}.sinusoidal"]
         source, target = direction.split("-")
         assert train.command[1].endswith(f"/{text}/data-bin")
         assert f"--source-lang {source} --target-lang {target}" in words(train)
         assert f"/{text}/raw/test.{target} --language {target}" in words(score)
-        assert found[f"binarise:{text}"] in train.after
-    assert words(found["check"]).count("--target-lang de") == 2  # for BLEU and for the model
-    assert len({stage.key() for stage in found.values()}) == len(found)
+        assert plan[f"binarise:{text}"] in train.after
+    assert words(plan["check"]).count("--target-lang de") == 2  # for BLEU and for the model
+    assert len({stage.key() for stage in plan.values()}) == len(plan)
 
 
 def test_a_single_direction_has_the_names_and_folders_that_it_always_had() -> None:
-    one = stages(direction="de-en", corpus="builtin")
-    assert {"corpus", "train:sinusoidal", "score:sinusoidal"} <= set(one)
-    assert one["train:sinusoidal"].outputs == (OUTPUT / "checkpoints" / "sinusoidal",)
+    plan = stages(direction="de-en", corpus="builtin")
+    assert {"corpus", "train:sinusoidal", "score:sinusoidal"} <= set(plan)
+    assert plan["train:sinusoidal"].outputs == (OUTPUT / "checkpoints" / "sinusoidal",)
     other = stages(source_lang="de", target_lang="en", corpus="builtin")
-    assert {name: stage.key() for name, stage in one.items()} == {name: stage.key() for name, stage in other.items()}
+    assert {name: stage.key() for name, stage in plan.items()} == {name: stage.key() for name, stage in other.items()}
     assert default_output(settings(direction="de-en")) == "translation_wmt18/wmt18.de-en.posenc_transformer_small.1"
 
 
 def test_wmt18_is_prepared_once_a_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = stages("table4-shaw", newstest="sacrebleu", raw="/a/place")
+    plan = stages("table4-shaw", newstest="sacrebleu", raw="/a/place")
     for pair in ("en-de", "en-cs"):
-        assert f"prepare_wmt18.sh --pair {pair} --newstest sacrebleu --output" in words(found[f"prepare:{pair}"])
-        assert words(found[f"prepare:{pair}"]).endswith(f"/{pair}/wmt18 --raw /a/place --workers 8")
+        assert f"prepare_wmt18.sh --pair {pair} --newstest sacrebleu --output" in words(plan[f"prepare:{pair}"])
+        assert words(plan[f"prepare:{pair}"]).endswith(f"/{pair}/wmt18 --raw /a/place --workers 8")
     other = stages("table4-shaw", newstest="sacrebleu", workers="2")
-    assert {name for name in found if found[name].key() != other[name].key()} == set()
+    assert {name for name in plan if plan[name].key() != other[name].key()} == set()
     mine = words(stages("base", newstest="sets", raw="here")["prepare"])  # commands run in the root of the repository
     assert f"--newstest {tmp_path}/sets --output" in mine
     assert f"--raw {tmp_path}/here" in mine
     assert "--raw data/raw" in words(stages("base")["prepare"])
-    assert "--valid-set valid" in words(found["corpus:en-cs"])
+    assert "--valid-set valid" in words(plan["corpus:en-cs"])
 
 
 def test_a_prepared_folder_names_its_validation_set_valid(tmp_path: Path) -> None:
@@ -172,10 +172,10 @@ def test_a_prepared_folder_names_its_validation_set_valid(tmp_path: Path) -> Non
 
 
 def test_an_earlier_run_that_is_not_there_is_missed_before_the_training() -> None:
-    found = stages(beside="/an/earlier run")
-    assert Path("/an/earlier run/comparison.json") in found["check"].inputs
-    assert words(found["compare"]).endswith("--beside /an/earlier run")
-    assert stages()["train:sinusoidal"].key() == found["train:sinusoidal"].key()
+    plan = stages(beside="/an/earlier run")
+    assert Path("/an/earlier run/comparison.json") in plan["check"].inputs
+    assert words(plan["compare"]).endswith("--beside /an/earlier run")
+    assert stages()["train:sinusoidal"].key() == plan["train:sinusoidal"].key()
 
 
 # --- seeds
@@ -195,11 +195,11 @@ def test_another_seed_trains_what_is_missing_only() -> None:
 
 
 def test_each_stack_may_have_its_own_encoding() -> None:
-    found = stages(pos_enc="sinusoidal,shaw[clip=4]/rope,t5/t5")
+    plan = stages(pos_enc="sinusoidal,shaw[clip=4]/rope,t5/t5")
     assert "--pos-enc-encoder shaw --pos-enc-encoder-args clip=4 --pos-enc-decoder rope --seed" in words(
-        found["train:shaw.clip=4--rope"]
+        plan["train:shaw.clip=4--rope"]
     )
-    assert "--pos-enc t5 --seed" in words(found["train:t5"])  # the same encoding in both stacks
+    assert "--pos-enc t5 --seed" in words(plan["train:t5"])  # the same encoding in both stacks
 
 
 # --- lengths
@@ -207,37 +207,37 @@ def test_each_stack_may_have_its_own_encoding() -> None:
 
 def test_separate_vocabularies() -> None:
     """Sources are split by the subwords of their own language, also in fairseq-interactive."""
-    given = {"separate": "true", "train__share-all-embeddings": "false", "direction": "en-de,de-en", "corpus": "x"}
-    found = stages(pos_enc="rope", **given)
-    assert "--separate" in words(found["subwords:en-de"])
-    assert "--joined-dictionary" not in words(found["binarise:en-de"])
-    assert "--share-all-embeddings" not in words(found["train:en-de.rope"])
-    assert "en-de/subwords/model.en.model" in words(found["generate:en-de.rope"])
-    assert "en-de/subwords/model.de.model" in words(found["generate:de-en.rope"])
-    assert "codes.de" in words(stages(pos_enc="rope", subwords="fastbpe", **given)["generate:de-en.rope"])
+    options = {"separate": "true", "train__share-all-embeddings": "false", "direction": "en-de,de-en", "corpus": "x"}
+    plan = stages(pos_enc="rope", **options)
+    assert "--separate" in words(plan["subwords:en-de"])
+    assert "--joined-dictionary" not in words(plan["binarise:en-de"])
+    assert "--share-all-embeddings" not in words(plan["train:en-de.rope"])
+    assert "en-de/subwords/model.en.model" in words(plan["generate:en-de.rope"])
+    assert "en-de/subwords/model.de.model" in words(plan["generate:de-en.rope"])
+    assert "codes.de" in words(stages(pos_enc="rope", subwords="fastbpe", **options)["generate:de-en.rope"])
     assert "--joined-dictionary" in words(stages()["binarise"])
 
 
 def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
-    given = {"train_longest_words": "12", "train__max-source-positions": "20", "train__max-target-positions": "24"}
-    found = stages(**given)
-    assert settings(**given).longest_training == 19
-    assert "--longest-words 12" in words(found["corpus"])
-    assert "--longest 256 --longest-training 19" in words(found["subwords"])
-    assert "--skip-invalid-size-inputs-valid-test" in found["generate:sinusoidal"].command
-    assert "--may-refuse" in found["score:sinusoidal"].command
-    assert "--bound 12 --bound 15 --bound 18 --bound 24 --trained 12" in words(found["lengths"])
+    options = {"train_longest_words": "12", "train__max-source-positions": "20", "train__max-target-positions": "24"}
+    plan = stages(**options)
+    assert settings(**options).longest_training == 19
+    assert "--longest-words 12" in words(plan["corpus"])
+    assert "--longest 256 --longest-training 19" in words(plan["subwords"])
+    assert "--skip-invalid-size-inputs-valid-test" in plan["generate:sinusoidal"].command
+    assert "--may-refuse" in plan["score:sinusoidal"].command
+    assert "--bound 12 --bound 15 --bound 18 --bound 24 --trained 12" in words(plan["lengths"])
     assert "lengths" not in stages()
     assert "--may-refuse" not in stages(lengths="10,20")["score:sinusoidal"].command
     assert settings(lengths="20,10").length_bounds == [10, 20]
-    assert ".12-words." in default_output(settings(**given))
+    assert ".12-words." in default_output(settings(**options))
 
 
 # --- refusals
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"direction": "ende"}, "--direction ende: write SOURCE-TARGET"),
         ({"direction": "en-de,de-de"}, "Direction de-de: source and target"),
@@ -260,6 +260,6 @@ def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
         ),
     ],
 )
-def test_what_is_refused(given: dict[str, str], message: str) -> None:
+def test_what_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message.replace("'", ".")):
-        stages(given.pop("preset", "small"), **given)
+        stages(options.pop("preset", "small"), **options)

@@ -40,14 +40,14 @@ def test_counts_of_pairs_that_are_too_long(tmp_path: Path, monkeypatch: pytest.M
 def test_refused_sentences_leave_no_score(tmp_path: Path) -> None:
     score = pytest.importorskip("recipes.lib.translation.score")
     (tmp_path / "out").write_text("D-2\t-1\tc d e f\nH-2\t-1\tx\nD-0\t-1\ta b\n")
-    found = score.hypotheses(tmp_path / "out")
-    assert found == {0: "a b", 2: "c d e f"}
+    hypotheses = score.hypotheses(tmp_path / "out")
+    assert hypotheses == {0: "a b", 2: "c d e f"}
     references = ["a b", "b", "c d e f"]
-    assert score.score(found, references, "de", may_refuse=True)["refused"] == [1]
-    assert score.score(found, references, "de", may_refuse=True)["bleu"] is None
+    assert score.score(hypotheses, references, "de", may_refuse=True)["refused"] == [1]
+    assert score.score(hypotheses, references, "de", may_refuse=True)["bleu"] is None
     with pytest.raises(SystemExit, match="2 sentences were translated, but the test set has 3"):
-        score.score(found, references, "de")
-    assert "refused" not in score.score({**found, 1: "b"}, references, "de", may_refuse=True)
+        score.score(hypotheses, references, "de")
+    assert "refused" not in score.score({**hypotheses, 1: "b"}, references, "de", may_refuse=True)
 
 
 def test_bleu_by_length_and_who_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ class Run:
         facts = {"command": f"fairseq-train {slug}", "commit": "c", "seconds": 120.0}
         self.write(self.output / ".stages" / name, [json.dumps(facts)])
 
-    def finished(self, *labels: str, **given: str) -> None:
+    def finished(self, *labels: str, **options: str) -> None:
         """Return the settings and results of a finished run of preset `short`."""
-        given = {"direction": "en-de", "pos_enc": ",".join(labels), "corpus": "x", "device": "cpu", **given}
-        facts = {"recipe": "translation_wmt18", "settings": asdict(load(TRANSLATION, "short", texts=given))}
+        options = {"direction": "en-de", "pos_enc": ",".join(labels), "corpus": "x", "device": "cpu", **options}
+        facts = {"recipe": "translation_wmt18", "settings": asdict(load(TRANSLATION, "short", texts=options))}
         self.write(self.output / "result.json", [json.dumps(facts)])
 
     def measured(self, inner: str, *labels: str) -> None:
@@ -131,8 +131,8 @@ def compared(run: Run, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[d
     monkeypatch.setattr("sys.argv", ["compare", "--output", str(run.output), "--seed", "1", *options])
     compare.main()
     assert (run.output / "bleu.png").read_bytes().startswith(b"\x89PNG")
-    found: list[dict[str, Any]] = json.loads((run.output / "comparison.json").read_text())
-    return found
+    table: list[dict[str, Any]] = json.loads((run.output / "comparison.json").read_text())
+    return table
 
 
 def test_scores_of_seeds_are_means_and_p_is_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,8 +158,8 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
     old.text("", "de")
     old.measured("", "none")
     old.model("", "none", "de", 3)
-    one = ["--trained-seed", "1", "--pos-enc", "none"]
-    compared(old, monkeypatch, *one, "--direction", "en", "de")
+    options = ["--trained-seed", "1", "--pos-enc", "none"]
+    compared(old, monkeypatch, *options, "--direction", "en", "de")
     old.finished("none")
     for earlier, inner in ((old, ""), (run, "de-en")):  # the same pair of languages
         earlier.text(inner, "en")
@@ -169,9 +169,9 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
         run.measured(inner, "none", "learned")
         run.model(inner, "none", language, 5)
         run.model(inner, "learned", language, 0, refused=(0, 3))
-    both = [*one, "--pos-enc", "learned", "--direction", "de", "en", "--direction", "en", "cs"]
-    found = compared(run, monkeypatch, *both, "--beside", str(old.output))
-    names = [(row["direction"], row["encoding"]) for row in found]
+    both = [*options, "--pos-enc", "learned", "--direction", "de", "en", "--direction", "en", "cs"]
+    table = compared(run, monkeypatch, *both, "--beside", str(old.output))
+    names = [(row["direction"], row["encoding"]) for row in table]
     assert names == [
         ("de-en", "none"),
         ("de-en", "learned"),
@@ -179,11 +179,11 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
         ("en-cs", "learned"),
         ("en-de", "none"),
     ]
-    assert found[1]["BLEU"] is None
-    assert found[1]["signature of BLEU"] is None
-    assert found[4]["BLEU"] > found[0]["BLEU"]
+    assert table[1]["BLEU"] is None
+    assert table[1]["signature of BLEU"] is None
+    assert table[4]["BLEU"] > table[0]["BLEU"]
     with pytest.raises(SystemExit, match=r"--beside no: no/comparison.json does not exist"):
-        compared(old, monkeypatch, *one, "--direction", "en", "de", "--beside", "no")
+        compared(old, monkeypatch, *options, "--direction", "en", "de", "--beside", "no")
 
 
 def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_model(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
         compare.beside([old.output], rows[:1], own)
     old.finished("none", "t5")
     old.model("", "none", "de", 4)
-    with pytest.raises(SystemExit, match="its translations with none for en-de differ"):
+    with pytest.raises(SystemExit, match="its en-de translations by none differ"):
         compare.beside([old.output], rows[:1], own)
     old.write(old.output / "raw" / "train.en", ["a"])
     with pytest.raises(SystemExit, match=r"its text raw/train.en differs"):
@@ -214,11 +214,11 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
 
 def test_rows_of_earlier_runs_are_of_models_that_were_trained_alike(tmp_path: Path) -> None:
     Run(tmp_path).finished("rope", seeds="4,5", direction="de-en", **{"train.max-update": "7"})
-    given = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
-    alike = {**given, "train.max-update": "7"}
+    options = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
+    alike = {**options, "train.max-update": "7"}
     TRANSLATION.plan(load(TRANSLATION, "short", texts=alike), tmp_path, "x")
     updates = "its --train.max-update is 7, but this run has 600"
-    for other, differs in ((given, updates), ({**alike, "batches": "2"}, "batches")):
+    for other, differs in ((options, updates), ({**alike, "batches": "2"}, "batches")):
         with pytest.raises(Refused, match=differs):
             TRANSLATION.plan(load(TRANSLATION, "short", texts=other), tmp_path, "x")
 
@@ -231,9 +231,9 @@ def test_memory_is_that_of_a_fork() -> None:
         with mmap(-1, 64 << 20, MAP_PRIVATE | MAP_ANONYMOUS) as pages:  # the heap may have free memory
             pages[::4096] = bytes(len(pages) // 4096)
 
-    found = memory.forked(memory.of_process, step)
-    assert 60 < found.extra < 90
-    assert found.peak > found.extra
+    measured = memory.forked(memory.of_process, step)
+    assert 60 < measured.extra < 90
+    assert measured.peak > measured.extra
     assert memory.forked(lambda: os.kill(os.getpid(), signal.SIGKILL)) is None
 
 
@@ -241,8 +241,8 @@ def test_memory_is_that_of_a_fork() -> None:
 
 
 def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Path) -> None:
-    given = {"direction": "en-de,de-en", "train_longest_words": "12", "corpus": "x", "pos_enc": "rope,learned"}
-    found = load(TRANSLATION, "lengths", texts=given)
+    options = {"direction": "en-de,de-en", "train_longest_words": "12", "corpus": "x", "pos_enc": "rope,learned"}
+    loaded = load(TRANSLATION, "lengths", texts=options)
     split = {"pairs": 5, "left out": 0, "because": ""}
     raw = {"train": {**split, "longer": 1200, "longest": 12}, "valid": {**split, "longer": 0}, "test": split}
     Run.write(tmp_path / "en-de" / "raw" / "counts.json", [json.dumps(raw)])
@@ -255,19 +255,19 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     lengths = {"trained": 12, "systems": {"learned": rows}, "reasons": {"learned": "has positions for 20 pieces"}}
     for direction in ("en-de", "de-en"):
         Run.write(tmp_path / direction / "lengths.json", [json.dumps(lengths)])
-    told = unaligned("\n".join(remarks(found, tmp_path)))
-    assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 train pairs longer than 12 words. After" in told
-    assert "train 4, valid 5, test 5; 1 training pairs left out (too long or without a piece)" in told
-    assert "they differ in: text, model, updates, training, decoding" not in told
-    assert "they differ in: text, model, updates, training." in told
-    assert "| learned | 20.0 | 7 refused |" in told
-    assert "| BLEU by source length in words | 1-12 (n = 1,633) | 13+ (n = 9) |" in told
-    assert "`learned` refused sentences, because it has positions for 20 pieces." in told
-    assert "(de-en/lengths.png)" in told
+    report = unaligned("\n".join(remarks(loaded, tmp_path)))
+    assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 train pairs longer than 12 words. After" in report
+    assert "train 4, valid 5, test 5; 1 training pairs left out (too long or without a piece)" in report
+    assert "they differ in: text, model, updates, training, decoding" not in report
+    assert "they differ in: text, model, updates, training." in report
+    assert "| learned | 20.0 | 7 refused |" in report
+    assert "| BLEU by source length in words | 1-12 (n = 1,633) | 13+ (n = 9) |" in report
+    assert "`learned` refused sentences, because it has positions for 20 pieces." in report
+    assert "(de-en/lengths.png)" in report
     scores = [("en-de", "rope", 9.0), ("en-de", "learned", None), ("de-en", "learned", 8.0)]
-    made = [dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) for one in scores]
-    Run.write(tmp_path / "comparison.json", [json.dumps(made)])
-    commands = list(hints(found, tmp_path, "results/x").values())
+    comparison = [dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) for one in scores]
+    Run.write(tmp_path / "comparison.json", [json.dumps(comparison)])
+    commands = list(hints(loaded, tmp_path, "results/x").values())
     assert [command.partition(" ")[0] for command in commands] == 2 * ["fairseq-interactive", commands[1].split()[0]]
     assert "--path results/x/en-de/averaged/rope.pt" in commands[0]
     assert commands[3].endswith("translate.sh --run results/x --direction de-en --pos-enc learned < FILE")

@@ -39,19 +39,19 @@ ABLATIONS = ("rank", "sharing")
 TRAININGS = {"paper": 20, "rank": 20, "sharing": 40}
 
 
-def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    given = {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {}), **given}
-    found = load(FINETUNE_XTREME, preset, texts=given)
-    return {stage.name: stage for stage in FINETUNE_XTREME.plan(found, OUTPUT, shown(OUTPUT)).stages()}
+def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
+    options = {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {}), **options}
+    loaded = load(FINETUNE_XTREME, preset, texts=options)
+    return {stage.name: stage for stage in FINETUNE_XTREME.plan(loaded, OUTPUT, shown(OUTPUT)).stages()}
 
 
 def value(stage: Stage, flag: str) -> str:
     return stage.command[stage.command.index(flag) + 1]
 
 
-def written(path: Path, found: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(content))
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_xnlis_mean_is_over_all_languages_that_are_scored() -> None:
     XTREME's mean does, and so do the paper's numbers of languages for the question sets (XQuAD 11, MLQA 7).
     """
     scores = {name: {"accuracy": score} for name, score in (("valid", 90.0), ("valid-de", 50.0), ("valid-zh", 40.0))}
-    found = xnli.with_means(scores)
-    assert (found["mean"]["accuracy"], found["mean but en"]["accuracy"]) == (60.0, 45.0)
+    with_means = xnli.with_means(scores)
+    assert (with_means["mean"]["accuracy"], with_means["mean but en"]["accuracy"]) == (60.0, 45.0)
     scores |= {name: {"accuracy": score} for name, score in (("test-en", 80.0), ("test-de", 60.0))}
     assert xnli.with_means(scores)["mean"]["accuracy"] == 70.0
     assert xnli.differences(scores) == ["2 of 15 languages"]
@@ -133,9 +133,9 @@ def test_ones_own_files_and_languages(folder: Path) -> None:
     assert not any(stage.kind == "fetch" for stage in plan.values())
     assert value(plan["prepare:shaw"], "--train") == str(folder / "squad" / "train-v1.1.json.gz")
     assert value(plan["prepare:shaw"], "--eval") == str(folder / "dev.json")
-    other = plan["prepare:shaw.xquad"]
-    assert (value(other, "--languages"), value(other, "--data")) == ("en,de", str(folder))
-    assert folder / "xquad" / "xquad.de.part1.json.gz" in other.inputs
+    shaw = plan["prepare:shaw.xquad"]
+    assert (value(shaw, "--languages"), value(shaw, "--data")) == ("en,de", str(folder))
+    assert folder / "xquad" / "xquad.de.part1.json.gz" in shaw.inputs
     assert value(stages(data=str(folder), languages="de")["prepare:XNLI.shaw"], "--languages") == "de"
 
 
@@ -208,15 +208,15 @@ def test_paths_are_the_users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_has_the_papers_rows(preset: str) -> None:
-    given = read_preset(FINETUNE_XTREME.conf / f"{preset}.toml")
-    places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in given["pos-enc"])
-    found = load(FINETUNE_XTREME, preset, texts={"checkpoint": places, "task": "xquad"})
-    assert [model.label for model in found.models] == given["pos-enc"]
-    assert all(label in given["pretraining"] for label in given["pos-enc"])
+    preset_values = read_preset(FINETUNE_XTREME.conf / f"{preset}.toml")
+    places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in preset_values["pos-enc"])
+    loaded = load(FINETUNE_XTREME, preset, texts={"checkpoint": places, "task": "xquad"})
+    assert [model.label for model in loaded.models] == preset_values["pos-enc"]
+    assert all(label in preset_values["pretraining"] for label in preset_values["pos-enc"])
     rows = [
         (paper("diet-xtreme", one, segments, "XNLI"), *(published.figures(task, one, segments) for task in SETS))
-        for one in map(parse, given["pos-enc"])
-        for segments in found.segments
+        for one in map(parse, preset_values["pos-enc"])
+        for segments in loaded.segments
     ]
     assert all(all(row) for row in rows)
     assert len(set(rows)) == len(rows)
@@ -225,13 +225,18 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
 
 
 def test_what_departs_from_the_papers_protocol() -> None:
-    def differs(**given: str) -> list[str]:
-        words = stages("paper", task="xquad", **given)["compare"].command
+    def differs(**options: str) -> list[str]:
+        words = stages("paper", task="xquad", **options)["compare"].command
         return [words[at + 1] for at, word in enumerate(words) if word == "--differs"]
 
     assert differs() == []
-    told = differs(runs="1", epochs="2", stride="64", keep="last")
-    assert told == ["--epochs 2, not 3", "--runs 1, not 5", "--stride 64, not 128", "the last checkpoint, not the best"]
+    departures = differs(runs="1", epochs="2", stride="64", keep="last")
+    assert departures == [
+        "--epochs 2, not 3",
+        "--runs 1, not 5",
+        "--stride 64, not 128",
+        "the last checkpoint, not the best",
+    ]
     often = {"train.save-interval-updates": "100"}
     assert differs(**often) == ["--train.save-interval-updates 100, not 3500"]  # matters to keep=best
     assert differs(**often, keep="last") == ["the last checkpoint, not the best"]
@@ -239,18 +244,18 @@ def test_what_departs_from_the_papers_protocol() -> None:
 
 @pytest.mark.parametrize("kind", [FINETUNE_XTREME.settings, FINETUNE_GLUE.settings])
 def test_help_names_every_protocol(kind: type[SentenceSettings]) -> None:
-    (told,) = [one.metadata["help"] for one in fields(kind) if one.name == "protocol"]
-    assert all(re.search(rf"\b{path.stem}\b(?!-)", told) for path in PROTOCOLS.glob("*.toml"))
+    (help_text,) = [one.metadata["help"] for one in fields(kind) if one.name == "protocol"]
+    assert all(re.search(rf"\b{path.stem}\b(?!-)", help_text) for path in PROTOCOLS.glob("*.toml"))
 
 
 def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
-    def name(preset: str, run: str, **given: str) -> str:
+    def name(preset: str, run: str, **options: str) -> str:
         place = f"/{run}/checkpoints/shaw/checkpoint_last.pt"
-        return FINETUNE_XTREME.folder(load(FINETUNE_XTREME, preset, texts={"checkpoint": place, **given}))
+        return FINETUNE_XTREME.folder(load(FINETUNE_XTREME, preset, texts={"checkpoint": place, **options}))
 
-    found = [name("paper", "a"), name("paper", "b"), name("small", "a"), name("paper", "a", segments="head")]
-    assert len(set(found)) == 4
-    assert found[0] == "finetune_xtreme/paper.xnli.published.a.shaw.diet-xtreme.input.1"
+    folders = [name("paper", "a"), name("paper", "b"), name("small", "a"), name("paper", "a", segments="head")]
+    assert len(set(folders)) == 4
+    assert folders[0] == "finetune_xtreme/paper.xnli.published.a.shaw.diet-xtreme.input.1"
 
 
 def test_the_two_tables_of_languages_are_one() -> None:
@@ -266,7 +271,7 @@ def test_the_two_tables_of_languages_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("options", "message"),
     [
         ({"task": "MNLI"}, "--task: unknown value 'MNLI'"),
         ({"task": "xnli,xquad"}, "--task XNLI cannot be combined"),
@@ -278,22 +283,27 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"pos_enc_args": "extend=repeat"}, "--task XNLI does not use --pos-enc-args"),
         ({"stride": "5"}, "--task XNLI does not use --stride"),
         ({"task": "xquad", "train_file": "x.json"}, "need --data FOLDER with the questions"),
-        ({"task": "xquad", "data": "recipes"}, "has a file train-v1.1.json or train.json"),
+        ({"task": "xquad", "data": "recipes"}, "has train-v1.1.json or train.json"),
         ({"task": "xquad", "longest": "40"}, "--longest 40 leaves no room for context"),
         ({"task": "xquad", "train.disable-validation": "true"}, "--keep best needs validation"),
     ],
 )
-def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
+def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(Refused) as error:
-        stages(**given)
-    assert told in str(error.value)
+        stages(**options)
+    assert message in str(error.value)
 
 
-def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], **given: str) -> str:
+def error_of(tmp_path: Path, capsys: pytest.CaptureFixture[str], **options: str) -> str:
     """Return the error of a run that must not begin."""
     (tmp_path / "model.pt").write_text("weights")
-    given = {"checkpoint": str(tmp_path / "model.pt"), "data": str(tmp_path), "output": str(tmp_path / "out"), **given}
-    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    options = {
+        "checkpoint": str(tmp_path / "model.pt"),
+        "data": str(tmp_path),
+        "output": str(tmp_path / "out"),
+        **options,
+    }
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
     assert main(FINETUNE_XTREME, ["--preset", "small", *words]) == 2
     assert not (tmp_path / "out").exists()
     return capsys.readouterr().err
@@ -301,12 +311,12 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], **given: str) -> st
 
 def test_files_that_are_not_there_are_refused_before_anything_is_written(folder: Path, capsys: Any) -> None:
     nowhere = "this file or folder does not exist"
-    assert f"--train-file none.json: {nowhere}" in told(folder, capsys, task="xquad", **{"train-file": "none.json"})
-    assert f"--dev-file none.json: {nowhere}" in told(folder, capsys, task="xquad", **{"dev-file": "none.json"})
-    assert f"--checkpoint {folder}/none.pt: {nowhere}" in told(folder, capsys, checkpoint=f"{folder}/none.pt")
-    assert "there are no files of MLQA" in told(folder, capsys, task="mlqa")
-    assert "--languages ar: --data" in told(folder, capsys, task="xquad", languages="de,ar")
-    assert "has no XNLI files" in told(folder, capsys, task="xnli", languages="en,ar")
+    assert f"--train-file none.json: {nowhere}" in error_of(folder, capsys, task="xquad", **{"train-file": "none.json"})
+    assert f"--dev-file none.json: {nowhere}" in error_of(folder, capsys, task="xquad", **{"dev-file": "none.json"})
+    assert f"--checkpoint {folder}/none.pt: {nowhere}" in error_of(folder, capsys, checkpoint=f"{folder}/none.pt")
+    assert "there are no files of MLQA" in error_of(folder, capsys, task="mlqa")
+    assert "--languages ar: --data" in error_of(folder, capsys, task="xquad", languages="de,ar")
+    assert "has no XNLI files" in error_of(folder, capsys, task="xnli", languages="en,ar")
 
 
 def test_languages_are_found_by_the_names_that_the_readers_know() -> None:
@@ -341,22 +351,24 @@ def test_questions_by_language(tmp_path: Path) -> None:
     for lr, english in ((0.1, 50.0), (0.2, 60.0)):
         for seed in (1, 2):
             slug = Trial(variant, lr, 3, seed).slug
-            written(tmp_path / "scores" / f"{slug}.json", {"f1": english})
-            found = {
+            write_json(tmp_path / "scores" / f"{slug}.json", {"f1": english})
+            scores_by_language = {
                 one: {"em": 10.0 * seed, "f1": f1 * seed, "total": 1190} for one, f1 in (("en", 30.0), ("de", 20.0))
             }
-            written(tmp_path / "scores" / f"{slug}.xquad.json", found)
-            for language in found:
-                written(tmp_path / "predictions" / f"{slug}.xquad" / language / "out_of_reach.json", {"x": [language]})
-            written(tmp_path / ".stages" / f"train.{slug}.done", {"seconds": 60, "command": "c", "commit": "d"})
+            write_json(tmp_path / "scores" / f"{slug}.xquad.json", scores_by_language)
+            for language in scores_by_language:
+                write_json(
+                    tmp_path / "predictions" / f"{slug}.xquad" / language / "out_of_reach.json", {"x": [language]}
+                )
+            write_json(tmp_path / ".stages" / f"train.{slug}.done", {"seconds": 60, "command": "c", "commit": "d"})
     full, half = ({"em": score, "f1": score, "total": 1190} for score in (100.0, 33.0))
-    written(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
-    written(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
-    counts = {one: {"given": 1190, "questions": 1190 - (one == "de")} for one in found}
+    write_json(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
+    write_json(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
+    counts = {one: {"given": 1190, "questions": 1190 - (one == "de")} for one in scores_by_language}
     counts["zh"] = {"given": 1190, "questions": 1180}  # a file without answers is predicted but not scored
     training = {"train": {"given": 87_599, "questions": 87_599}}
-    written(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": training})
-    written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})
+    write_json(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": training})
+    write_json(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})
     mean, others, english, german = compare.rows("XQuAD", variant, results)
     assert [row["language"] for row in (mean, others, english, german)] == ["mean", "mean but en", "en", "de"]
     assert (mean["EM"], mean["F1"], mean["baseline F1"], mean["beats baseline"]) == (15.0, 37.5, 33.0, True)
@@ -370,13 +382,19 @@ def test_questions_by_language(tmp_path: Path) -> None:
 def test_what_keeps_from_being_compared() -> None:
     base, all_of_it = {"layers": 12, "dim": 768}, SETS["TyDiQA"].questions
     assert compare.differences("TyDiQA", base, 87_599, dict(all_of_it)) == []
-    told = compare.differences("TyDiQA", {"layers": 4, "dim": 128}, 400, {**all_of_it, "ko": 10})
-    assert told == ["4 layers of width 128", "400 training questions", "not the published number of questions in ko"]
+    differences = compare.differences("TyDiQA", {"layers": 4, "dim": 128}, 400, {**all_of_it, "ko": 10})
+    assert differences == [
+        "4 layers of width 128",
+        "400 training questions",
+        "not the published number of questions in ko",
+    ]
 
 
 def test_xnli_by_language(tmp_path: Path) -> None:
     scores = {one: {"accuracy": score} for one, score in (("valid", 90.0), ("test-en", 80.0), ("test-de", 30.0))}
-    written(tmp_path / "baselines" / "XNLI.json", {one: {"accuracy": {"score": 34.0, "margin": 3.0}} for one in scores})
+    write_json(
+        tmp_path / "baselines" / "XNLI.json", {one: {"accuracy": {"score": 34.0, "margin": 3.0}} for one in scores}
+    )
     row = {"task": "XNLI", "model": "shaw", "scores": xnli.with_means(scores), "paper": "67.9", "beats baseline": False}
     mean, others, english, german = rows_of_sentences([row], tmp_path)
     assert (mean["language"], mean["score"], mean["paper"], mean["beats baseline"]) == ("mean", 55.0, "67.9", True)
@@ -396,11 +414,11 @@ def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
     """34.34 % of 990 rows is not two standard errors above chance (33.33 %)."""
     facts = {"items": 990, "given": 990, "cut": 0, "unknown": 0, "pieces": 9, "labelled": True}
     record = {"longest": 16, "strange": 0.05, "splits": dict.fromkeys(("train", "valid", "valid-de"), facts)}
-    written(tmp_path / "data-bin" / "XNLI.shaw" / "glue.json", {**record, "problems": {}})
+    write_json(tmp_path / "data-bin" / "XNLI.shaw" / "glue.json", {**record, "problems": {}})
     constant = {"accuracy": {"score": 33.33, "margin": 3.0}}
-    written(tmp_path / "baselines" / "XNLI.json", dict.fromkeys(("valid", "valid-de"), constant))
+    write_json(tmp_path / "baselines" / "XNLI.json", dict.fromkeys(("valid", "valid-de"), constant))
     scores = xnli.with_means({"valid": {"accuracy": 34.34}, "valid-de": {"accuracy": 40.0}})
     row = {"task": "XNLI", "model": "shaw", "score": scores["mean"]["accuracy"], "scores": scores}
-    written(tmp_path / "comparison.json", [row])
-    told = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", texts={"checkpoint": MODEL}), tmp_path)
-    assert "These results do not beat the constant answer: shaw in en." in told
+    write_json(tmp_path / "comparison.json", [row])
+    remarks = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", texts={"checkpoint": MODEL}), tmp_path)
+    assert "These results do not beat the constant answer: shaw in en." in remarks

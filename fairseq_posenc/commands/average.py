@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Average the parameters of checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or one folder.")
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or their folder.")
     source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder of checkpoints to average.")
     parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="Checkpoint to write.")
     newest = parser.add_mutually_exclusive_group()

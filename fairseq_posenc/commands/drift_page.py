@@ -123,7 +123,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """Return lines with the `most` largest drifts, and with `none` for comparison. `keys` says which drifts."""
+    """Return lines with the `most` largest drifts, and with `none` for comparison. Rank by the drifts `keys`."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)

@@ -33,7 +33,7 @@ Options = argparse.Namespace
 
 
 class Picture(NamedTuple):
-    """A figure, the data that it shows, and lines about them for the screen."""
+    """A figure, the data that it shows, and lines about the figure to print."""
 
     figure: Figure
     rows: Sequence[Row]
@@ -45,9 +45,9 @@ class Kind(NamedTuple):
 
     Args:
         paper: Figure or table of the paper.
-        text: What it shows.
-        reads: The options that it reads, with their defaults; None for an option without one.
-        make: Makes the pictures by the ends of their file names; an empty end for a single one.
+        text: What the figure shows.
+        reads: Options that this kind of figure reads, with their defaults; None for an option without a default.
+        make: Function that returns the pictures by the suffix of their file names. A single picture has no suffix.
     """
 
     paper: str
@@ -58,7 +58,7 @@ class Kind(NamedTuple):
 
 def _stacks(options: Options) -> list[Stack]:
     if not options.checkpoint:
-        raise Lacking("This figure shows a trained model. Name one or more with --checkpoint FILE.")
+        raise Lacking("This figure shows a trained model. Name its checkpoint with --checkpoint FILE.")
     return [load(path, options.data, getattr(options, "side", None)) for path in options.checkpoint]
 
 
@@ -144,19 +144,19 @@ MODEL = {"checkpoint": None, "data": None, "side": None}
 TEXT = {"split": "valid", "texts": 8}
 KINDS = {
     "embedding-heat-map": Kind(
-        *("M1-M4, Figure 4", "What the table of an encoding holds."),
+        *("M1-M4, Figure 4", "The values in the table of an encoding."),
         {**MODEL, "layer": 1, "head": 1, "columns": 50},
         _heat_map,
     ),
     "mean-attention": Kind(
-        *("M1-M4, Figure 5", "The attention of a layer, as the mean over heads and texts."),
+        *("M1-M4, Figure 5", "The attention weights of a layer, averaged over heads and texts."),
         {**MODEL, **TEXT, "layer": 1, "columns": 50},
         _mean_attention,
     ),
     "rank": Kind(
         *(
             "DIET, Figures 2 and 8, Theorem 1",
-            "The rank of the attention logits (without a checkpoint: of random ones).",
+            "The rank of the attention logits (random logits if there is no checkpoint).",
         ),
         {**MODEL, **TEXT, "layer": 1, "columns": 128},
         _rank,
@@ -169,13 +169,13 @@ KINDS = {
     "patterns": Kind(
         *(
             "DIET, Figures 4, 6 and 7",
-            "The position part of the logits by head, and how far it depends on j - i alone.",
+            "The part of each head's logits that depends on positions, and how far j - i determines it.",
         ),
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,
     ),
     "prior-matrices": Kind(
-        *("LFHC and GCDF, Figure 2", "The fixed encodings of the distance in XL and GCDF."),
+        *("LFHC and GCDF, Figure 2", "The fixed encodings of distances in XL and GCDF."),
         {"columns": 512, "dim": 512},
         _prior_matrices,
     ),
@@ -185,17 +185,17 @@ KINDS = {
         _lengths,
     ),
     "divergence": Kind(
-        *("LFHC and GCDF, Figures 5 and 6", "How far apart the fixed encodings of two distances are."),
+        *("LFHC and GCDF, Figures 5 and 6", "The divergence between the fixed encodings of two distances."),
         {"columns": 1024, "dim": 512},
         _divergence,
     ),
     "scores": Kind(
-        *("DIET, Figure 1", "The scores of runs of recipes, with their intervals."),
+        *("DIET, Figure 1", "The scores of recipes' runs, with their confidence intervals."),
         {"results": None, "score": None},
         _scores,
     ),
     "sweep": Kind(
-        *("M1-M4, Table 4", "The scores over an option of the encoding or a setting of the recipe."),
+        *("M1-M4, Table 4", "The scores for each value of an option of the encoding or of a setting of the recipe."),
         {"results": None, "score": None, "over": "clip"},
         _sweep,
     ),
@@ -219,7 +219,7 @@ Each figure is written as NAME.png, NAME.pdf and NAME.csv, which holds its data.
 
 
 def _whole(least: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers of at least `least`."""
+    """Return a function that parses whole numbers and refuses numbers below `least`."""
 
     def number(text: str) -> int:
         value = int(text)
@@ -241,31 +241,31 @@ def _parser() -> argparse.ArgumentParser:
         description=f"Draw figures of the papers.\n\nfigures:\n{kinds}",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,  # an option that is absent was not given
+        argument_default=argparse.SUPPRESS,  # so that an option that the user leaves out is absent
     )
-    parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw; see above.")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for the files.")
+    parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw, from the list above.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write the files to.")
     add = parser.add_argument
-    add("--checkpoint", type=Path, action="append", metavar="FILE", help="Checkpoint of fairseq; repeat it.")
-    add("--data", type=Path, metavar="DIR", help="Folder of fairseq-preprocess (default: that of the training).")
-    add("--side", choices=("encoder", "decoder"), help="Stack of a model with two (default: encoder).")
-    add("--split", metavar="NAME", help="Split of the data to read (default: valid; for lengths train).")
+    add("--checkpoint", type=Path, action="append", metavar="FILE", help="fairseq checkpoint. Can be repeated.")
+    add("--data", type=Path, metavar="DIR", help="Folder of fairseq-preprocess (default: the training data).")
+    add("--side", choices=("encoder", "decoder"), help="Stack of an encoder-decoder model (default: encoder).")
+    add("--split", metavar="NAME", help="Split of the data to read (default: valid; train for the figure lengths).")
     add("--texts", type=_whole(1), metavar="N", help="Number of texts to read (default: 8).")
-    add("--layer", type=_whole(1), metavar="N", help="Layer, from 1 (default: 1).")
-    add("--head", type=_whole(1), metavar="N", help="Head, from 1 (default: 1).")
+    add("--layer", type=_whole(1), metavar="N", help="Number of the layer, counted from 1 (default: 1).")
+    add("--head", type=_whole(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
     defaults = ", ".join(f"{name} {kind.reads['columns']}" for name, kind in KINDS.items() if kind.reads.get("columns"))
     add("--columns", type=_whole(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
     add("--second-segment", type=_whole(0), metavar="N", help="Column where a second segment begins (default: none).")
     add("--dim", type=_whole(2), metavar="N", help="Model width (default: 512).")
-    add("--lengths", type=_numbers, metavar="A,B", help="Lengths of texts in tokens, without --data (default: 5).")
-    add("--results", type=Path, action="append", metavar="DIR", help="Output folder of a recipe; repeat it.")
+    add("--lengths", type=_numbers, metavar="A,B", help="Lengths of texts in tokens, instead of --data (default: 5).")
+    add("--results", type=Path, action="append", metavar="DIR", help="Output folder of a recipe. Can be repeated.")
     add("--score", metavar="NAME", help="Column of the score in the results (default: the recipe's main score).")
-    add("--over", metavar="NAME", help="Option or setting along the axis of a sweep (default: clip).")
+    add("--over", metavar="NAME", help="Option or setting on the x-axis of the figure sweep (default: clip).")
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
-    """Draw a figure as the command line says. Return 0, or 1 after an error of one line."""
+    """Draw a figure as the command line says. Return 0, or 1 after printing an error of one line."""
     parser = _parser()
     options = parser.parse_args(argv)
     kind = KINDS[options.name]
@@ -274,7 +274,7 @@ def main(argv: Sequence[str]) -> int:
         known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output only"
         parser.error(f"--{unread[0].replace('_', '-')} has no effect on {options.name}, which reads {known}.")
     if {"data", "lengths"} <= set(vars(options)):
-        parser.error("--lengths and --data exclude each other: the lengths are those of the data, or those you give.")
+        parser.error("--lengths and --data exclude each other. Leave one of them out.")
     for name, default in kind.reads.items():
         setattr(options, name, getattr(options, name, default))
     try:

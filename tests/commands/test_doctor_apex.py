@@ -61,7 +61,7 @@ def used(gpu):
     # Set tpu and adam_betas as the command line does, because their defaults refer to other options.
     options = FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)", tpu=False)
     adam = FairseqAdam(options, norm.parameters()).optimizer
-    answer = {key: [c.__module__ for c in type(made).__mro__] for key, made in (("norm", norm), ("adam", adam))}
+    answer = {key: [c.__module__ for c in type(part).__mro__] for key, part in (("norm", norm), ("adam", adam))}
     if "apex.normalization" in sys.modules:
         answer["calls"] = sys.modules["apex.normalization"].FusedLayerNorm.used
     return answer

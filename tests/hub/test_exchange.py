@@ -328,9 +328,9 @@ for name in ("fairseq", "fairseq_cli", "transformers", "omegaconf", "hydra"):
     sys.modules[name] = None  # not installed
 import torch, fairseq_posenc
 model = fairseq_posenc.load(sys.argv[1])
-given = torch.load(sys.argv[2], weights_only=True)
+inputs = torch.load(sys.argv[2], weights_only=True)
 with torch.no_grad():
-    torch.save(model(**given), sys.argv[3])
+    torch.save(model(**inputs), sys.argv[3])
 assert not any(name.split(".")[0] == "fairseq" and module for name, module in sys.modules.items())
 """
 
@@ -339,10 +339,10 @@ def test_fairseq_is_not_needed(data: Path, tmp_path: Path) -> None:
     model, path = trained(data, tmp_path / "save", "--pos-enc", "shaw")
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
     inputs = tokens_of(data)
-    torch.save(inputs, tmp_path / "given.pt")
-    words = [sys.executable, "-c", HIDDEN, tmp_path / "out", tmp_path / "given.pt", tmp_path / "found.pt"]
+    torch.save(inputs, tmp_path / "inputs.pt")
+    words = [sys.executable, "-c", HIDDEN, tmp_path / "out", tmp_path / "inputs.pt", tmp_path / "logits.pt"]
     subprocess.run([str(word) for word in words], check=True, env=support.environment(package=True), timeout=120)
-    loaded = torch.load(tmp_path / "found.pt", weights_only=True)[inputs["attention_mask"].bool()]
+    loaded = torch.load(tmp_path / "logits.pt", weights_only=True)[inputs["attention_mask"].bool()]
     close(loaded, fairseq_logits(model, inputs))
 
 

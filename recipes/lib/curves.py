@@ -1,11 +1,9 @@
-"""Read the losses that fairseq logged, and draw them."""
+"""Draw curves of training, and read them from the logs of fairseq-train."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -13,52 +11,11 @@ matplotlib.use("Agg")
 from matplotlib import pyplot, ticker
 from matplotlib.figure import Figure
 
-from .package import whole
+from .package import Curve, Points, whole
+from .package import read_losses as read
+from .package import read_validations as figures
 
-Points = list[tuple[int, float]]  # number of updates, and value (losses are in bits per piece)
-
-
-class Curve(NamedTuple):
-    """The losses of a training, and its median speed in words per second."""
-
-    train: Points
-    valid: Points
-    speed: float | None
-
-
-def read(log: Path) -> Curve:
-    """Return the losses in a log of fairseq-train.
-
-    A killed training repeats the updates after its last checkpoint, so that an update may be logged twice. Only the
-    last loss of an update counts.
-    """
-    train: dict[int, float] = {}
-    valid: dict[int, float] = {}
-    speeds: list[float] = []
-    for kind, facts in _lines(log):
-        if kind == "train_inner":
-            train[int(facts["num_updates"])] = float(facts["loss"])
-            speeds.append(float(facts["wps"]))
-        elif kind == "valid":
-            valid[int(facts["valid_num_updates"])] = float(facts["valid_loss"])
-    middle = sorted(speeds)[len(speeds) // 2] if speeds else None
-    return Curve(sorted(train.items()), sorted(valid.items()), middle)
-
-
-def figures(log: Path, name: str) -> Points:
-    """Return the value that each validation logged as `name`, with its update. Skip validations without this value."""
-    logged = [facts for kind, facts in _lines(log) if kind == "valid" and name in facts]
-    return sorted({int(facts["valid_num_updates"]): float(facts[name]) for facts in logged}.items())
-
-
-def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        head, mark, tail = line.rpartition(" | {")
-        if mark and line.endswith("}"):
-            try:
-                yield head.rpartition(" | ")[2], json.loads("{" + tail)
-            except ValueError:  # two processes wrote to the log at the same time
-                continue
+__all__ = ["Curve", "Points", "draw", "figures", "read", "save"]
 
 
 def draw(

@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fairseq_posenc.core.training_log import Curve as Curve
+    from fairseq_posenc.core.training_log import Points as Points
+    from fairseq_posenc.core.training_log import read_losses as read_losses
+    from fairseq_posenc.core.training_log import read_validations as read_validations
     from fairseq_posenc.core.words import nearest as nearest
     from fairseq_posenc.core.words import suggestion as suggestion
     from fairseq_posenc.core.writing import whole as whole
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 else:
     PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
     SHARED = {
+        "core/training_log.py": ("Curve", "Points", "read_losses", "read_validations"),
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),
         "encodings/registry.py": ("ENCODINGS",),

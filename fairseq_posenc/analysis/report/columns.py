@@ -1,0 +1,102 @@
+"""The columns of the main table: what a page, a CSV file and a LaTeX table show of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..results import Score
+from .runs import SHOWN, Entry
+
+#: Scores that mean the same have one column.
+SAME = {"bleu": "BLEU"}
+
+
+class Cell(NamedTuple):
+    """A cell of the table.
+
+    Args:
+        text: What is shown; an empty text for a missing value.
+        value: Number to sort by; None for text.
+        within: Half the width of the interval of a score.
+        full: The whole text, if `text` is shortened.
+    """
+
+    text: str
+    value: float | None = None
+    within: float | None = None
+    full: str = ""
+
+
+class Column(NamedTuple):
+    """A column: its title, an explanation, whether it holds numbers, and its cell of a row."""
+
+    title: str
+    about: str
+    numeric: bool
+    cell: Callable[[Entry], Cell]
+
+
+def columns(entries: Iterable[Entry]) -> list[Column]:
+    """Return the columns that have a value in any row, in the order of the table."""
+    entries = list(entries)
+    scores = list(dict.fromkeys(SAME.get(name, name) for name in SHOWN))
+    every = [*FIRST, *map(_score_column, scores), *LAST]
+    return [column for column in every if any(column.cell(entry).text for entry in entries)]
+
+
+def _score(entry: Entry, title: str) -> Score | None:
+    return next((score for name, score in entry.scores.items() if SAME.get(name, name) == title), None)
+
+
+def _score_column(title: str) -> Column:
+    def cell(entry: Entry) -> Cell:
+        score = _score(entry, title)
+        if score is None:
+            return Cell("")
+        return Cell(f"{score.value:.4g}", score.value, score.within)
+
+    return Column(title, f"{title}, with half the width of the 95 % interval where it is known", True, cell)
+
+
+def _text(name: str) -> Callable[[Entry], Cell]:
+    return lambda entry: Cell(str(getattr(entry, name)))
+
+
+def _number(name: str, form: str) -> Callable[[Entry], Cell]:
+    def cell(entry: Entry) -> Cell:
+        value = getattr(entry, name)
+        return Cell("") if value is None else Cell(format(value, form), value)
+
+    return cell
+
+
+def _seeds(entry: Entry) -> Cell:
+    return Cell(str(entry.main.seeds), entry.main.seeds) if entry.main else Cell("")
+
+
+def _speed(entry: Entry) -> Cell:
+    return Cell("") if entry.speed is None else Cell(f"{entry.speed:,.0f} {entry.speed_unit}", entry.speed)
+
+
+def _commit(entry: Entry) -> Cell:
+    short = [f"{name[:9]}{'-dirty' if name.endswith('-dirty') else ''}" for name in entry.commit.split(" then ")]
+    return Cell(" then ".join(short), full=entry.commit)
+
+
+FIRST = (
+    Column("Encoding", "Value of --pos-enc, or the name of the model", False, _text("encoding")),
+    Column("Options", "Value of --pos-enc-args", False, _text("options")),
+    Column("Recipe", "Folder in recipes/", False, _text("recipe")),
+    Column("Task", "Task or data, language, and memory length in evaluation", False, _text("task")),
+)
+LAST = (
+    Column("Seeds", "Number of trainings", True, _seeds),
+    Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
+    Column("Speed", "Speed of the training", True, _speed),
+    Column("Step", "Time of an update relative to the first encoding of the run", True, _number("step", ".2f")),
+    Column("MB", "Peak memory of the translation in MB", True, _number("memory", ",.0f")),
+    Column("Minutes", "Minutes of the training", True, _number("minutes", ".1f")),
+    Column("Run", "Folder of the run", False, _text("run")),
+    Column("Commit", "Commit of the code", False, _commit),
+)

@@ -1,0 +1,183 @@
+"""The runs of recipes that a page compares: the rows of their results, their losses and their figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core.training_log import Curve, Points, read_losses
+from ..results import SCORES, ResultsError, Score, is_number, read, score
+
+#: Scores in the order of the table, the recipes' main scores first.
+SHOWN = (*SCORES, "EM", "BLEU-4", "chrF")
+SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "tokens/s"}
+MEMORY = ("MB, translation",)
+#: Where a row, or else the settings of its run, names the task.
+TASK = ("task", "direction", "dataset", "corpus")
+#: Largest PNG file that is put into the page.
+LARGEST_FIGURE = 3_000_000
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Hold a row of the results of a run.
+
+    Args:
+        scores: The scores by the names of their columns.
+        speed: Speed of the training in units of `speed_unit`.
+        memory: Peak memory in MB.
+        step: Time of an update relative to the first encoding of the run.
+        command: Command of the training.
+        facts: The row as it is in result.json.
+    """
+
+    run: str
+    recipe: str
+    task: str
+    encoding: str
+    options: str
+    scores: Mapping[str, Score]
+    parameters: float | None
+    speed: float | None
+    speed_unit: str
+    step: float | None
+    memory: float | None
+    minutes: float | None
+    commit: str
+    command: str
+    facts: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """Return the encoding with its options, as `--pos-enc` takes it."""
+        return f"{self.encoding}[{self.options}]" if self.options else self.encoding
+
+    @property
+    def slug(self) -> str:
+        """Return the name of the model in the file names of the run."""
+        return re.sub(r"[\[,]", ".", self.label).replace("]", "").replace("/", "--")
+
+    @property
+    def main(self) -> Score | None:
+        """Return the recipe's main score; None if the row has no score."""
+        return next(iter(self.scores.values()), None)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Hold the losses of a training; `entries` are the numbers of the rows that it made, counted over all runs."""
+
+    run: str
+    recipe: str
+    name: str
+    curve: Curve
+    entries: list[int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold a run of a recipe: its name, its folder, the content of its result.json and what is shown of it."""
+
+    name: str
+    folder: Path
+    facts: Mapping[str, Any]
+    entries: list[Entry]
+    losses: list[Losses]
+    figures: list[Path]
+
+
+def read_runs(paths: Iterable[Path]) -> list[Run]:
+    """Read the results of runs; a path is the folder of a run or its result.json, and counts once.
+
+    Raises:
+        ResultsError: A path is not the result of a recipe.
+    """
+    folders = list(dict.fromkeys((path if path.is_dir() else path.parent).resolve() for path in paths if read(path)))
+    runs: list[Run] = []
+    for folder, name in zip(folders, _names(folders), strict=True):
+        facts = read(folder)
+        entries = [_entry(name, facts, row) for row in facts["results"]]
+        first = sum(len(run.entries) for run in runs)
+        losses = list(_losses(folder, name, facts["recipe"], entries, first))
+        runs.append(Run(name, folder, facts, entries, losses, _figures(folder)))
+    return runs
+
+
+def _names(folders: list[Path]) -> list[str]:
+    """Return the shortest ends of the paths that tell the folders apart."""
+    for parts in range(1, max((len(folder.parts) for folder in folders), default=1)):
+        names = ["/".join(folder.parts[-parts:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]
+
+
+def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
+    label = str(row.get("encoding") or row.get("model") or "unknown")
+    encoding, bracket, options = label.partition("[")
+    unsplit = not (bracket and options.endswith("]") and "[" not in options)  # a composition may have several brackets
+    speed = next((name for name in SPEEDS if is_number(row.get(name))), None)
+    return Entry(
+        run=run,
+        recipe=facts["recipe"].removeprefix("recipes/"),
+        task=_task(facts, row),
+        encoding=label if unsplit else encoding,
+        options="" if unsplit else options.removesuffix("]"),
+        scores={name: score(facts, row, name) for name in SHOWN if is_number(row.get(name))},
+        parameters=_number(row.get("parameters")),
+        speed=_number(row.get(speed or "")),
+        speed_unit=SPEEDS.get(speed or "", ""),
+        step=_number(row.get("time of a step", row.get("speed_ratio"))),
+        memory=next((_number(row[name]) for name in MEMORY if is_number(row.get(name))), None),
+        minutes=_number(row.get("minutes")),
+        commit=str(row.get("commit") or facts.get("commit") or ""),
+        command=str(row.get("command") or ""),
+        facts=row,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return value if is_number(value) else None
+
+
+def _task(facts: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    settings = facts.get("settings")
+    places = (row, settings if isinstance(settings, dict) else {})
+    names = [place[name] for place in places for name in TASK if isinstance(place.get(name), str)]
+    parts = [*names[:1], *(str(row[name]) for name in ("language",) if row.get(name))]
+    return ", ".join([*parts, *(f"memory {row['memory']}" for _ in "1" if is_number(row.get("memory")))])
+
+
+def _losses(folder: Path, run: str, recipe: str, entries: list[Entry], first: int) -> Iterable[Losses]:
+    for log in sorted(folder.glob("logs/*.train.log")):
+        name = log.name.removesuffix(".train.log")
+        slugs = [entry.slug for entry in entries if f".{entry.slug}." in f".{name}."]
+        longest = max(slugs, key=len, default=None)  # shaw.clip=4.s1 is of shaw[clip=4], not of shaw
+        rows = [first + number for number, entry in enumerate(entries) if longest in (None, entry.slug)]
+        try:
+            curve = read_losses(log)
+        except (LookupError, ValueError) as error:
+            raise ResultsError(f"{log} is not a log of fairseq-train ({error}). Move it out of the folder.") from error
+        if curve.train or curve.valid:
+            yield Losses(run, recipe.removeprefix("recipes/"), name, curve, rows)
+
+
+def thinned(points: Points, most: int = 150) -> Points:
+    """Return at most about `most` points of a curve, evenly spaced, with the last one."""
+    every = -(-len(points) // most) or 1
+    return points[::-1][::every][::-1]
+
+
+def _figures(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*.png")) if _is_png(path)]
+
+
+def _is_png(path: Path) -> bool:
+    if not path.is_file() or path.stat().st_size > LARGEST_FIGURE:
+        return False
+    with path.open("rb") as file:
+        return file.read(len(PNG)) == PNG

@@ -1,0 +1,55 @@
+"""`python -m fairseq_posenc report`: write a page that compares the results of recipes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..analysis.report.charts import Unavailable
+from ..analysis.report.page import page
+from ..analysis.report.runs import read_runs
+from ..analysis.report.tables import to_csv, to_latex
+from ..analysis.results import ResultsError
+from ..core.writing import write_whole
+
+EPILOG = """\
+example:
+  python -m fairseq_posenc report results/demo results/lm_wikitext103 --output report.html
+
+The page needs no network. Its main table is also written as CSV and as LaTeX, in files of the same name beside it."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc report",
+        description="Write a page that compares runs of recipes: table, losses, score and cost, figures, commands.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("results", type=Path, nargs="+", metavar="RESULTS", help="Output folder of a recipe, or its result.json.")
+    add("--output", type=Path, required=True, metavar="FILE", help="Page to write; its name must end in .html.")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the page as the command line says. Return 0, or 1 after an error of one line."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    output: Path = options.output
+    if output.suffix != ".html":
+        parser.error(f"--output {output}: the name must end in .html. Try {output.with_suffix('.html')}.")
+    try:
+        runs = read_runs(options.results)
+        entries = [entry for run in runs for entry in run.entries]
+        texts = {".csv": to_csv(entries), ".tex": to_latex(entries), ".html": page(runs)}
+        for suffix, text in texts.items():
+            write_whole(output.with_suffix(suffix), text)
+    except (ResultsError, Unavailable, OSError) as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 1
+    rows = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
+    print(f"{output}: {rows} of {len(runs)} run{'s' * (len(runs) != 1)} (and .csv, .tex)")
+    return 0

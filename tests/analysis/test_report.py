@@ -1,0 +1,168 @@
+"""`report`: the page shows what the runs hold, as text and not as HTML, and needs no network."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support_report import row, write_many, write_run
+
+from fairseq_posenc.analysis import results
+from fairseq_posenc.analysis.report import charts, tables
+from fairseq_posenc.analysis.report.runs import read_runs, thinned
+from fairseq_posenc.commands import report
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
+
+
+def build(output: Path, *runs: Path) -> str:
+    """Write a page and return it without Bokeh's own code."""
+    assert report.main([*map(str, runs), "--output", str(output)]) == 0
+    page = output.read_text(encoding="utf-8")
+    return page.replace(charts.library(), "")
+
+
+def test_the_page_shows_rows_losses_figures_and_commands(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", [row("shaw[clip=4]", 27.31), row("none", 20.5)], {"shaw.clip=4.seed=2": 100})
+    lm = {"encoding": "xl", "memory": 16, "perplexity": 24.3, "tokens/s": 900}
+    second = write_run(tmp_path / "second", [lm], recipe="lm_wikitext103")
+    page = build(tmp_path / "report.html", first, second / "result.json")
+    for text in (
+        "27.31",
+        " ± 0.9",
+        "clip=4",
+        "abc123def",
+        "65,000,000",
+        "4,321 words/s",
+        "memory 16",
+        "24.3",
+        "3.11.7",
+    ):
+        assert text in page
+    assert page.count("data:image/png;base64,") == 2
+    assert "fairseq-train data --pos-enc none" in page
+    assert "translation_wmt18: validation loss" in page
+    assert "Score and cost" in page
+    assert len(page) < 300_000
+
+
+def test_losses_belong_to_the_row_with_the_longest_name(tmp_path: Path) -> None:
+    rows = [row("shaw", 1.0), row("shaw[clip=4]", 2.0)]
+    runs = read_runs([write_run(tmp_path / "run", rows, {"shaw.clip=4.s1": 50, "shaw.s2": 50, "other": 50})])
+    assert {item.name: item.entries for item in runs[0].losses} == {
+        "shaw.clip=4.s1": [1],
+        "shaw.s2": [0],
+        "other": [0, 1],
+    }
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / part / "run", [row("none", 1.0)]) for part in "ab"]
+    assert [run.name for run in read_runs([*folders, folders[0]])] == ["a/run", "b/run"]
+
+
+def test_hostile_text_is_shown_as_text(tmp_path: Path) -> None:
+    texts = dict.fromkeys(("encoding", "model", "direction", "language", "command", "commit"), HOSTILE)
+    facts = {"recipe": HOSTILE, "command": HOSTILE, "commit": HOSTILE, "seed": HOSTILE}
+    facts |= {"versions": {HOSTILE: HOSTILE}, "machine": {HOSTILE: [HOSTILE]}, "settings": {"task": HOSTILE}}
+    rows = [row("none", 1.0) | texts, row("none", 2.0) | texts]
+    run = write_run(tmp_path / "<script>alert(3)<", rows, {"<img src=x>": 100}, **facts)
+    page = build(tmp_path / "report.html", run)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert page.count("<script") == page.count("</script>") == 4
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page
+    (data,) = re.findall(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
+    assert HOSTILE in json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"')
+
+
+def test_the_page_loads_nothing(tmp_path: Path) -> None:
+    page = build(tmp_path / "report.html", write_run(tmp_path / "run", [row("none", 1.0)], {"none": 100}))
+    assert not re.search(r"(?:src|href)\s*=\s*[\"']?\s*(?:https?:)?//|@import|url\(", page)
+    assert "default-src 'none'" in page
+
+
+def test_rows_may_lack_columns(tmp_path: Path) -> None:
+    odd = {"encoding": None, "BLEU": "high", "parameters": True, "seeds": "many", "minutes": float("nan"), "task": 7}
+    page = build(tmp_path / "report.html", write_run(tmp_path / "run", [odd, {}], settings=None, versions=7))
+    assert page.count("unknown") >= 2
+    assert "high" not in page
+
+
+def test_csv_and_latex_are_escaped(tmp_path: Path) -> None:
+    rows = [row("=1+1", 27.3), row("a&b_c%[x\\y{z}]", 20.0, direction="#$~^<>\n|"), row("none", 1.0, **{"±": None})]
+    runs = read_runs([write_run(tmp_path / "run", rows)])
+    table = list(csv.DictReader(tables.to_csv(runs[0].entries).splitlines()))
+    assert [line["Encoding"] for line in table] == ["'=1+1", "a&b_c%", "none"]
+    assert [line["BLEU ±"] for line in table] == ["0.9", "0.9", ""]
+    assert table[0]["Speed unit"] == "words/s"
+    latex = tables.to_latex(runs[0].entries)
+    assert r"a\&b\_c\% & x\textbackslash{}y\{z\}" in latex
+    assert r"\#\$\textasciitilde{}\textasciicircum{}\textless{}\textgreater{} |" in latex
+    assert "27.3 $\\pm$ 0.9" in latex
+    assert latex.count("\n") == len(rows) + 7
+
+
+def test_several_trainings_have_the_interval_of_their_mean(tmp_path: Path) -> None:
+    seeds = {"seeds": [1, 2, 3], "BLEU of seeds": [26.0, 27.0, 28.0]}
+    (score,) = results.scores(write_run(tmp_path / "run", [row("none", 27.0, **seeds)]))
+    assert score.seeds == 3
+    assert score.within == pytest.approx(2.4841, abs=1e-4)
+
+
+def test_long_curves_are_thinned_to_their_end() -> None:
+    points = [(update, 1.0) for update in range(1000)]
+    assert len(thinned(points)) <= 151
+    assert thinned(points)[-1] == points[-1]
+    assert thinned(points[:3]) == points[:3]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(None, "does not exist"), ("{", "is not the result"), ('{"recipe": "x", "results": [7]}', "is not the result")],
+)
+def test_bad_results_are_named_in_one_line(content: str | None, text: str, tmp_path: Path, capsys: Any) -> None:
+    if content is not None:
+        (tmp_path / "result.json").write_text(content, encoding="utf-8")
+    assert report.main([str(tmp_path), "--output", str(tmp_path / "out" / "report.html")]) == 1
+    error = capsys.readouterr().err
+    assert text in error
+    assert str(tmp_path) in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_broken_log_is_named(tmp_path: Path, capsys: Any) -> None:
+    run = write_run(tmp_path / "run", [row("none", 1.0)], {"none": 50})
+    (run / "logs" / "none.train.log").write_text('x | train_inner | {"loss": "1"}\n', encoding="utf-8")
+    assert report.main([str(run), "--output", str(tmp_path / "report.html")]) == 1
+    assert "none.train.log is not a log" in capsys.readouterr().err
+
+
+def test_without_bokeh_the_error_says_what_to_install(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "bokeh.resources", None)
+    run = write_run(tmp_path / "run", [row("none", 1.0)], {"none": 50})
+    assert report.main([str(run), "--output", str(tmp_path / "report.html")]) == 1
+    assert "pip install bokeh" in capsys.readouterr().err
+    assert not list(tmp_path.glob("report.*"))
+
+
+def test_the_output_is_a_page(tmp_path: Path, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        report.main([str(tmp_path), "--output", "report.pdf"])
+    assert "Try report.html" in capsys.readouterr().err
+
+
+def test_fifty_runs_take_seconds(tmp_path: Path) -> None:
+    runs = write_many(tmp_path / "runs")
+    began = time.perf_counter()
+    page = build(tmp_path / "report.html", *runs)
+    assert time.perf_counter() - began < 10
+    assert page.count("<tr data-entry=") == 100
+    assert len(page) < 2_000_000

@@ -1,0 +1,139 @@
+"""The page of `report` in a headless Chromium, opened from the file system as a reader opens it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support_report import row, write_many, write_run
+
+from fairseq_posenc.commands import report
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM, reason="there is no chromium; install it with: apt-get install chromium"),
+]
+DRAWN = "html[data-drawn]"  # the page sets it when all charts are drawn
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        sandbox = [] if os.geteuid() else ["--no-sandbox"]  # Chromium refuses to run as root in its sandbox
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=sandbox)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of two runs of two recipes."""
+    folder = tmp_path_factory.mktemp("small")
+    losses = {"shaw.clip=4": 100, "none": 100}
+    rows = [row("shaw[clip=4]", 9.5), row("none", 20.5, minutes=3.0), row("</script><b>t5", 11.0, minutes=None)]
+    lm = [{"encoding": "xl", "perplexity": 24.3, "parameters": 5}, {"encoding": "rope", "perplexity": 22.0}]
+    runs = [write_run(folder / "first", rows, losses), write_run(folder / "second", lm, recipe="lm_wikitext103")]
+    return write(folder / "report.html", runs)
+
+
+def write(output: Path, runs: list[Path]) -> Path:
+    assert report.main([*map(str, runs), "--output", str(output)]) == 0
+    return output
+
+
+def opened(browser: Any, path: Path, **options: Any) -> tuple[Any, list[str]]:
+    """Return the page with all charts drawn, and a list that collects its errors and requests."""
+    page, problems = browser.new_page(**options), list[str]()
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url)
+    )
+    page.goto(path.as_uri())
+    page.wait_for_selector(DRAWN)
+    return page, problems
+
+
+def names(page: Any) -> list[str]:
+    return [cell.inner_text() for cell in page.query_selector_all("tbody th") if cell.is_visible()]
+
+
+def test_it_opens_without_an_error(browser: Any, small: Path) -> None:
+    page, problems = opened(browser, small)
+    assert names(page) == ["shaw", "none", "</script><b>t5", "xl", "rope"]
+    assert page.locator(".chart canvas").count() >= 3
+    page.click("#theme")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(100)
+    assert not problems
+
+
+def test_it_sorts_by_mouse_and_keyboard(browser: Any, small: Path) -> None:
+    page, _ = opened(browser, small)
+    heading = page.locator("thead th", has_text="BLEU")
+    heading.locator("button").click()
+    assert names(page)[:3] == ["none", "</script><b>t5", "shaw"]  # empty cells stay at the end
+    assert heading.get_attribute("aria-sort") == "descending"
+    heading.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert names(page)[:3] == ["shaw", "</script><b>t5", "none"]
+    assert heading.get_attribute("aria-sort") == "ascending"
+
+
+def test_it_filters_rows_and_curves(browser: Any, small: Path) -> None:
+    page, problems = opened(browser, small)
+    shown = "() => Bokeh.documents[0].roots()[0].renderers[0].view.filter.booleans"
+    assert page.evaluate(shown) == [True, True]
+    page.fill("#filter", "TRANSLATION clip=4")
+    assert names(page) == ["shaw"]
+    assert page.inner_text("#count") == "1 of 5 rows"
+    assert page.evaluate(shown) == [False, True]
+    assert page.is_visible("#loss-0")
+    page.fill("#filter", "nothing like this")
+    assert names(page) == []
+    assert not page.is_visible("#loss-0")
+    page.fill("#filter", "")
+    assert len(names(page)) == 5
+    assert not problems
+
+
+def test_charts_have_tooltips_and_another_cost(browser: Any, small: Path) -> None:
+    page, problems = opened(browser, small)
+    page.select_option("#cost", "step")
+    chart = page.locator("#loss-0")
+    chart.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    box = chart.bounding_box()
+    tooltip = page.locator(".bk-Tooltip", has_text="training")
+    for height in range(0, int(box["height"]), 8):  # a curve crosses the middle of the chart somewhere
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + height)
+        page.wait_for_timeout(50)
+        if tooltip.count():
+            break
+    assert tooltip.first.is_visible()
+    assert not problems
+
+
+def test_a_phone_does_not_scroll_sideways(browser: Any, small: Path) -> None:
+    page, _ = opened(browser, small, viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_fifty_runs_open_in_two_seconds(browser: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "report.html", write_many(tmp_path / "runs"))
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        page, problems = opened(browser, path)
+        times.append(time.perf_counter() - began)
+        assert not problems
+        page.close()
+    print(f"50 runs: {min(times):.2f} s, page of {path.stat().st_size:,} bytes")
+    assert min(times) < 2

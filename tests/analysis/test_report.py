@@ -14,7 +14,7 @@ import pytest
 from support_report import row, write_many, write_run
 
 from fairseq_posenc.analysis import results
-from fairseq_posenc.analysis.report import charts, tables
+from fairseq_posenc.analysis.report import charts, papers, tables
 from fairseq_posenc.analysis.report.runs import read_runs, thinned
 from fairseq_posenc.commands import report
 
@@ -50,6 +50,32 @@ def test_the_page_shows_rows_losses_figures_and_commands(tmp_path: Path) -> None
     assert "translation_wmt18: validation loss" in page
     assert "Score and cost" in page
     assert len(page) < 300_000
+
+
+def test_papers_numbers_stand_beside_ours_if_the_text_is_the_papers(tmp_path: Path) -> None:
+    rows = [row("diet-rel", 39.0, paper=39.47, **{"differs from the paper": "updates"})]
+    rows += [row("sinusoidal", 38.0, paper=39.0, **{"differs from the paper": "text, updates"})]
+    (table,) = papers.paper_tables(read_runs([write_run(tmp_path / "run", rows)])[0].entries)
+    ours = {(name, column): cell for name, cells in table.rows.items() for column, cell in cells.items() if cell.ours}
+    ((place, cell),) = ours.items()
+    assert place[0].startswith("DIET-REL: diet-rel")
+    assert place[1] == "en-de"
+    assert cell.differs == "updates"
+    commands = {cell.command for cells in table.rows.values() for cell in cells.values()}
+    assert "recipes/translation_wmt18/run.sh --preset table4-vaswani --direction en-de --pos-enc sinusoidal" in commands
+    page = build(tmp_path / "report.html", tmp_path / "run")
+    assert "39.47" in page
+    assert "--direction cs-en" in page
+
+
+def test_a_score_of_a_task_stands_in_its_column(tmp_path: Path) -> None:
+    lm = {"encoding": "lfhc[clip=16]", "memory": 640, "perplexity": 24.0, "paper": 23.72}
+    settings = {"corpus": "wikitext103"}
+    run = write_run(tmp_path / "lm", [lm], recipe="lm_wikitext103", settings=settings)
+    tables = papers.paper_tables(read_runs([run])[0].entries)
+    filled = [column for table in tables for row in table.rows.values() for column, cell in row.items() if cell.ours]
+    assert filled
+    assert set(filled) == {"memory 640"}
 
 
 def test_losses_belong_to_the_row_with_the_longest_name(tmp_path: Path) -> None:

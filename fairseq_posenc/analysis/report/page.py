@@ -9,6 +9,7 @@ from ..results import SCORES
 from .charts import Chart, cost_charts, costs, library, loss_charts
 from .columns import Column, columns
 from .markup import code, element, image, json_script, package_file, policy, wrapped
+from .papers import PaperCell, PaperTable, paper_tables
 from .runs import Entry, Run
 
 SCRIPTS = ("table.js", "charts.js")
@@ -28,6 +29,7 @@ def page(runs: Sequence[Run]) -> str:
         "Results": _results(entries),
         "Losses": _charts(losses, "loss", "Zoom with the buttons of a chart. Point at a curve to see its training."),
         "Score and cost": _cost_choice(entries) + _charts(scores, "cost", "Bars are 95 % intervals.") if scores else "",
+        "Papers": _papers(paper_tables(entries)),
         "Figures": "".join(map(_figures, runs)),
         "Runs": "".join(map(_run, runs)),
     }
@@ -50,7 +52,7 @@ def _document(sections: Mapping[str, str], data: list[dict[str, Any]]) -> str:
         element("title", TITLE),
         f"<style>{package_file('page.css')}</style>",
     ]
-    theme = '<button type="button" id="theme" aria-pressed="false">Dark</button>'
+    theme = '<button type="button" id="theme">Dark colours</button>'
     header = f"{element('h1', TITLE)}<nav aria-label='Sections'>{links}{theme}</nav>"
     main = [
         wrapped("section", f"{element('h2', name)}{content}", id=_identifier(name))
@@ -122,6 +124,37 @@ def _chart(chart: Chart, identifier: str) -> str:
 def _cost_choice(entries: Sequence[Entry]) -> str:
     options = "".join(element("option", text, value=name) for name, text in costs(entries).items())
     return f'<div class="controls"><label for="cost">Cost</label><select id="cost">{options}</select></div>'
+
+
+def _papers(tables: Sequence[PaperTable]) -> str:
+    if not tables:
+        return ""
+    note = "The paper's number stands above, ours below. Where we have none, a command shows how to get it. "
+    note += "MODEL stands for a checkpoint that was pretrained with the encoding of the row."
+    return element("p", note, class_="note") + "".join(map(_paper, tables))
+
+
+def _paper(table: PaperTable) -> str:
+    """Return a table of a paper, folded unless it has a score of ours."""
+    head = "".join(element("th", name, scope="col", class_="text") for name in ("Row", *table.columns))
+    lines = []
+    for name, cells in table.rows.items():
+        row = "".join(wrapped("td", _paper_cell(cells.get(column))) for column in table.columns)
+        lines.append(wrapped("tr", wrapped("th", element("span", name), scope="row") + row))
+    content = wrapped("table", wrapped("thead", wrapped("tr", head)) + wrapped("tbody", "".join(lines)))
+    scroll = wrapped("div", content, class_="scroll", tabindex="0", role="region", aria_label=table.title)
+    summary = element("summary", f"{table.title}: {table.filled or 'no'} score{'s' * (table.filled != 1)} of ours")
+    return wrapped("details", summary + scroll, **({"open": "open"} if table.filled else {}), class_="paper")
+
+
+def _paper_cell(cell: PaperCell | None) -> str:
+    if cell is None:
+        return ""
+    if cell.ours is None:
+        return element("span", cell.printed) + wrapped("details", element("summary", "command") + code(cell.command))
+    within = "" if cell.ours.within is None else f" ± {cell.ours.within:.2g}"
+    differs = element("small", cell.differs) if cell.differs else ""
+    return f"{element('span', cell.printed)}<br>{element('b', f'{cell.ours.value:.4g}{within}')} {differs}"
 
 
 def _figures(run: Run) -> str:

@@ -57,7 +57,7 @@
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (document.documentElement.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
   function showTheme() {
-    theme.setAttribute("aria-pressed", String(isDark()));
+    theme.textContent = isDark() ? "Light colours" : "Dark colours";
     document.dispatchEvent(new Event("theme"));
   }
 

@@ -1,0 +1,186 @@
+"""The papers' tables that recipes repeat: their numbers, ours beside, and the command for each cell that we lack."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...papers.reading import Figure, every
+from ..results import Score
+from .runs import Entry
+
+
+class Target(NamedTuple):
+    """Where a number of a paper is repeated.
+
+    Args:
+        recipe: Folder in recipes/.
+        task: Task of the row, as the main table shows it; an empty text for any.
+        score: Column of our score.
+        paper: Column in which the recipe writes the paper's number, if the row can be compared with it.
+        arguments: Arguments of the recipe.
+    """
+
+    recipe: str
+    task: str
+    score: str
+    paper: str
+    arguments: list[str]
+
+    @property
+    def command(self) -> str:
+        """Return the command that fills the cell."""
+        return shlex.join([f"recipes/{self.recipe}/run.sh", *self.arguments])
+
+
+class PaperCell(NamedTuple):
+    """A number of a paper, our score if there is one, how that run differs, and the command for a run."""
+
+    printed: str
+    ours: Score | None
+    differs: str
+    command: str
+
+
+class PaperTable(NamedTuple):
+    """A table of a paper: its title, its columns, and its rows by their names and conditions."""
+
+    title: str
+    columns: list[str]
+    rows: dict[str, dict[str, PaperCell]]
+
+    @property
+    def filled(self) -> int:
+        """Return the number of cells with a score of ours."""
+        return sum(cell.ours is not None for row in self.rows.values() for cell in row.values())
+
+
+TEXT_TASKS = {name.replace("-", "").lower(): name for name in ("IMDB", "SST-2", "SNLI", "QNLI", "QQP", "MNLI")}
+GLUE = ("MNLI-m", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE")
+#: Protocols of recipes/finetune_glue by the models of the papers.
+PROTOCOLS = {"BERT-base": "m1-m4", "RoBERTa-base": "m4m", "from roberta-base": "m4m", "BERT-base, English": "diet"}
+#: Presets of recipes/finetune_squad by paper and model.
+SQUAD = {
+    ("M1-M4", "BERT-base"): "m1-m4",
+    ("M1-M4", "BERT-large"): "m1-m4-large",
+    ("M4M", "RoBERTa-base"): "m4m-small",
+    ("M4M", "from roberta-base"): "m4m",
+    ("M4M", "from roberta-large"): "m4m-large",
+}
+#: Stands for a pretrained checkpoint of the user in a command; it decides the encoding of a fine-tuned model.
+MODEL = "MODEL"
+
+
+def paper_tables(entries: Sequence[Entry]) -> list[PaperTable]:
+    """Return the tables of the papers that the recipes of these rows repeat."""
+    recipes = {entry.recipe for entry in entries}
+    tables: dict[str, PaperTable] = {}
+    for figure in every():
+        target = target_of(figure)
+        if target is None or target.recipe not in recipes:
+            continue
+        title = f"{figure.paper}, {figure.table} ({figure.unit})"
+        table = tables.setdefault(title, PaperTable(title, [], {}))
+        if figure.column not in table.columns:
+            table.columns.append(figure.column)
+        table.rows.setdefault(_row_name(figure), {})[figure.column] = _cell(figure, target, entries)
+    return sorted(tables.values(), key=lambda table: table.filled == 0)  # those with our numbers first
+
+
+def _row_name(figure: Figure) -> str:
+    shown = [figure.conditions[name] for name in ("model", "segments", "length") if name in figure.conditions]
+    return ", ".join([f"{figure.row}: {figure.encoding}", *shown])
+
+
+def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell:
+    entry = next((entry for entry in entries if _repeats(entry, figure, target)), None)
+    if entry is None:
+        return PaperCell(figure.printed, None, "", target.command)
+    differs = str(entry.facts.get("differs from the paper") or entry.facts.get("comparable") or "")
+    return PaperCell(figure.printed, entry.scores[target.score], differs.removeprefix("no: "), "")
+
+
+def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
+    """Return whether a row repeats a number: the recipe wrote the paper's number beside its own, for the same text."""
+    if entry.recipe != target.recipe or target.score not in entry.scores:
+        return False
+    if target.task and not f"{entry.task},".casefold().startswith(f"{target.task},".casefold()):
+        return False
+    if "text" in str(entry.facts.get("differs from the paper") or "").split(", "):
+        return False
+    name = str(entry.facts.get("encoding") or _pretrained(entry) or entry.encoding).partition("[")[0]
+    numbers = re.findall(r"\d+(?:\.\d+)?", str(entry.facts.get(target.paper) or ""))
+    return name == figure.encoding.partition("[")[0] and figure.value in [float(number) for number in numbers]
+
+
+def _pretrained(entry: Entry) -> str:
+    """Return the encoding of the pretrained model; a fine-tuned model may have another name."""
+    pretrained = entry.facts.get("pretrained")
+    return str(pretrained.get("encoding") or "") if isinstance(pretrained, dict) else ""
+
+
+def target_of(figure: Figure) -> Target | None:
+    """Return where a number of a paper is repeated; None if no recipe does."""
+    if not figure.encoding or figure.value is None:
+        return None
+    place = PLACES.get((figure.paper, figure.table))
+    return place(figure) if place else _fine_tuned(figure)
+
+
+def _translation(figure: Figure) -> Target:
+    arguments = ["--preset", "table4-vaswani", "--direction", figure.column, "--pos-enc", figure.encoding]
+    return Target("translation_wmt18", figure.column, "BLEU", "paper", arguments)
+
+
+def _classified(figure: Figure) -> Target:
+    task = next(task for task, name in TEXT_TASKS.items() if name == figure.column)
+    arguments = ["--preset", "paper", "--task", task, "--pos-enc", figure.encoding]
+    return Target("text_classification", task, "score", "paper", arguments)
+
+
+def _asked(figure: Figure) -> Target:
+    preset = {"SQuAD": "paper", "CMRC": "paper-cmrc"}[figure.column]
+    arguments = ["--preset", preset, "--encoder", MODEL, "--pos-enc", figure.encoding]
+    return Target("question_generation", figure.column, "ROUGE-L", "paper", arguments)
+
+
+def _modelled(figure: Figure) -> Target | None:
+    if not figure.column.startswith("memory "):  # the best memory length is that of another column
+        return None
+    length = figure.column.removeprefix("memory ")
+    arguments = ["--preset", "wt103", "--mem-eval", length, "--pos-enc", figure.encoding]
+    return Target("lm_wikitext103", f"wikitext103, {figure.column}", "perplexity", "paper", arguments)
+
+
+def _fine_tuned(figure: Figure) -> Target | None:
+    model, segments = (figure.conditions.get(name, "") for name in ("model", "segments"))
+    common = ["--checkpoint", MODEL, "--segments", segments]
+    if figure.column in GLUE and model in PROTOCOLS:
+        task = "MNLI" if figure.column == "MNLI-m" else figure.column
+        arguments = ["--preset", "paper", "--protocol", PROTOCOLS[model], "--task", task, *common]
+        return Target("finetune_glue", task, "score", "paper", arguments)
+    name, _, score = figure.column.partition(" ")
+    if name.startswith("SQuAD") and (preset := SQUAD.get((figure.paper, model))):
+        length = figure.conditions.get("length", "512")
+        arguments = ["--preset", preset, "--version", name.removeprefix("SQuAD"), "--max-length", length, *common]
+        return Target("finetune_squad", "", score, f"paper's {score}", arguments)
+    if model == "BERT-base, 100 languages" and name in ("XNLI", "XQuAD", "MLQA", "TyDiQA"):
+        arguments = ["--preset", "paper", "--task", name.lower(), *common]
+        return Target("finetune_xtreme", name, score or "score", f"paper's {score}" if score else "paper", arguments)
+    return None
+
+
+PLACES: Mapping[tuple[str, str], Callable[[Figure], Target | None]] = {
+    ("DIET", "Table 4"): _translation,
+    ("LFHC", "Table 1"): _classified,
+    ("LFHC", "Table 5"): _classified,
+    ("LFHC", "Table 2"): _asked,
+    ("LFHC", "Table 6"): _asked,
+    ("LFHC", "Table 3"): _modelled,
+    ("LFHC", "Table 7"): _modelled,
+    # numbers of parameters, speeds and hyperparameters are not scores of runs
+    ("LFHC", "Table 4"): lambda figure: None,
+    ("DIET", "Table 7"): lambda figure: None,
+}

@@ -16,7 +16,7 @@ from ..core.writing import write_whole
 
 EPILOG = """\
 example:
-  python -m fairseq_posenc report results/demo results/lm_wikitext103 --output report.html
+  python -m fairseq_posenc report results/demo results/lm_wikitext103 --output results/report.html
 
 The page needs no network. Its main table is also written as CSV and as LaTeX, in files of the same name beside it."""
 

@@ -121,6 +121,13 @@ def test_rows_may_lack_columns(tmp_path: Path) -> None:
     assert "high" not in page
 
 
+def test_the_demo_counts_added_parameters(tmp_path: Path) -> None:
+    demo = {"encoding": "shaw", "bleu": 30.0, "parameters": 128, "speed_ratio": 1.2}
+    (entry,) = read_runs([write_run(tmp_path / "demo", [demo], recipe="recipes/demo")])[0].entries
+    assert (entry.parameters, entry.added, entry.step, entry.recipe) == (None, 128, 1.2, "demo")
+    assert "Added,Step" in tables.to_csv([entry])
+
+
 def test_csv_and_latex_are_escaped(tmp_path: Path) -> None:
     rows = [row("=1+1", 27.3), row("a&b_c%[x\\y{z}]", 20.0, direction="#$~^<>\n|"), row("none", 1.0, **{"±": None})]
     runs = read_runs([write_run(tmp_path / "run", rows)])

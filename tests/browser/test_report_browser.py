@@ -121,6 +121,17 @@ def test_charts_have_tooltips_and_another_cost(browser: Any, small: Path) -> Non
     assert not problems
 
 
+def test_the_keyboard_zooms(browser: Any, small: Path) -> None:
+    page, problems = opened(browser, small)
+    width = "() => { const range = Bokeh.documents[0].roots()[0].x_range; return range.end - range.start; }"
+    before = page.evaluate(width)
+    page.locator("#loss-0 [title='Zoom In']").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    assert page.evaluate(width) < before
+    assert not problems
+
+
 def test_a_phone_does_not_scroll_sideways(browser: Any, small: Path) -> None:
     page, _ = opened(browser, small, viewport={"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -93,6 +93,7 @@ FIRST = (
 LAST = (
     Column("Seeds", "Number of trainings", True, _seeds),
     Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
+    Column("Added", "Number of parameters beyond the first encoding of the run", True, _number("added", ",.0f")),
     Column("Speed", "Speed of the training", True, _speed),
     Column("Step", "Time of an update relative to the first encoding of the run", True, _number("step", ".2f")),
     Column("MB", "Peak memory of the translation in MB", True, _number("memory", ",.0f")),

@@ -117,7 +117,7 @@ def _chart(chart: Chart, identifier: str) -> str:
         for name, colour in chart.legend.items()
     ]
     legend = wrapped("ul", "".join(swatches), class_="legend")
-    frame = wrapped("div", "", id=identifier, class_="chart", role="img", aria_label=chart.title)
+    frame = wrapped("div", "", id=identifier, class_="chart", role="group", aria_label=chart.title)
     return wrapped("figure", f"{element('figcaption', chart.title)}{frame}{legend}")
 
 

@@ -15,6 +15,8 @@ from ..results import SCORES, ResultsError, Score, is_number, read, score
 SHOWN = (*SCORES, "EM", "BLEU-4", "chrF")
 SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "tokens/s"}
 MEMORY = ("MB, translation",)
+#: Recipes whose results count only the parameters that an encoding adds to the first one of the run.
+COUNT_ADDED = ("demo",)
 #: Where a row, or else the settings of its run, names the task.
 TASK = ("task", "direction", "dataset", "corpus")
 #: Largest PNG file that is put into the page.
@@ -28,6 +30,7 @@ class Entry:
 
     Args:
         scores: The scores by the names of their columns.
+        added: Number of parameters beyond the first encoding of the run.
         speed: Speed of the training in units of `speed_unit`.
         memory: Peak memory in MB.
         step: Time of an update relative to the first encoding of the run.
@@ -42,6 +45,7 @@ class Entry:
     options: str
     scores: Mapping[str, Score]
     parameters: float | None
+    added: float | None
     speed: float | None
     speed_unit: str
     step: float | None
@@ -117,18 +121,20 @@ def _names(folders: list[Path]) -> list[str]:
 
 
 def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
+    recipe = facts["recipe"].removeprefix("recipes/")
     label = str(row.get("encoding") or row.get("model") or "unknown")
     encoding, bracket, options = label.partition("[")
     unsplit = not (bracket and options.endswith("]") and "[" not in options)  # a composition may have several brackets
     speed = next((name for name in SPEEDS if is_number(row.get(name))), None)
     return Entry(
         run=run,
-        recipe=facts["recipe"].removeprefix("recipes/"),
+        recipe=recipe,
         task=_task(facts, row),
         encoding=label if unsplit else encoding,
         options="" if unsplit else options.removesuffix("]"),
         scores={name: score(facts, row, name) for name in SHOWN if is_number(row.get(name))},
-        parameters=_number(row.get("parameters")),
+        parameters=None if recipe in COUNT_ADDED else _number(row.get("parameters")),
+        added=_number(row.get("parameters")) if recipe in COUNT_ADDED else None,
         speed=_number(row.get(speed or "")),
         speed_unit=SPEEDS.get(speed or "", ""),
         step=_number(row.get("time of a step", row.get("speed_ratio"))),

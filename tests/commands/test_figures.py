@@ -189,3 +189,9 @@ def test_results_without_scores_are_refused(run: Path) -> None:
 def test_every_figure_of_the_issue_is_there_and_tested() -> None:
     tested = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in figures.KINDS if f'"{name}"' not in tested] == []
+
+
+def test_the_page_has_a_row_for_every_figure() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
+    for name, kind in figures.KINDS.items():
+        assert f"| `{name}` | {kind.paper} |" in page

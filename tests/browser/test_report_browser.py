@@ -137,6 +137,17 @@ def test_a_phone_does_not_scroll_sideways(browser: Any, small: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_paper_is_light_and_wide_enough(browser: Any, small: Path) -> None:
+    page, problems = opened(browser, small, color_scheme="dark", viewport={"width": 1030, "height": 700})
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) != "rgb(255, 255, 255)"
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1030
+    assert not problems
+
+
 def test_fifty_runs_open_in_two_seconds(browser: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "report.html", write_many(tmp_path / "runs"))
     times = []

@@ -3,11 +3,11 @@
 (() => {
   const plots = []; // { plot, entries } of each chart that is drawn
   let shown = null; // for each row of the table whether the filter shows it
-  let dark = null; // whether the page is printed: then the charts are light
+  let printed = false; // paper is light, whatever the colours of the screen
 
   function colours() {
     const style = getComputedStyle(document.documentElement);
-    const colour = (name) => (dark === false ? { "--text": "#000", "--line": "#999" }[name] : style.getPropertyValue(name).trim());
+    const colour = (name) => (printed ? { "--text": "#000", "--line": "#999" }[name] : style.getPropertyValue(name).trim());
     return { text: colour("--text"), line: colour("--line") };
   }
 
@@ -59,7 +59,7 @@
   document.addEventListener("rows", (event) => { shown = event.detail; plots.forEach(hide); });
   document.addEventListener("theme", () => plots.forEach(paint));
   document.getElementById("cost")?.addEventListener("change", useCost);
-  addEventListener("beforeprint", () => { dark = false; plots.forEach(paint); });
-  addEventListener("afterprint", () => { dark = null; plots.forEach(paint); });
+  addEventListener("beforeprint", () => { printed = true; plots.forEach(paint); });
+  addEventListener("afterprint", () => { printed = false; plots.forEach(paint); });
   draw();
 })();

@@ -66,7 +66,7 @@
   document.querySelectorAll(".copy").forEach((button) => button.addEventListener("click", () => copy(button)));
   theme.addEventListener("click", () => { document.documentElement.dataset.theme = isDark() ? "light" : "dark"; showTheme(); });
   system.addEventListener("change", showTheme);
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((item) => { item.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("section > details").forEach((item) => { item.open = true; }));
   showTheme();
   filter();
 })();

@@ -19,7 +19,8 @@ Prepare a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairse
 rows for a pretrained model and write fairseq's binary files. It reads the published files, plain or .gz. A task of
 GLUE has train.tsv, dev.tsv and test.tsv; MNLI has matched and mismatched sets. MRPC can also be read from
 msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv. XNLI has xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv,
-or XTREME's train-en.tsv, dev-LANGUAGE.tsv and test-LANGUAGE.tsv. XNLI can also train on GLUE's MNLI/train.tsv."""
+or XTREME's train-en.tsv, dev-LANGUAGE.tsv and test-LANGUAGE.tsv. The training file of XNLI can also be GLUE's
+MNLI/train.tsv."""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2

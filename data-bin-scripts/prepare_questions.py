@@ -84,7 +84,7 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     text = "Split text into words, or into characters (words in Latin letters stay whole). "
     text += "Default: chars for Chinese, otherwise words."
     add("--tokenizer", choices=("words", "chars"), help=text)
-    text = "Hugging Face folder of a pretrained encoder. Use its subword tokenizer instead of --tokenizer."
+    text = "Hugging Face folder of a pretrained encoder, whose subword tokenizer is used instead of --tokenizer."
     add("--tokenizer-path", type=Path, metavar="DIR", help=text)
     text = f"Maximum size of the dictionary of words or characters (default: {VOCABULARY:,})."
     add("--vocabulary", type=at_least(1), metavar="N", help=text)

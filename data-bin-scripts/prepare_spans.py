@@ -186,7 +186,8 @@ def print_counts(record: dict[str, Any]) -> None:
         answered = facts["questions"] - facts["without answer"]
         if answered:
             back = facts["answers given back"]
-            print(f"{split}: {back:,} of {answered:,} answers are equal to the text of their pieces")
+            what = "the span of subword pieces covers exactly the answer's text"
+            print(f"{split}: for {back:,} of {answered:,} answers, {what}")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="DIR", help="Folder with the text of the three splits.")
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    text = "Number of types that the training text must have, including <unk> and <eos> (default: do not check)."
+    text = "Number of types (different words) that the training text must have, with <unk> and <eos> (default: any)."
     add("--types", type=int, default=0, metavar="N", help=text)
     options = parser.parse_args(arguments)
 

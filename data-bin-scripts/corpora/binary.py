@@ -43,7 +43,7 @@ PLACE = np.dtype(
 
 
 def dtype_for(symbols: int) -> np.dtype[np.generic]:
-    """Return the type for ids below `symbols`, like fairseq's `best_fitting_int_dtype`."""
+    """Return the integer type that stores ids below `symbols`, like fairseq's `best_fitting_int_dtype`."""
     return np.dtype(np.uint16) if symbols < 65500 else np.dtype(np.uint32)
 
 
@@ -85,7 +85,7 @@ class TokenFiles:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return a `RECORD` and a `PLACE` for each document of a task; the sort keys of the places are still 0."""
+        """Return a `RECORD` and a `PLACE` for each document of a task; `PLACE` has no sort key yet (0)."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):

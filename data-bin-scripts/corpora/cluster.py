@@ -61,7 +61,7 @@ def check_ray() -> None:
 
 
 def environment() -> str:
-    """Return the shell commands that give a job this Python environment."""
+    """Return the shell commands that make a job use the Python environment of this process."""
     paths = f"{Path(sys.executable).parent}:$PATH", f"{HERE}${{PYTHONPATH:+:$PYTHONPATH}}"
     return f'export PATH="{paths[0]}" PYTHONPATH="{paths[1]}"'
 

@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """The folder of a run in progress. Tasks on different machines share nothing else."""
+    """The folder of a run in progress; tasks on different machines share only this folder."""
 
     folder: Path
     settings: Settings
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def merged(self) -> Path:
-        """Return the file that tells the shards the type of the ids and how often each language is repeated."""
+        """Return the path of the file that stores the type of the ids and how often each language is repeated."""
         return self.folder / "merged.json"
 
     @property

@@ -188,7 +188,7 @@ def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
 
 
 def user_files(scheme: str, path: Path) -> dict[str, bytes]:
-    """Return the contents of the user's tokenizer files, by their names in the tokenizer's folder.
+    """Return the contents of the user's tokenizer files, keyed by their names in the tokenizer's folder.
 
     Raises:
         CorpusError: A file is missing.

@@ -79,7 +79,10 @@ def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Met
 
 
 def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int, str]]:
-    """Yield each training document with a random key; files come in random order, as the last may not be read."""
+    """Yield each training document with a random key.
+
+    The files are read in random order, because the limit on documents may be reached before the last file.
+    """
     seed, left = job.settings.seed, job.settings.limit or -1
     for file, source in sorted(files, key=lambda entry: int(keys.keys(seed, keys.FILES, entry[0])[0])):
         for index, document in enumerate(documents(source.path, source.documents)):
@@ -165,7 +168,7 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
     )
     if tokenizer.get_vocab_size() != vocabulary:
         raise CorpusError(
-            f"--vocabulary {vocabulary}: the training text has only {tokenizer.get_vocab_size()} pieces. Give that "
-            "number, or more text."
+            f"--vocabulary {vocabulary}: the training text has only {tokenizer.get_vocab_size()} pieces. Give this "
+            "number as --vocabulary, or more text."
         )
     tokenizer.save_model(str(folder))

@@ -39,7 +39,10 @@ def languages(sources: list[Source]) -> list[str]:
 
 
 class Tokens:
-    """Write documents as ids, item sizes and records, and count them in constant memory (see `tokens`)."""
+    """Write the ids, the item sizes and a `RECORD` of each document, and count the documents (see `tokens`).
+
+    The memory does not grow with the number of documents.
+    """
 
     def __init__(self, job: Job, files: list[BinaryIO]) -> None:
         self.job, self._files = job, files
@@ -97,7 +100,7 @@ def tokens(job: Job, task: int) -> Iterator[Tokens]:
     """Yield the writer of the token files of a task.
 
     The files (ids, sizes, documents, npy and json) appear in tokens/ if the block ends without an error. The npy file
-    holds the frequencies of the ids, and the json file the counts.
+    holds the frequency of each id, and the json file holds the counts of documents, sentences and pieces.
     """
     with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
         writer = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])

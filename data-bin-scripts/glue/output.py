@@ -62,7 +62,7 @@ class Cutter:
 
 @dataclass
 class SplitWriter:
-    """Write the items of a split (see `split_files`). Either all items must have labels, or no item."""
+    """Write the items of a split (see `split_files`). Either all items must have labels, or none of them."""
 
     inputs: list[ShardWriter]
     labels: list[str] = field(default_factory=list)

@@ -79,7 +79,7 @@ def _names(folder: Path, corpus: int) -> Iterator[str]:
 
 
 def _masks(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
-    """Return for each part a mask of the pairs to write, of shape [pairs]."""
+    """Return a mask for each part, which is true for the pairs to write, [pairs]."""
     ends = np.cumsum([len(part) for part in kept])
     mask = np.ones(int(ends[-1]), bool)
     if not duplicates:

@@ -162,11 +162,11 @@ def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
 
 
 class Item(NamedTuple):
-    """The source and the facts of an item, for surface.jsonl.
+    """The source of an item, and the fields of its line in surface.jsonl.
 
     Args:
         source: Hash of the pieces that the model reads.
-        facts: Fields of the line in surface.jsonl that do not depend on other items.
+        facts: Fields that do not depend on other items.
     """
 
     source: bytes

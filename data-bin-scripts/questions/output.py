@@ -36,5 +36,5 @@ def json_lines(rows: Iterable[Any]) -> str:
 
 
 def write_json(path: Path, facts: Any) -> None:
-    """Write facts as indented JSON."""
+    """Write an object as indented JSON."""
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

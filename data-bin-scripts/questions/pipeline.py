@@ -109,7 +109,7 @@ class Run:
 
     @property
     def units(self) -> str:
-        """Return the units by which questions are compared.
+        """Return the units into which a metric splits questions before it compares them.
 
         The lines of Du et al. are already tokenised: spaces separate the words, which a tokenizer may split further.
         """

@@ -70,7 +70,7 @@ def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") ->
 
     Args:
         cure: Sentence that says what the user can do.
-        before: Beginning of the error, before the name of that file.
+        before: Beginning of the error message, before the name of the file that lists the problems.
     Raises:
         RefusedError: A problem is refused.
     """

@@ -30,7 +30,7 @@ def _bounds(context: str, language: str) -> list[tuple[int, int]]:
 
 
 def language_of(texts: list[str]) -> str:
-    """Return `zh` if more than a quarter of the letters is Chinese, else `en`."""
+    """Return `zh` if more than a quarter of the letters are Chinese, otherwise `en`."""
     letters = [letter for text in texts for letter in text if letter.isalpha()]
     chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in letters)
     return "zh" if 4 * chinese > len(letters) else "en"

@@ -48,7 +48,7 @@ def cut(chunk: Chunk) -> list[tuple[Cut | None, list[Problem]]]:
     """Return the pieces and the problems of each question."""
     split, questions = chunk
     if _cutter is None:
-        raise RuntimeError("the worker was not started; call `mapped`.")
+        raise RuntimeError("this process has no tokenizer; call `mapped`, which sets it.")
     return [_cutter.cut(split, question) for question in questions]
 
 

@@ -49,7 +49,7 @@ class Settings:
     """Hold the options of prepare_spans.py; see its --help.
 
     Args:
-        begins: Prefix of the question ids of each split whose file also holds other splits.
+        begins: For each split whose file also holds other splits, the prefix of its question ids.
     """
 
     version: str
@@ -165,7 +165,7 @@ def _part(questions: BySplit, bad: str) -> list[Problem]:
 
 @dataclass
 class Run:
-    """Hold the state of one preparation."""
+    """Hold the settings, the problems and the counts of one run."""
 
     folder: Path
     files: dict[str, Path]

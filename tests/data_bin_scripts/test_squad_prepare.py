@@ -68,7 +68,7 @@ def test_long_contexts_and_questions_without_answer(place: Path, capsys: pytest.
     assert (counts["in several windows"], counts["without answer"]) == (9, 3)
     printed = capsys.readouterr().out
     assert "9 of 9 questions in" in printed
-    assert "6 of 6 answers are equal" in printed
+    assert "for 6 of 6 answers, the span" in printed
     rows = spans.rows(output, "train")
     assert {row.question for row in rows if row.start} == {0, 1, 3, 4, 6, 7}
     assert {row.column for row in rows} == {4}

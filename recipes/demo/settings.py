@@ -27,5 +27,5 @@ class Settings(recipe.Settings):
         self.encodings = [encoding.label for encoding in parse_all(["none", *self.encodings])]
 
     def variables(self) -> dict[str, str]:
-        """Limit each training to one thread, because several trainings run at once and would wait for each other."""
+        """Limit each training to one thread, because parallel training runs would wait for each other."""
         return {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

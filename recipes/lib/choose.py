@@ -10,7 +10,7 @@ from .values import Refused
 def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Stage]:
     """Return the stages from `first` to `last`, both included.
 
-    `train` means the trainings of all variants. `train:shaw` means the training of the variant `shaw` only, and leaves
+    `train` means the training of all variants. `train:shaw` means the training of the variant `shaw` only, and leaves
     out all stages of other variants.
 
     Raises:

@@ -24,7 +24,7 @@ class Training(Settings):
     """Hold the settings of a recipe that can train with several processes."""
 
     launch: Literal["local", "torchrun", "slurm"] = field(
-        default="local", metadata=about("Launcher that starts the processes of a training.")
+        default="local", metadata=about("Launcher that starts the processes of a training run.")
     )
     device: Literal["auto", "cpu", "gpu"] = field(
         default="auto", metadata=about("Device to train on; auto uses GPUs if nvidia-smi finds any.")
@@ -80,7 +80,7 @@ class Training(Settings):
         if not devices:
             return [{} for _ in range(self.jobs)]
         if (needed := self.jobs * self.processes) > len(devices):
-            problem = f"the trainings need {needed} GPUs, but this machine has {len(devices)}"
+            problem = f"parallel training runs need {needed} GPUs, but this machine has {len(devices)}"
             raise Refused(f"--jobs {self.jobs} --processes {self.processes}: {problem}. Reduce --jobs or --processes.")
         groups = [range(job * self.processes, (job + 1) * self.processes) for job in range(self.jobs)]
         return [{"CUDA_VISIBLE_DEVICES": ",".join(map(str, group))} for group in groups]
@@ -202,7 +202,7 @@ def local(flags: list[str], how: Training) -> list[str]:
 
 
 def torchrun(flags: list[str], how: Training) -> list[str]:
-    """Return a torchrun command that starts worker.py, because fairseq-train would start independent trainings."""
+    """Return a torchrun command that starts worker.py, because fairseq-train would start independent training runs."""
     if how.nodes > 1 and not how.rendezvous:
         raise Refused(f"--nodes {how.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT.")
     meet = ["--standalone"]

@@ -95,7 +95,7 @@ class Run(Generic[S]):
         Runner(self.output, self.ledger, self.screen, lock, slots, recipe.tell).run(phases)
 
     def _tell_if_changed(self) -> None:
-        """Tell the user if the trainings used another commit. A new commit alone does not repeat a training."""
+        """Tell the user if training used another commit. A new commit alone does not repeat the training."""
         stages = [stage for stage in self.plan.stages() if stage.kind == "train"] or self.plan.stages()
         commits = report.commits(stages, self.ledger)
         if commits != [version_of(ROOT)]:

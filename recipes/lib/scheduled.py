@@ -43,11 +43,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--record", type=Path, required=True, metavar="FILE", help="JSON file with the number of training items.")
-    add("--count", required=True, metavar="KEY.KEY", help="Keys that lead to the number in --record.")
+    add("--count", required=True, metavar="KEY.KEY", help="Keys that lead to the number in --record, joined by dots.")
     add("--epochs", type=int, required=True, metavar="N", help="Number of epochs.")
     add("--batch", type=int, required=True, metavar="N", help="Number of items per update.")
     add("--warmup", type=float, required=True, metavar="P", help="Fraction of the updates that belong to the warm-up.")
-    add("command", nargs="+", help="Command of the training, after --.")
+    add("command", nargs="+", help="Training command to run, after --.")
     args = parser.parse_args()
     command = [executable(args.command[0]), *args.command[1:]]
     command += schedule(counted(args.record, args.count), args.batch, args.epochs, args.warmup)

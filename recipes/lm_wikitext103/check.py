@@ -48,8 +48,8 @@ def main() -> None:
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
-    add("--trained", type=int, required=True, metavar="N", help="Tokens of memory plus segment in training.")
-    add("--longest", type=int, required=True, metavar="N", help="Tokens of memory plus segment in evaluation.")
+    add("--trained", type=int, required=True, metavar="N", help="Length of memory plus segment in training.")
+    add("--longest", type=int, required=True, metavar="N", help="Length of memory plus segment in evaluation.")
     add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
     args = parser.parse_args()
     parameters: dict[str, int] = {}

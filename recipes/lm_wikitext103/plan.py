@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order. The trainings use fairseq-train with `--pos-enc` and a task with memory."""
+"""Plan all commands of the recipe in order. Training uses fairseq-train with `--pos-enc` and a task with memory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ARCHIVE = "wikitext-103/wikitext-103-v1"  # name of the archive in fetch.py's li
 SPLITS = ("train", "valid", "test")
 KEEP = 2  # number of checkpoints to keep besides the last and the best
 CONTRADICTION = (
-    "The paper contradicts itself about dropout: it states 0.00, but also the setup of Transformer-XL, which has 0.1. "
-    "The preset wt103 uses 0.1, and wt103-dropout0 uses 0.00."
+    "The paper contradicts itself about dropout: it states 0.00, but also says that it uses the setup of "
+    "Transformer-XL, which has 0.1. The preset wt103 uses 0.1, and wt103-dropout0 uses 0.00."
 )
 
 

@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order. The trainings use fairseq-train with `--pos-enc` and the plugin's task."""
+"""Plan all commands of the recipe in order. Training uses fairseq-train with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Planner(planning.Planner[Settings]):
         return [*words, *self.schedule(), *as_arguments(settings.train)]
 
     def schedule(self) -> list[str]:
-        """Return the flag that ends a linear decay with the training, unless the user sets another end."""
+        """Return the flag that ends a linear decay at the last update, unless the user sets another end."""
         train = self.settings.train
         linear = train.get("lr-scheduler") == "polynomial_decay" and "max-update" in train
         return ["--total-num-update", str(train["max-update"])] if linear and "total-num-update" not in train else []

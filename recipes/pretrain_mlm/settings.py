@@ -40,7 +40,7 @@ DECIDED = {
 class Settings(launch.Training):
     corpus: str = field(
         metadata=about(
-            f"Text: {', '.join(NAMED)} (join several by +), {BUILTIN} (a small invented text), a FOLDER with "
+            f"Text: {', '.join(NAMED)} (join several with +), {BUILTIN} (a small invented text), a FOLDER with "
             "train.* and valid.*, or a folder that prepare_corpus.py wrote."
         )
     )
@@ -90,11 +90,17 @@ class Settings(launch.Training):
         default="",
         metadata=about("Pretrained BERT or RoBERTa to start from: a Hugging Face folder or a fairseq checkpoint."),
     )
-    init_model: str = field(default="", metadata=about("Name of the model that --init-from must contain."))
+    init_model: str = field(
+        default="",
+        metadata=about(
+            "Name of the pretrained model that the preset starts from. If it is set, --init-from is required; the "
+            "recipe does not check that --init-from is this model."
+        ),
+    )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
     prepare: Flags = field(
         default_factory=dict,
-        metadata=about("Flag of prepare_corpus.py about machines, such as slurm-partition or memory."),
+        metadata=about("Flag of prepare_corpus.py: slurm-partition, slurm-time, slurm-arg or memory."),
     )
 
     batch_flag = "batch-size"

@@ -1,6 +1,6 @@
-"""Compute the loss of a model that only knows piece frequencies. Every training first reaches this loss.
+"""Compute the loss of a model that only knows piece frequencies. Every training run reaches this loss first.
 
-The frequencies come from the training text, with one added to each count. The loss is in bits per piece of the
+Each piece is counted in the training text, and one is added to its count. The loss is in bits per piece of the
 validation text.
 """
 
@@ -21,7 +21,7 @@ AT_ONCE = 10_000  # items that are counted at once
 
 
 def counts(prefix: Path, types: int) -> NDArray[np.float64]:
-    """Return how often each id occurs in a dataset: [types]."""
+    """Return how often each piece id occurs in a dataset: [types]."""
     dataset: Any = data_utils.load_indexed_dataset(str(prefix), None, "mmap")
     totals = np.zeros(types)
     for start in range(0, len(dataset), AT_ONCE):
@@ -31,7 +31,7 @@ def counts(prefix: Path, types: int) -> NDArray[np.float64]:
 
 
 def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> float:
-    """Return the bits per piece of the counts `valid` [types] under the smoothed frequencies of the counts `train`."""
+    """Return the bits per piece of a text with the piece counts `valid` [types], given the counts `train` [types]."""
     probabilities = (train + 1) / (train + 1).sum()
     return float(-(valid * np.log2(probabilities)).sum() / valid.sum())
 

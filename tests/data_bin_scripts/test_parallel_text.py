@@ -146,7 +146,7 @@ def test_a_missing_file_is_reported_with_the_existing_files(folder: Path) -> Non
     assert f"{folder / 'train.cs'}: neither this file nor train.cs.gz exists. {languages}" in error
     for language in ("en", "de"):
         (folder / f"test.{language}").rename(folder / f"test_2016.{language}")
-    assert "these sets in en: test_2016, train, val. Name yours with --train-set" in refused(folder)
+    assert "these sets in en: test_2016, train, val. Name your sets with --train-set" in refused(folder)
     assert "is not a folder. Name a folder with --corpus" in refused(folder / "nowhere")
 
 

@@ -105,7 +105,7 @@ def test_the_report_counts_cut_rows_and_unknown_pieces(tmp_path: Path) -> None:
     assert counts.startswith("rows used: train 4 of 5, valid 4 of 5, valid-zh 4 of 5; rows cut to 16 pieces: train 3; ")
     assert "pieces unknown to the model: valid 5.00%, valid-zh 6.00%; label" in counts
     (line,) = report.strange([tmp_path / "XNLI.m4"])
-    assert line.startswith("XNLI.m4: more than 5% of the pieces of valid-zh are unknown")
+    assert line.startswith("XNLI.m4, valid-zh: more than 5% of the pieces are unknown")
 
 
 def test_the_papers_figures() -> None:

@@ -98,7 +98,7 @@ def test_a_setting_of_files_only_is_no_option(recipe, tmp_path, capsys):
     config = tmp_path / "mine.toml"
     config.write_text('pretraining = "mine.sh"\n')
     assert main(recipe, ["--config", str(config), "--checkpoint", "m4/checkpoint_last.pt", "--dry-run"]) == 0
-    assert "# To pretrain the models of this preset: mine.sh" in capsys.readouterr().out
+    assert "# Pretrain the models of this preset with: mine.sh" in capsys.readouterr().out
 
 
 def test_a_config_overrides_the_preset_and_the_command_line_overrides_both(tmp_path):

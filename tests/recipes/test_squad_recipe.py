@@ -81,7 +81,7 @@ def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, 
     ]
     loaded = settings(preset, checkpoint=",".join(places), pos_enc=",".join(preset_values["pos-enc"]))
     assert (
-        f"To pretrain the models of this preset: {preset_values['pretraining']}"
+        f"Pretrain the models of this preset with: {preset_values['pretraining']}"
         in FINETUNE_SQUAD.plan(loaded, OUTPUT, "out").notes
     )
     assert [model.label for model in loaded.models] == preset_values["pos-enc"]

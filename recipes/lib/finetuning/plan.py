@@ -109,7 +109,7 @@ class Planner(planning.Planner[S]):
     def notes_on_models(self) -> list[str]:
         """Return notes for the user about the models and the data of a preset."""
         settings = self.settings
-        notes = [f"To pretrain the models of this preset: {settings.pretraining}"] if settings.pretraining else []
+        notes = [f"Pretrain the models of this preset with: {settings.pretraining}"] if settings.pretraining else []
         if settings.invented or settings.builtin:
             notes.append(
                 "The built-in data and models only test the recipe. Their scores say nothing about an encoding."

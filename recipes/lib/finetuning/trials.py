@@ -1,4 +1,4 @@
-"""The grid of trainings of a model: every learning rate, number of epochs and seed, and the choice of the best."""
+"""The grid of training runs of a model: every learning rate, number of epochs and seed, and the choice of the best."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Variant:
     """A pretrained model that is fine-tuned on a task.
 
     Attributes:
-        task: Name of the task; empty if all trainings have the same task.
+        task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
         row: Segment encoding of the row in the paper's table. Tasks of single sentences also have a score in this row,
             although their models use no segment encoding.

@@ -75,7 +75,7 @@ def scored(
 
 
 def averaged(seeds: list[list[Row]]) -> list[Row]:
-    """Return the mean scores of several trainings, which all refuse the same sentences."""
+    """Return the mean scores of several training runs, which all refuse the same sentences."""
     return [
         {**rows[0], "bleu": None if rows[0]["bleu"] is None else round(mean(row["bleu"] for row in rows), 2)}
         for rows in zip(*seeds, strict=True)
@@ -143,18 +143,16 @@ def main() -> None:
     option("--source", type=Path, required=True, metavar="FILE", help="Raw source of the test set.")
     option("--reference", type=Path, required=True, metavar="FILE", help="Raw references of the test set.")
     option("--language", required=True, metavar="NAME", help="Language code of the references.")
-    option("--bound", type=int, action="append", required=True, metavar="N", help="Bucket of lengths up to N words.")
+    option("--bound", type=int, action="append", required=True, metavar="N", help="Upper bound of a bucket in words.")
     option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
     option(
         "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."
     )
     option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
     option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
-    text = "Label and name of a system. Systems with the same label are averaged."
+    text = "Label and name of a system. The scores of systems with the same label are averaged."
     option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)
-    option(
-        "--output", type=Path, required=True, metavar="FILE", help="Output files without their suffix (.json, .png)."
-    )
+    option("--output", type=Path, required=True, metavar="FILE", help="Path of the output files without .json or .png.")
     arguments = parser.parse_args()
     references = list(read(arguments.reference))
     groups = members(list(read(arguments.source)), arguments.bound)

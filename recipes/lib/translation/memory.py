@@ -21,7 +21,7 @@ class Memory(NamedTuple):
     """Memory in megabytes.
 
     Attributes:
-        peak: Peak while translating.
+        peak: Highest memory use while translating.
         extra: Part of the peak that was not in use before translating.
     """
 

@@ -90,11 +90,11 @@ def advice(folder: Path, name: str, language: str) -> str:
     languages = [file.removeprefix(f"{name}.") for file in names if file.startswith(f"{name}.")]
     if languages:
         known = f"The folder has the set {name} in these languages: {', '.join(languages)}"
-        return f"{known}. Set --source-lang and --target-lang to two of them."
+        return f"{known}. Set --source-lang and --target-lang to two of these languages."
     sets = [file.removesuffix(f".{language}") for file in names if file.endswith(f".{language}")]
     if sets:
         names_of_sets = f"The folder has these sets in {language}: {', '.join(sets)}"
-        return f"{names_of_sets}. Name yours with --train-set, --valid-set and --test-set."
+        return f"{names_of_sets}. Name your sets with --train-set, --valid-set and --test-set."
     return f"The folder contains {', '.join(names[:20]) or 'no files'}."
 
 

@@ -180,7 +180,7 @@ def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
 def encode_split(
     make: Callable[[str], Encode], split: str, arguments: argparse.Namespace, output: Path
 ) -> dict[str, int]:
-    """Encode both sides of a split, write them, and return the number of pairs written and left out.
+    """Encode a split in both languages, write two files, and return how many pairs were written and left out.
 
     Raises:
         SystemExit: There are bad pairs. In the training set, --bad-lines drop leaves them out instead.
@@ -248,11 +248,11 @@ def main() -> None:
     option("--kind", choices=KINDS, default="sentencepiece", help="Method that learns and applies subwords.")
     option("--separate", action="store_true", help="Learn one model for each language, instead of one for both.")
     option("--model-type", choices=("unigram", "bpe"), default="unigram", help="Type of the SentencePiece model.")
-    text = "Fraction of the characters of the training text that become pieces (SentencePiece only)."
+    text = "Fraction of the training text's characters that the pieces must cover (SentencePiece only)."
     option("--character-coverage", type=coverage, default=1.0, metavar="P", help=text)
     option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in each subword model.")
     option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")
-    text = "Leave out training and validation pairs with more pieces per side (0: the value of --longest)."
+    text = "Maximum number of pieces per side in training and validation pairs (0: the value of --longest)."
     option("--longest-training", type=int, default=0, metavar="N", help=text)
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)

@@ -41,7 +41,7 @@ Q = TypeVar("Q", bound=QuestionSettings)
 
 @dataclass(frozen=True)
 class Training:
-    """A training on questions.
+    """A fine-tuning run on a question answering data set.
 
     Attributes:
         slug: Name of the training in paths and stage names.
@@ -177,7 +177,7 @@ class Questions(Planner[Q]):
     def data(self, model: Model) -> str:
         return f"{self.shown}/data-bin/{model.slug}"
 
-    # --- trainings
+    # --- training
 
     def _model_flags(self, training: Training) -> list[str]:
         words = ["--task", "posenc_squad", "--criterion", "squad", "--arch", ARCH]

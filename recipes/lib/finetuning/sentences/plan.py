@@ -43,7 +43,7 @@ class Sentences(Planner[SentenceSettings]):
             notes.append(f"These tasks have single sentences and therefore no segment encoding: {', '.join(singles)}.")
         notes += self.notes_on_models
         if len(self.trials) > len(self.variants):
-            counts = f"{len(self.trials)} trainings of {len(self.variants)} combinations of model and task"
+            counts = f"{len(self.trials)} training runs for {len(self.variants)} combinations of model and task"
             notes.append(f"There are {counts}. The best hyperparameters of each combination are reported.")
         return notes
 
@@ -125,7 +125,7 @@ class Sentences(Planner[SentenceSettings]):
     def metrics(self, task: str) -> str:
         return ",".join(metrics(task, self.settings.protocol))
 
-    # --- trainings
+    # --- training
 
     def train(self, trial: Trial) -> Stage:
         settings, variant = self.settings, trial.variant

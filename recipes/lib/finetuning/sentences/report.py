@@ -51,8 +51,8 @@ def strange(prepared: Sequence[Path]) -> list[str]:
     for folder in prepared:
         record = read_json(folder / RECORD)
         splits = [split for split, facts in record["splits"].items() if _unknown(facts) > record["strange"]]
-        part = f"{folder.name}: more than {record['strange']:.0%} of the pieces of {', '.join(splits)}"
-        lines += [f"{part} are unknown to the model, so these scores say little."] if splits else []
+        where = f"{folder.name}, {', '.join(splits)}: more than {record['strange']:.0%} of the pieces"
+        lines += [f"{where} are unknown to the model, so scores on this text mean little."] if splits else []
     return lines
 
 

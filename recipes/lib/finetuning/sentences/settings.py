@@ -71,7 +71,9 @@ class SentenceSettings(FineTuning):
     )
     segments: list[str] = field(
         default_factory=list,
-        metadata=about(f"Segment encodings of pairs to compare: none, input, head (biases per head) {UNSET_TEXT}."),
+        metadata=about(
+            f"Segment encodings to compare on sentence pairs: none, input, or head for biases per head {UNSET_TEXT}."
+        ),
     )
 
     decided: ClassVar[Mapping[str, str]] = {
@@ -108,15 +110,15 @@ class SentenceSettings(FineTuning):
             raise Refused(f"--warmup {self.warmup}: the fraction of updates must be at least 0 and below 1.")
         if min(self.lr) <= 0 or min(self.epochs) < 1:
             raise Refused("--lr and --epochs must be greater than 0.")
-        for name in ("lr", "epochs"):  # compared as they are printed in the names of trainings
+        for name in ("lr", "epochs"):  # compared as they are printed in the names of training runs
             _refuse_twice(name, [f"{number:g}" for number in getattr(self, name)])
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} must be a multiple of --batches {self.batches}.")
         if self.own and not Path(self.data).is_dir():
-            raise Refused(f"--data {self.data}: no such folder. Name a folder, {self.fetched} or {BUILTIN}.")
+            raise Refused(f"--data {self.data}: the folder does not exist. Give a folder, {self.fetched} or {BUILTIN}.")
 
     def _take_protocol(self) -> None:
-        """Fill the unset settings and flags with those of the protocol."""
+        """Take unset settings and flags from the protocol."""
         known = [path.stem for path in PROTOCOLS.glob("*.toml")]
         if self.protocol not in known:
             raise Refused(f"--protocol: there is no protocol '{self.protocol}'{nearest(self.protocol, known)}")

@@ -81,7 +81,7 @@ def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Met
 def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int, str]]:
     """Yield each training document with a random key.
 
-    The files are read in random order, because the limit on documents may be reached before the last file.
+    The files are read in random order, because reading may stop before the last file.
     """
     seed, left = job.settings.seed, job.settings.limit or -1
     for file, source in sorted(files, key=lambda entry: int(keys.keys(seed, keys.FILES, entry[0])[0])):

@@ -61,7 +61,7 @@ class Transfer:
     def _resumable(self) -> Origin | None:
         """Return the origin of the partial file if the download can be resumed, otherwise None.
 
-        The partial file must come from this address. There must also be a validator or a published hash, which reveals
+        The partial file must come from this address. An ETag, a modification date or a published hash must also reveal
         whether the file on the server has changed.
         """
         origin = self.partial.origin()

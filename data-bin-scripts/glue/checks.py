@@ -37,7 +37,7 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
     """Return the rows to write, and the problems.
 
     A test submission needs an answer for every row, so bad rows of a test split are kept, without a label. Test splits
-    of translated tasks are scored here and not submitted, so their bad rows are left out.
+    of translated tasks are scored by the recipes and not submitted, so their bad rows are left out.
 
     Args:
         how: One of `HOW`; refuse returns the same rows as skip.

@@ -126,7 +126,7 @@ def _file(folder: Path, known: QuestionSet, names: Sequence[str], flag: str) -> 
             if len(whole or parts) > 1:
                 files = ", ".join(path.name for path in whole or parts)
                 raise CorpusError(
-                    f"{place}: {files} belong to the same set. Keep one, or choose a file with {flag}FILE."
+                    f"{place}: {files} are for the same split. Keep one of them, or choose one with {flag}FILE."
                 )
             if whole or parts:
                 return (whole or parts)[0]

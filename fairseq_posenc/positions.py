@@ -125,12 +125,12 @@ class Positions:
 
     @cached_property
     def query_columns(self) -> Tensor:
-        """Return the columns of the queries, i0 .. K-1: [Q] int64."""
+        """Return the columns of the queries, from i0 to K-1: [Q] int64."""
         return torch.arange(self.offset, self.key_length, device=self.device)
 
     @cached_property
     def distances(self) -> Tensor:
-        """Return every distance j - i that can occur, -(K-1) .. Q-1: [Q+K-1] int64.
+        """Return every distance j - i that can occur, from -(K-1) to Q-1: [Q+K-1] int64.
 
         The logit in row r and column j belongs to entry j - r + Q - 1; see `toeplitz.shift`.
         """

@@ -52,7 +52,7 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     - vectors at the input (learned): position by dimension.
 
     Args:
-        farthest: Longest distance, and number of positions of a map with absolute positions.
+        farthest: Longest distance of a map of distances, or number of positions of a map of absolute positions.
 
     Raises:
         Lacking: No encoding of the stack has a table.

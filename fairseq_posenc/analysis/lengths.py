@@ -24,7 +24,7 @@ class Lengths(NamedTuple):
 
     Args:
         counts: Number of items of each length, from length 0, [longest + 1].
-        pairs: Number of pairs at distance 0, 1, ..., longest - 1; distance -p has as many as p.
+        pairs: Number of pairs at each distance from 0 to longest - 1. Distance -p occurs as often as p.
     """
 
     counts: NDArray[np.int64]

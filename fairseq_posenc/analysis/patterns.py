@@ -1,7 +1,7 @@
 """Patterns of the position part of the logits, by head.
 
 Source: Chen et al. 2021 (DIET), Figures 4, 6 and 7. Many heads of DIET-ABS learn patterns that depend on the distance
-alone. The shift score tells how much of a pattern that is; it is ours, the paper has no number for it.
+alone. The shift score measures how far a pattern does so; the paper does not define such a score.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Patterns(NamedTuple):
 def shift_scores(matrices: Tensor) -> Tensor:
     """Return the share of the variance of matrices [h, n, n] that their diagonals explain: 1 if only j - i counts.
 
-    The score is 1 - (mean squared deviation from the mean of the own diagonal) / (variance of all cells). A constant
-    matrix has score 1.
+    The score is 1 - (mean squared deviation of each cell from the mean of its diagonal) / (variance of all cells).
+    A constant matrix has score 1.
     """
     matrices, n = matrices.double(), matrices.shape[-1]
     diagonal = (torch.arange(n) - torch.arange(n)[:, None] + n - 1).flatten()

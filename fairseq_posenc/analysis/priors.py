@@ -2,7 +2,7 @@
 
 Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
-The paper asks two properties of a good encoding R of the distance, with phi(i, j) = |R_i - R_j|:
+According to the paper, a good encoding R of the distance has two properties, with phi(i, j) = |R_i - R_j|:
 
 1. phi(i + k, i) decreases as i grows: a step between near distances counts more than one between far distances.
 2. phi(0, j) increases with j, and its slope decreases.
@@ -31,7 +31,7 @@ ENCODINGS = ("xl", "gcdf")
 
 
 class Divergence(NamedTuple):
-    """What the rows of one encoding of the distance have between them.
+    """The divergence phi between the rows of an encoding of the distance.
 
     Args:
         from_zero: phi(0, j) for j = 0, 1, ..., n - 1.

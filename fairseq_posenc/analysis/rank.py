@@ -1,7 +1,7 @@
 """The rank of attention logits, and of the part of them that comes from positions alone.
 
 Source: Chen et al. 2021 (DIET), Theorem 1, Figures 2 and 8. Positions that are added to the input leave the rank of a
-head's logits at D or less. DIET-ABS adds a product of rank d_p to the logits, which allows D + d_p.
+head's logits at D or less. DIET-ABS adds a product of rank d_p to the logits, which allows a rank of D + d_p.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Ranks(NamedTuple):
 def ranks(matrices: Tensor) -> tuple[Tensor, Tensor]:
     """Return the numerical and the effective rank of matrices [..., n, n].
 
-    The singular values are computed in float64. The numerical rank counts those above n * eps * (the largest), with
-    the eps of float32, in which the matrices were made.
+    The singular values are computed in float64. The numerical rank is the number of singular values above
+    n * eps * (the largest one), with the eps of float32, because the matrices were computed in float32.
     """
     singular = torch.linalg.svdvals(matrices.double())
     threshold = matrices.shape[-1] * torch.finfo(torch.float32).eps * singular[..., :1]
@@ -133,8 +133,9 @@ def rows(items: list[Ranks]) -> list[Row]:
 def report(items: list[Ranks]) -> list[str]:
     """Return a line for each model with the means over heads and texts."""
     return [
-        f"{item.title}: rank of {item.columns} columns with D = {item.head_dim}: logits {_mean(item.logits)} "
-        f"({_mean(item.effective)} with {ENERGY:.0%} of the energy), position part {_mean(item.position)}."
+        f"{item.title}: with {item.columns} columns and D = {item.head_dim}, the rank of the logits is "
+        f"{_mean(item.logits)} (effective rank at {ENERGY:.0%} energy: {_mean(item.effective)}). "
+        f"Rank of the position part: {_mean(item.position)}."
         for item in items
     ]
 

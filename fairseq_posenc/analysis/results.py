@@ -36,7 +36,7 @@ class Score(NamedTuple):
         column: Name of the score.
         value: The score; with several seeds their mean.
         within: Half the width of the 95 % interval; None if it is not known.
-        seeds: Number of trainings.
+        seeds: Number of training runs.
         settings: Settings of the run.
     """
 
@@ -105,9 +105,10 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
 
 
 def _interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
-    """Return half the width of the interval of a score, and the number of trainings.
+    """Return half the width of the interval of a score, and the number of training runs.
 
-    With several trainings, it is the interval of their mean; with one, that over the sentences of the test set.
+    With several runs, this is the interval of their mean. With a single run, it is the interval over the sentences
+    of the test set.
     """
     each, seeds, within = row.get(EACH.get(column, "")), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):

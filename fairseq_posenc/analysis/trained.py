@@ -32,7 +32,7 @@ class Stack:
         name: The file of the checkpoint and, if the model has two stacks, `encoder` or `decoder`.
         encoding: The position encoding.
         attention: The self-attention of each layer.
-        model, task: The fairseq model and task; None for a stack that is not of a checkpoint.
+        model, task: The fairseq model and task; None if the stack is not from a checkpoint.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Seen(NamedTuple):
     """What a layer computes for one text of n tokens.
 
     Args:
-        logits: Before the mask and the softmax, [h, n, n].
-        weights: After the softmax, [h, n, n].
+        logits: Logits before the mask and the softmax, [h, n, n].
+        weights: Attention weights after the softmax, [h, n, n].
     """
 
     logits: Tensor
@@ -113,14 +113,16 @@ def _with_encoding(module: Any) -> Any:
 def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
     """Yield what a layer computes for the first `texts` texts of a split, each without padding.
 
-    A text is what the task makes of the data: a block of a masked language model is masked as in its training, and a
-    segment of a language model with memory reads the segments before it; the columns of memory are left out here.
+    A text is a sample of the task. Samples of a masked language model are masked as in its training. Samples of a
+    language model with memory read the earlier segments, but the columns of memory are left out here.
 
     Raises:
         Lacking: The stack compresses its keys, so that they belong to no columns.
     """
     if "compress" in {hook for member in stack.members.values() for hook in member.hooks}:
-        raise Lacking(f"{stack.name}: {stack.encoding.name} compresses the keys, so its logits have no columns.")
+        raise Lacking(
+            f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens."
+        )
     stack.task.load_dataset(split)
     dataset = stack.task.dataset(split)
     batches = stack.task.get_batch_iterator(dataset, max_sentences=1, required_batch_size_multiple=1)
@@ -133,15 +135,15 @@ def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
 
 
 def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int) -> list[Seen]:
-    """Return what a layer computes for the first `columns` tokens of those texts that have as many (see `on_text`).
+    """Return what a layer computes for the first `columns` tokens of each text that is long enough (see `on_text`).
 
     Raises:
-        Lacking: No text has as many.
+        Lacking: No text has that many tokens.
     """
     seen = [item for item in on_text(stack, split, texts, layer) if item.logits.shape[-2] >= columns]
     if not seen:
         raise Lacking(
-            f"{stack.name}: no text among the first {texts} of {split} has {columns} tokens. Lower --columns."
+            f"{stack.name}: none of the first {texts} texts of {split} has {columns} tokens. Lower --columns."
         )
     return [Seen(*(values[:, :columns, :columns] for values in item)) for item in seen]
 
@@ -161,9 +163,9 @@ def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCal
 def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None = None) -> Tensor:
     """Return the part of a layer's logits that does not depend on the tokens, [h, length, length] in float32.
 
-    It is the logits for inputs that hold positions only: the sum of all biases, and the product of the projected
-    position vectors P W_Q W_K^T P^T / sqrt(D) of an encoding that adds vectors at the input (Chen et al. 2021, Theorem
-    1; without the biases of the projections, and without a layer norm before the layer).
+    This part is the sum of all biases. If the encoding adds vectors P at the input, their product
+    P W_Q W_K^T P^T / sqrt(D) is added (Chen et al. 2021, Theorem 1). The biases of the projections, and a layer norm
+    before the layer, are left out.
 
     Args:
         segments: Segment of each column, [length], for encodings that read segments.
@@ -184,5 +186,5 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
     call = attention.view.at(where, encoding.per_layer(where)[layer - 1])
     part = logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)[0]
     if not part.any():
-        raise Lacking(f"{stack.name}: the logits of {encoding.name} have no part without the tokens.")
+        raise Lacking(f"{stack.name}: no part of the logits of {encoding.name} is independent of the tokens.")
     return part.expand(attention.num_heads, -1, -1)

@@ -173,11 +173,11 @@ def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: flo
         deterministic = training and torch.are_deterministic_algorithms_enabled()
         return "the fused backward is not deterministic" if deterministic else ""
     if training:
-        return "the fused path saves nothing in training on a CPU"
+        return "the fused path is not cheaper in training on a CPU"
     if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
-        return "the fused path saves nothing on a CPU if gradients are needed"
+        return "the fused path is not cheaper on a CPU if gradients are needed"
     if dropout:
-        return "the fused path saves nothing on a CPU with attention dropout"
+        return "the fused path is not cheaper on a CPU with attention dropout"
     if call.positions.query_length == 1:
         return "the explicit path is faster for a single query on a CPU"
     return ""

@@ -56,7 +56,8 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
         "## Options",
         _options(describe(cls.Options)),
         "## Parameters",
-        f"{_sentence(facts.count)} Here m is the number of layers, h the number of heads, d the width, n the length.",
+        f"Number of parameters: {_sentence(facts.count)} "
+        "Here m is the number of layers, h the number of heads, d the width, n the length.",
         "At base size (12 layers, 12 heads, width 768, length 512):",
         _counts(counted),
         *_no_decay(name),

@@ -34,8 +34,8 @@ class StackShape:
         dim: Model width, d.
         max_length: Length of the longest training sequence, n, including memory.
         causal: Whether the stack is a decoder.
-        length_flag, name_flag, args_flag: Names of the flags that set n, the encoding and its options. Errors quote
-            them.
+        length_flag, name_flag, args_flag: Names of the flags that set n, the encoding and its options, for
+            error messages.
         has_cls: Whether every sample begins with [CLS].
     """
 
@@ -297,7 +297,7 @@ class PositionEncoding(nn.Module):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term of the logits that depends on the content, [B, h, Q, K].
 
-        If the hook took `layer.content`, the term includes it.
+        If the hook called `layer.content.take()`, the term includes the content product.
         """
         raise TypeError(f"{type(self).__name__} has no hook content_bias")
 
@@ -331,7 +331,7 @@ class PositionEncoding(nn.Module):
 
 
 def give(by_layer: list[dict[str, Tensor]], name: str, table: Tensor) -> None:
-    """Give each layer its part [...] of a table [L or 1, ...].
+    """Store the part of each layer of a table [L or 1, ...] under `name` in the dict of the layer.
 
     A single `unbind` for all layers makes the table accumulate its gradient only once.
     """

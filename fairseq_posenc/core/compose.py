@@ -281,7 +281,7 @@ class LayerCall:
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
         """Return the sum of all biases, [1 or B, 1 or h, Q, K], or None if there are none.
 
-        The sum includes the content product if a member took it.
+        The sum includes the content product if a member called `content.take()`.
         """
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
         for member, layer in self._members("content_bias", content):

@@ -123,11 +123,11 @@ def of_columns(product: Tensor, positions: Positions) -> Tensor:
 
 
 def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:
-    """Return the rows of [h or 1, N, C] at the ids [B, Q]: [B, h or 1, Q, C]."""
+    """Select the rows with the ids [B, Q] from `product` [h or 1, N, C]; return [B, h or 1, Q, C]."""
     rows = product.index_select(1, ids.flatten()).unflatten(1, ids.shape)  # (h, B*Q, C) -> (h, B, Q, C)
     return rows.transpose(0, 1)
 
 
 def columns_by_id(rows: Tensor, ids: Tensor) -> Tensor:
-    """Return the columns of [B, h or 1, Q, N] at the ids [B, K]: [B, h or 1, Q, K]."""
+    """Select the columns with the ids [B, K] from `rows` [B, h or 1, Q, N]; return [B, h or 1, Q, K]."""
     return torch.gather(rows, -1, ids[:, None, None, :].expand(*rows.shape[:-1], -1))

@@ -14,7 +14,7 @@ Points = list[tuple[int, float]]  # number of updates, and value (losses are in 
 
 
 class Curve(NamedTuple):
-    """The losses of a training, and its median speed in words per second."""
+    """The losses of a training run, and its median speed in words per second."""
 
     train: Points
     valid: Points
@@ -24,8 +24,8 @@ class Curve(NamedTuple):
 def read_losses(log: Path) -> Curve:
     """Return the losses in a log of fairseq-train.
 
-    A killed training repeats the updates after its last checkpoint, so that an update may be logged twice. Only the
-    last loss of an update counts.
+    After a restart, fairseq repeats the updates since the last checkpoint, so that an update may be logged twice.
+    Only the last loss of an update counts.
     """
     train: dict[int, float] = {}
     valid: dict[int, float] = {}

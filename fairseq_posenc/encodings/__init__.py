@@ -1,4 +1,4 @@
-"""Position encodings in plain torch. Each one has its own file and a line in `registry.py`; none imports fairseq."""
+"""Position encodings in plain torch, without fairseq. Each encoding has its own file and a line in `registry.py`."""
 
 from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.compose import Composition, LayerView

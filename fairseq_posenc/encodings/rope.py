@@ -49,7 +49,8 @@ class RopeOptions(rotary.RotaryOptions):
             raise ValueError(f"fraction={self.fraction} must be above 0 and up to 1")
         if (self.scaling == "none") != (self.factor is None):
             raise ValueError(
-                f"scaling={self.scaling} with factor={self.factor}: set both, e.g. scaling=linear,factor=2, or neither"
+                f"scaling={self.scaling} and factor={self.factor} do not match: set both, "
+                "e.g. scaling=linear,factor=2, or neither"
             )
         if self.factor is not None and self.factor <= 1:
             raise ValueError(f"factor={self.factor} must be greater than 1, because sequences become longer")
@@ -133,7 +134,7 @@ class Rope(rotary.Rotary):
         return ((turns - SLOW) / (FAST - SLOW)).clamp(0, 1)
 
     def _gamma_by_pair(self, pairs: int) -> Tensor:
-        """Return gamma as in the released code: linear between the pairs that turn FAST and SLOW times."""
+        """Return gamma as in the released code: linear in m, from 1 at 32 turns within L to 0 at one turn."""
 
         def pair_of(turns: int) -> float:
             ratio = self._original_length / (turns * 2 * math.pi)

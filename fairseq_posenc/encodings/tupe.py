@@ -1,4 +1,4 @@
-"""TUPE: products of positions, separate from the content, with special numbers for [CLS] (Ke et al. 2021).
+"""TUPE: products of positions, separate from the content, with learned scalars for [CLS] (Ke et al. 2021).
 
 It has two forms. In the form of the M4M papers, which is in this file, each layer has small tables. In the original
 form (tupe_original.py), all layers share one table.
@@ -44,7 +44,8 @@ class TupeOptions(Options):
     relative: bool = option(True, "Add relative scalars (true: TUPE-R, false: TUPE-A).", example=False)
     reset: str = option(
         "auto",
-        "Use special numbers for pairs with [CLS] if samples begin with [CLS] (auto), or never (none).",
+        "Replace the position terms of pairs with [CLS] by learned scalars: auto (if samples begin with [CLS]) or none "
+        "(never).",
         choices=("auto", "none"),
     )
     extend: str = extension.extend_option()
@@ -248,7 +249,7 @@ def _log_that_nothing_is_reset() -> None:
 
 
 def resets(options: TupeOptions, stack: StackShape) -> bool:
-    """Return whether pairs with [CLS] get special numbers."""
+    """Return whether learned scalars replace the position terms of pairs with [CLS]."""
     return options.reset == "auto" and stack.has_cls
 
 

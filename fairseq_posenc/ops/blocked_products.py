@@ -312,7 +312,7 @@ class Blocked:
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
         """Multiply the content [G, Q, K] by both gates in place, and return what `gate_backward` needs.
 
-        That is the gate of the keys. The gate of the queries is cheaper, so the backward computes it again.
+        This is the gate of the keys. The gate of the queries is cheaper, so the backward computes it again.
         """
         vectors, of_key = self.vectors(table), torch.empty_like(content)
         fill_across(of_key, k, vectors)

@@ -70,7 +70,7 @@ def _compiler_works() -> bool:
         except Exception as error:  # noqa: BLE001 - callers work without torch.compile, whatever the error
             reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     if reason:
-        logger.warning("Products with a vector per pair run without compiled loops, which is slower: %s", reason)
+        logger.warning("torch.compile is not used, so encodings with a vector per pair are slower: %s", reason)
     return not reason
 
 

@@ -7,7 +7,7 @@ They are compiled once per machine if there is a compiler (build.py). Each is fa
 - clipped_products.cpp serves distances that share a vector. Torch would write the few different products of a query
   out for all keys before it adds or multiplies them.
 - single_query.cpp serves decoding, where each key has its own vector and most of the time goes into reading the keys.
-  It reads them once.
+  It reads each key once.
 
 No function records gradients. Each checks its tensors first (cpp_checks.py), because C++ does not check bounds.
 """
@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 
 #: Sources, with the first half of the warning that is logged if they cannot be compiled.
 SOURCES = {
-    "trilinear": "The products of M3 run as loops of torch.compile",
-    "clipped_products": "Torch writes out and transposes the products with distances",
-    "single_query": "Each decoding step makes a tensor of the size of the keys",
+    "trilinear": "The encoding m3 uses torch.compile instead of C++",
+    "clipped_products": "Products with clipped distances use torch instead of C++",
+    "single_query": "Decoding steps use torch instead of C++",
 }
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 #: The ways to combine keys, vectors and query (see `single_query`), with their numbers in single_query.cpp.
@@ -147,12 +147,12 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
 
 
 def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int, add: bool) -> None:
-    """Write of_query_i[e] + of_key_j[e] into `out`, or only one of the two if the other is None.
+    """Write of_query_i[e] + of_key_j[e] into `out`, or only one of these terms if the other tensor is None.
 
     Args:
         out: [G, Q, K].
-        of_query, of_key: [G, Q, E] and [G, K, E]; e = j - i + Q - 1 - first, or the nearer end of 0 .. E - 1.
-            All three are contiguous.
+        of_query, of_key: [G, Q, E] and [G, K, E]; e = j - i + Q - 1 - first, clamped to the range from 0 to E - 1.
+            These tensors and `out` are contiguous.
         first: Distance, counted from 0 to Q + K - 2, that has the first of the E vectors.
         add: Whether to add to the numbers in `out` instead of replacing them.
     """

@@ -1,6 +1,6 @@
 """Products with tables of relative distances, computed without a [Q, K, D] tensor.
 
-All functions use L = Q+K-1 distances, -(K-1) .. Q-1, in the order of `Positions.distances`.
+All functions use the L = Q+K-1 distances from -(K-1) to Q-1, in the order of `Positions.distances`.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int
 def _kernel(positions: Lengths, clip: int | None, k: Tensor | None, *others: Tensor | None) -> Kernel:
     """Choose the kernel for the products of these tensors; k is None if no keys are multiplied with vectors.
 
-    `Clipped` is chosen even if it needs up to SMALL_BLOCK more vectors, because a block of `Blocked` needs as many
-    extra products as it has rows.
+    `Clipped` is also chosen if it needs a few vectors more (at most SMALL_BLOCK), because each block of `Blocked`
+    computes one extra product per row.
     """
     clipped = Clipped(*_flat(positions, clip, SMALL_BLOCK))
     return clipped if clipped.serves(positions.query_length, k, *others) else Blocked(*_flat(positions, clip))

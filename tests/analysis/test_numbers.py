@@ -123,7 +123,7 @@ def test_the_position_part_is_that_of_the_logits_without_tokens(name: str) -> No
     item = stack(name)
     segments = torch.tensor([0] * 6 + [1] * 6) if item.encoding.needs_segments else None
     if name not in WITH_PART:
-        with pytest.raises(trained.Lacking, match="no part without the tokens"):
+        with pytest.raises(trained.Lacking, match="independent of the tokens"):
             trained.position_part(item, 1, 12, segments)
         return
     part = trained.position_part(item, 1, 12, segments)

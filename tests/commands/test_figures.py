@@ -108,7 +108,7 @@ def test_a_decoder_is_chosen_by_its_side(checkpoints: dict[str, Path], tmp_path:
 def test_what_a_model_lacks_is_named(checkpoints: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
     for name, model, text in (
         ("cosine", "translation", "m4 adds no vectors at the input"),
-        ("patterns", "translation", "no part without the tokens"),
+        ("patterns", "translation", "independent of the tokens"),
         ("mean-attention", "masked", "Lower --columns"),
     ):
         more = ["--columns", "500"] if name == "mean-attention" else []

@@ -148,7 +148,7 @@ def _is_allowed(part: str, name: str) -> bool:
 def _registered(part: str, name: str) -> tuple[str, type] | None:
     """Return the class that fairseq registered for `name`, and the name of its model if `name` is an architecture.
 
-    Return None if nothing is registered.
+    Return None if nothing is registered under this name.
     """
     if "fairseq.models" not in sys.modules:
         return None

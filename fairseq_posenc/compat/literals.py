@@ -73,7 +73,7 @@ def _value(node: ast.expr) -> Any:
     """Return the value of a literal, a calculation with numbers, a sum of lists or a repeated list.
 
     Raises:
-        ValueError: `node` is something else.
+        ValueError: `node` is none of these.
     """
     if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)

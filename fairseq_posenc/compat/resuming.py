@@ -1,4 +1,4 @@
-"""Make a resumed training identical to an uninterrupted training, in any epoch, and do not train beyond a limit.
+"""Make a resumed training run identical to an uninterrupted run, in any epoch, and do not train beyond a limit.
 
 fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
 the process started (tasks/fairseq_task.py:283). fairseq also keeps the data workers and the shuffling of the first
@@ -23,7 +23,7 @@ _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 
 
 def mend() -> None:
-    """Make a resumed training use the batches of an uninterrupted training, and make no update after its end.
+    """Make a resumed training run use the batches of an uninterrupted run, and make no update after its end.
 
     Checkpoints also store the counter of --patience.
     """
@@ -44,7 +44,7 @@ def mend() -> None:
 
 
 def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs: Any) -> Any:
-    """Build batches that are used in all epochs with the seed of epoch 1, as an uninterrupted training does."""
+    """Use the seed of epoch 1 for batches that all epochs share, as an uninterrupted training run does."""
     call = inspect.signature(original).bind(task, *args, **kwargs)
     call.apply_defaults()
     arguments = call.arguments

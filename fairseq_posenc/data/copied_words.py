@@ -36,7 +36,7 @@ class CopyDictionary(Dictionary):
         return self._ids[word]
 
     def permanent_ids(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
-        """Replace the sample's ids of unknown words in tokens [...] by permanent ids.
+        """Replace the sample's ids of unknown words in a tensor of tokens by permanent ids.
 
         Args:
             tokens: Ids within the sample.

@@ -1,6 +1,6 @@
 """Data set of prepared questions: sources with segments and unknown words, and the questions about them.
 
-Legend: B batch, S source tokens, V dictionary.
+Legend: B batch, S source tokens, V symbols of the dictionary.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
             reason = f"the source has id {highest}, but only {size} symbols and {len(item.unknown)} unknown words exist"
             raise ValueError(f"{file}:{index + 1}: {reason}. Prepare the data again.")
         if data["segments"] is not None and len(data["segments"][index]) != len(source):
-            raise ValueError(f"{file}:{index + 1}: the segments do not fit the source. Prepare the data again.")
+            raise ValueError(f"{file}:{index + 1}: source and segments have different lengths. Prepare the data again.")
         if data[TARGET] is not None and int(data[TARGET][index].max()) > max(highest, size - 1):
             raise ValueError(f"{file}:{index + 1}: the question copies a word that its source does not have.")
 

@@ -100,8 +100,8 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 def owner(spans: Sequence[Window], piece: int) -> int:
     """Return the number of the window from which answers that begin with a piece are read.
 
-    It is the window with the most context: the smaller number of pieces to the left or to the right of the piece. If
-    this number is equal in two windows, it is the longer window.
+    Count the pieces to the left and to the right of the piece in each window. Return the window where the smaller of
+    these two counts is largest, and among equals the longer window.
     """
 
     def context(number: int) -> float:

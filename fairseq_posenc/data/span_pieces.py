@@ -1,4 +1,4 @@
-"""Split text into pieces of a dictionary with their places, by a pretrained tokenizer or into words and characters."""
+"""Split text into pieces, and locate each piece in the text: with a pretrained tokenizer, or as words or characters."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Row(NamedTuple):
     """A window of the prepared data.
 
     question: Number of its question. first, length: First piece and number of pieces of its part of the context.
-    column: Position where this part begins. start, end: Positions of the answer's first and last piece (0, <s>, if the
-    window does not contain it).
+    column: Position where this part begins. start, end: Positions of the answer's first and last piece, or 0
+    (the position of <s>) if the window does not contain it.
     """
 
     question: int
@@ -121,7 +121,7 @@ class Windows(FairseqDataset):
     """Data set of the windows of a split.
 
     Args:
-        tokens: fairseq's data set of their tokens.
+        tokens: fairseq's data set of the windows' tokens.
         rows: Description of each window.
         pad: Id of the padding symbol.
         shuffle: Whether to shuffle windows of the same length, for training.
@@ -130,7 +130,7 @@ class Windows(FairseqDataset):
     def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
         if len(tokens) != len(rows):
             raise CheckpointError(
-                f"{len(tokens)} windows do not match {len(rows)} descriptions. Prepare the questions again."
+                f"The folder has {len(tokens)} windows, but describes {len(rows)}. Prepare the questions again."
             )
         self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle
 

@@ -1,6 +1,6 @@
 """Read a corpus as parallel streams, segment by segment, so that a model can remember earlier segments.
 
-Legend: N tokens, W workers, B streams a worker, G = W B streams, T tokens of a segment.
+Legend: N tokens, W workers, B streams per worker, G = W B streams, T tokens per segment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Corpus(FairseqDataset):
         name: Name of the split.
         first: Id of the symbol before the first token (</s>).
         pad: Id of the symbol that fills the last segment.
-        words: Marks of words, to count words of several tokens; None if each token is a word.
+        words: Which tokens begin a word, for counting words; None if each token is a word.
     """
 
     def __init__(self, lines: Any, name: str, *, first: int, pad: int, words: Words | None = None) -> None:
@@ -69,8 +69,8 @@ class Segments(FairseqDataset):
         total = streams * workers
         if len(corpus) < total:
             raise ValueError(
-                f"{corpus.name} has {len(corpus)} tokens, fewer than the {total} streams of {flag} {streams} on "
-                f"{workers} worker{'s' * (workers > 1)}. Lower {flag}."
+                f"{corpus.name} has {len(corpus)} tokens, fewer than the {total} streams that {flag} {streams} needs "
+                f"on {workers} worker{'s' * (workers > 1)}. Lower {flag}."
             )
         share, rest = divmod(len(corpus), total)
         lengths = np.full(total, share, dtype=np.int64) + (np.arange(total) < rest)
@@ -132,7 +132,7 @@ class StreamIterator(iterators.EpochBatchIterator):
     """fairseq's iterator of an epoch, without shuffling. It resumes only with the streams of the checkpoint.
 
     Args:
-        lengths: Further settings by flag, which must not change when training resumes.
+        lengths: Further settings that must not change when training resumes, keyed by flag.
     """
 
     def __init__(self, dataset: Segments, lengths: Mapping[str, int], **kwargs: Any) -> None:
@@ -143,7 +143,7 @@ class StreamIterator(iterators.EpochBatchIterator):
 
     @property
     def shape(self) -> dict[str, int]:
-        """Return the settings that the positions in the streams depend on, by flag."""
+        """Return the settings that the positions in the streams depend on, keyed by flag."""
         data = self.dataset
         return {
             "--batch-size": data.streams,
@@ -170,7 +170,7 @@ class StreamIterator(iterators.EpochBatchIterator):
             if was[flag] != now:
                 setting = "The number of training tokens" if flag == "tokens" else flag
                 raise ValueError(
-                    f"{setting} is {was[flag]} in the checkpoint, {now} here, so the streams differ. Continue with "
-                    f"{was[flag]}, or begin a new epoch with --reset-dataloader."
+                    f"{setting} is {now}, but the checkpoint was written with {was[flag]}, so training cannot continue "
+                    f"within the epoch. Use {was[flag]} again, or begin a new epoch with --reset-dataloader."
                 )
         super().load_state_dict(state_dict)

@@ -52,7 +52,7 @@ class RougeConfig(FairseqDataclass):
     """Options of `--scoring rouge_l`."""
 
     rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
-        "f1", "Formula: `f1` is the F1 score with the best reference, `coco` the F score of COCO's captions (beta 1.2)."
+        "f1", "Formula: `f1` is the F1 score with the best reference, `coco` the F score of COCO's scorer (beta 1.2)."
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
         AUTO, f"Units of text that are compared. `{AUTO}` takes the units of the task's data, or words if unknown."

@@ -4,7 +4,7 @@ fairseq finishes a sentence when --beam hypotheses have ended, whatever their sc
 the length penalty, but their ranking does. The score of a hypothesis is divided by the penalty when the hypothesis
 ends, before the ranking.
 
-Legend: B batch, S source tokens, V dictionary, E >= V dictionary and unknown words.
+Legend: B batch, S source tokens, V symbols of the dictionary, E >= V symbols including unknown words.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GnmtGenerator(SequenceGenerator):
         self.normalize_scores = False  # switch off fairseq's length penalty
 
     def finalize_hypos(self, step: int, bbsz_idx: Tensor, eos_scores: Tensor, *args: Any) -> list[int]:
-        """Finish hypotheses as fairseq does, then divide the scores of those that ended at this step."""
+        """Finish hypotheses as fairseq does, and apply the penalty to those that ended at this step."""
         finalized: list[list[dict[str, Tensor]]] = args[2]
         before = [len(ended) for ended in finalized]
         newly: list[int] = super().finalize_hypos(step, bbsz_idx, eos_scores, *args)

@@ -4,7 +4,7 @@ fairseq's `adaptive_loss` ignores every target that equals the id of the padding
 after the first, target ids start at 0 again. So the word with this id in such a band would have no loss. This module
 shifts the ids in those bands so that no target equals the padding id.
 
-Legend: N tokens, d width, V types.
+Legend: N tokens, d width, V size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CountingAdaptiveSoftmax(AdaptiveSoftmax):
     pad = 1
 
     def forward(self, input: Tensor, target: Tensor) -> Bands:
-        """Return logits and targets of each band for inputs [.., d] and targets [..].
+        """Return logits and targets of each band for inputs of shape (..., d) and targets of shape (...).
 
         Logits and targets are None for a band without targets.
         """
@@ -78,7 +78,7 @@ class OneMatrixSoftmax(nn.Module):
         nn.init.normal_(self.band_weight, std=dim**-0.5)
 
     def forward(self, input: Tensor, target: Tensor) -> Bands:
-        """Return logits and targets of each band for inputs [.., d] and targets [..].
+        """Return logits and targets of each band for inputs of shape (..., d) and targets of shape (...).
 
         Logits and targets are None for a band without targets.
         """

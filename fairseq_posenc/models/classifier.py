@@ -171,7 +171,7 @@ def _read(file: Path) -> Tensor:
         with safe_open(file, "pt") as opened:
             vectors: Tensor = opened.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"--word-vectors {file}: {error}. prepare_text_classification.py writes one.") from None
+        raise ValueError(f"--word-vectors {file}: {error}. Create it with prepare_text_classification.py.") from None
     return vectors
 
 

@@ -56,7 +56,7 @@ class PosEncConfig(FairseqDataclass):
     pos_enc_defaults: Optional[str] = option(
         None,
         "Default options of encodings by name, such as 'sinusoidal.freq=t2t', usually set by a preset. They apply "
-        "wherever that encoding is used, unless its own options set them.",
+        "wherever such an encoding is used, unless its options on the command line set other values.",
     )
     pos_enc_no_decay: bool = option(
         False, "Exclude parameters of the encoding from weight decay. Its page in docs/encodings lists them."

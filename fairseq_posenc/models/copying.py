@@ -4,7 +4,8 @@ The mixture is See et al. 2017 (arXiv:1704.04368), equation 9. `Copier` computes
 that are not in the dictionary get ids from V on, separately in each sample. The probabilities of a batch cover the
 dictionary and the largest number of unknown words in any of its samples.
 
-Legend: B batch, T target tokens, S source tokens, d width, V dictionary, E >= V dictionary and unknown words.
+Legend: B batch, T target tokens, S source tokens, d width, V symbols of the dictionary,
+E >= V symbols including unknown words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NOTHING = float("-inf")
 
 
 class Copied(NamedTuple):
-    """What the mixture needs in addition to the logits of the dictionary.
+    """Inputs of the mixture besides the logits of the dictionary.
 
     Args:
         places: Log of the copy attention, [B, T, S]; -inf at padding.

@@ -48,7 +48,7 @@ class PosEncPretrained(PosEncRoberta):
         """Build the model from options that `Finetuning.build_model` has completed.
 
         Raises:
-            ValueError: As in PosEncRoberta, and if no task has completed the options from a pretrained model.
+            ValueError: As in PosEncRoberta; also if --pretrained is missing or the task does not fine-tune.
         """
         if cfg.encoder_layers is None:
             raise ValueError(
@@ -144,9 +144,9 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
 
 
 def _shared(chosen: str, options: Mapping[str, Any]) -> str:
-    """Return the `share` option for segment tables that are added to a DIET encoding: as for its position table.
+    """Return the `share` option of a DIET encoding, so that added segment tables can use it too.
 
-    Return an empty string if the table is not shared, and for other encodings, whose segment tables keep their default.
+    Return an empty string if its position table is not shared, or if the encoding is not DIET.
     """
     member = next((name for name in chosen.split("+") if name in _DIET), None)
     if member is None:

@@ -35,8 +35,8 @@ def check_length(pos: Composition, longest: int, what: str, cure: str, extending
         pos: The encoding.
         longest: Length of the longest item, in pieces.
         what: Name of the items in the message, in the plural.
-        cure: Sentence that says what to do besides extending a table; LIMIT is replaced by the number of positions.
-        extending: Flag that takes the options for extending a table.
+        cure: Advice for the user, other than extending a table; LIMIT is replaced by the number of positions.
+        extending: Flag to which the user gives the options for extending a table.
     Raises:
         ValueError: An item is too long; the message says what to do.
     """

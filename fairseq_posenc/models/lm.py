@@ -20,7 +20,7 @@ from .weight_decay import refuse_without_effect
 
 
 class LMDecoder(PosEncDecoder):
-    """A decoder without cross-attention, and its softmax."""
+    """A decoder without cross-attention, including its output softmax."""
 
     length_flag = "--tokens-per-sample"
 
@@ -49,7 +49,9 @@ class LMDecoder(PosEncDecoder):
         return_all_hiddens: bool = False,
         memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits [B, T, V] of tokens [B, T] (with an adaptive softmax features [B, T, d]), and fairseq's extras.
+        """Return logits [B, T, V] of tokens [B, T], and fairseq's extras.
+
+        With an adaptive softmax, return features [B, T, d] instead of logits.
 
         Args:
             incremental_state: Cache of earlier tokens; from its first use on it also holds the memory.

@@ -31,7 +31,7 @@ class OwnLMConfig(PosEncConfig):
     adaptive_one_matrix: bool = option(
         False,
         "Use one matrix, without projections, for the input embedding and the adaptive softmax, with a bias per word, "
-        "as in Transformer-XL with div_val 1. --adaptive-softmax-cutoff sets its bands.",
+        "as in Transformer-XL with div_val 1. Set its frequency bands with --adaptive-softmax-cutoff.",
     )
     init_std: Optional[float] = option(
         None, "Draw all initial matrices with this standard deviation (Transformer-XL: 0.02). Default: as in fairseq."
@@ -42,7 +42,7 @@ def _fields() -> Iterator[Field]:
     """Yield fairseq's options; by default, input and output are as wide as the decoder."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            yield field.name, Optional[int], option(None, "Number of features. Default: as --decoder-embed-dim.")
+            yield field.name, Optional[int], option(None, "Number of features. Default: --decoder-embed-dim.")
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
@@ -72,14 +72,14 @@ def decoder_config(flat: Any) -> TransformerConfig:
 def _check_adaptive(values: dict[str, Any]) -> None:
     one_matrix, cutoffs = values["adaptive_one_matrix"], values["adaptive_softmax_cutoff"]
     if one_matrix and not cutoffs:
-        raise ValueError("--adaptive-one-matrix needs bands. Give --adaptive-softmax-cutoff 20000,40000, for example.")
+        raise ValueError("--adaptive-one-matrix needs --adaptive-softmax-cutoff, for example 20000,40000.")
     if one_matrix:
         for name, default in _OTHER_ADAPTIVE.items():
             if values[name] != default:
                 raise ValueError(f"{flag(name)} has no effect with --adaptive-one-matrix. Leave one of them out.")
         if len({values["decoder_embed_dim"], *(values[name] or values["decoder_embed_dim"] for name in _FOLLOWS)}) > 1:
             flags = " and ".join(flag(name) for name in _FOLLOWS)
-            raise ValueError(f"--adaptive-one-matrix needs equal widths. Leave {flags} out.")
+            raise ValueError(f"--adaptive-one-matrix needs equal input, output and decoder widths. Leave {flags} out.")
     if values["tie_adaptive_weights"]:
         _check_tied(values)
 

@@ -39,7 +39,7 @@ class SentenceEncoder(PosEncEncoder):
 
         Args:
             unmasked: Tokens before masking, [B, T], from which sentence boundaries are read. Default: `src_tokens`.
-            segments: [B, T] int64; encodings without segments ignore it. Default: `pair_segments` of the tokens.
+            segments: [B, T] int64; encodings without segments ignore it. Default: computed by `pair_segments`.
         """
         seen = src_tokens if unmasked is None else unmasked
         if not self.pos.needs_segments:

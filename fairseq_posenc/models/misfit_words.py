@@ -79,6 +79,6 @@ def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: S
         more = f" --max-positions {length}" if isinstance(length, int) else ""
         return (
             f"Convert it with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} "
-            "--output DIR`, or give the encoding and the length that the checkpoint has."
+            "--output DIR`. Or set --pos-enc and the maximum length to the values of the checkpoint."
         )
     return "Give the checkpoint's settings, or start from another checkpoint."

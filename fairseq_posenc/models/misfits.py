@@ -141,8 +141,8 @@ def _spelled(
 ) -> Sequence[str]:
     """Return the pieces for a dictionary that lists GPT-2 ids.
 
-    Without encoder.json, the pieces are unknown. Then return as many symbols of the other dictionary, `others`, so that
-    only the sizes are compared.
+    Without encoder.json, the pieces are unknown. Then return symbols of `others`, the other dictionary, with the same
+    number of symbols as this one, so that only the sizes are compared.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.
@@ -170,7 +170,7 @@ def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> No
     first = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     if first is None:
         sizes = [len(symbols) for symbols in without_mask]
-        problem = f"It has {sizes[0]} symbols with the special ones, but the data's dictionary has {sizes[1]}."
+        problem = f"It has {sizes[0]} symbols, counting special ones, but the data's dictionary has {sizes[1]}."
     else:
         pair = [repr(symbols[first]) for symbols in without_mask]
         problem = f"It has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."

@@ -1,6 +1,7 @@
 """`posenc_question_generation`: a BERT-like encoder and a copying decoder with any causal position encoding.
 
-Legend: B batch, S source tokens, T target tokens, d width, V dictionary, E >= V dictionary and unknown words.
+Legend: B batch, S source tokens, T target tokens, d width, V symbols of the dictionary,
+E >= V symbols including unknown words.
 """
 
 from __future__ import annotations

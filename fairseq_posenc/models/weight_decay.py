@@ -61,7 +61,7 @@ def _is_spared(parameter: Any) -> bool:
 
 
 def spare(pos: Composition) -> Watch | None:
-    """Mark the parameters in `no_decay` of an encoding's members; return None if there are no such parameters."""
+    """Mark the parameters that an encoding lists in `no_decay`; return None if it lists none."""
     named = [getattr(member, name) for member in pos.members.values() for name in member.no_decay]
     for parameter in named:
         # This is fairseq's own mark, which none of its optimizers reads. The copies of parameters for --fp16 carry it
@@ -87,9 +87,9 @@ class Watch(nn.Module):
         learning = any(parameter.requires_grad for parameter in self.spared)
         if learning and 0 <= self.last == number - 1 and hooks().steps == self.steps:
             raise ValueError(
-                "--pos-enc-no-decay: the optimizer holds copies of the parameters. With --fp16, also give "
-                "--fp16-no-flatten-grads or --memory-efficient-fp16. Leave --ddp-backend fully_sharded and "
-                "--zero-sharding out."
+                "--pos-enc-no-decay has no effect here, because the optimizer holds copies of the parameters. With "
+                "--fp16, also give --fp16-no-flatten-grads or --memory-efficient-fp16. Leave --ddp-backend "
+                "fully_sharded and --zero-sharding out."
             )
         self.last, self.steps = number, hooks().steps
 

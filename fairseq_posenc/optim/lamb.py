@@ -68,7 +68,7 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        """Return the settings that a resumed training takes from its own command line."""
+        """Return the settings that a resumed training run takes from its own command line."""
         lr = OmegaConf.to_container(self.cfg.lr) if OmegaConf.is_config(self.cfg.lr) else self.cfg.lr
         beta1, beta2 = (float(part) for part in self.cfg.lamb_betas.strip("() ").split(","))
         return {

@@ -32,7 +32,7 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
     """Raise ValueError if the model, its encoding or another flag does not allow memory.
 
     Args:
-        lengths: Length of the memory by flag.
+        lengths: Memory lengths, keyed by the flag that sets them.
         same_length: Whether --same-length is set.
     """
     if not getattr(model, "remembers", False):

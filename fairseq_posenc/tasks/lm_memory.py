@@ -67,7 +67,7 @@ class LMMemoryTask(FairseqTask):
 
     def _begin_training(self, cfg: Any) -> None:
         if self.cfg.sentence_avg:  # checked in training only: fairseq-eval-lm sets it to true
-            raise ValueError("--sentence-avg would divide the loss by streams instead of tokens. Leave it out.")
+            raise ValueError("--sentence-avg would divide the loss by the number of streams, not tokens. Leave it out.")
         if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
             raise ValueError(
                 f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set. Leave the "
@@ -111,7 +111,7 @@ class LMMemoryTask(FairseqTask):
             self.words = lm_checks.words(self.dictionary, subwords)
 
     def _lengths_of_flags(self) -> dict[str, int]:
-        """Return the lengths from the flags of evaluation, for a model that was trained with another task."""
+        """Return the lengths that the evaluation flags set, for a model that was trained with another task."""
         length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
         if length is None or remembered is None:
             raise ValueError(
@@ -172,8 +172,8 @@ class LMMemoryTask(FairseqTask):
         """
         if max_tokens is not None or max_sentences is None:
             raise ValueError(
-                "--task posenc_lm_memory reads --batch-size streams per worker, in steps of one segment. Leave "
-                "--max-tokens out, and give --batch-size (for validation --batch-size-valid)."
+                "--task posenc_lm_memory needs --batch-size, the number of streams per worker (for validation "
+                "--batch-size-valid), and does not support --max-tokens. Give --batch-size, and leave --max-tokens out."
             )
         for flag, is_set in (("skip-remainder-batch", skip_remainder_batch), ("grouped-shuffling", grouped_shuffling)):
             if is_set:
@@ -215,13 +215,13 @@ class LMMemoryTask(FairseqTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """Train on a batch as fairseq does, with the memory of training."""
+        """Train on a batch as fairseq does, with the memory for training."""
         with_memory = lm_scores.with_memory(sample, self.training)
         loss, size, output = super().train_step(with_memory, model, criterion, optimizer, update_num, ignore_grad)
         return loss, size, {**output, "nwords": sample["nwords"]}
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
-        """Validate with the memory of evaluation.
+        """Validate with the memory for evaluation.
 
         The loss is a Python float, because float32 is too inexact to sum over a corpus.
         """
@@ -248,7 +248,7 @@ class LMMemoryTask(FairseqTask):
         self._gathered = lm_states.gathered(self.training)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """Return the memory of training for a checkpoint, or nothing at the end of an epoch."""
+        """Return the training memory to store in a checkpoint, or nothing at the end of an epoch."""
         if self.training.segment + 1 >= self.epoch_length:
             return {}
         return {type(self).__name__: {"segment": self.training.segment, "states": self._gathered}}

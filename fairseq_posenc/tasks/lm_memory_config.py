@@ -19,19 +19,19 @@ class LMMemoryConfig(FairseqDataclass):
 
     data: Optional[str] = option(None, "Folder that fairseq-preprocess --only-source wrote; separate folders by ':'.")
     tokens_per_sample: int = option(
-        0, f"Tokens per segment in training. Default: {SEGMENT}; in evaluation, as in the training of the model."
+        0, f"Tokens per segment in training. Default: {SEGMENT}; in evaluation, the value from training."
     )
     mem_length: Optional[int] = option(
         None,
         "Number of states of earlier segments that each layer remembers in training; 0 switches memory off. "
-        f"Default: {MEMORY}; in evaluation, as in the training of the model.",
+        f"Default: {MEMORY}; in evaluation, the value from training.",
     )
     eval_segment_length: Optional[int] = option(None, "Tokens per segment in evaluation. Default: as in training.")
     eval_mem_length: Optional[int] = option(
         None, "Number of states that each layer remembers in evaluation. Default: as in training."
     )
     same_length: bool = option(
-        False, "Let every token attend to the same number of keys: the last --mem-length (--eval-mem-length) keys."
+        False, "Let every token attend to the last --mem-length keys only (in evaluation: --eval-mem-length keys)."
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
         None, "How pieces mark the beginnings of words, for the perplexity per word. Default: each token is a word."

@@ -61,7 +61,7 @@ class Remembering:
 
 
 def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
-    """Add the memory to the inputs of a batch, and tell the memory which segment the batch is."""
+    """Add the memory to the inputs of a batch, and pass the number of the batch's segment to the memory."""
     memory.begin(sample["segment"])
     return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
 

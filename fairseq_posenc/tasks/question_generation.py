@@ -136,8 +136,8 @@ class QuestionGenerationTask(Searching):
         """
         if self.copies and getattr(cfg, "label_smoothing", None):
             raise ValueError(
-                "--label-smoothing needs a probability for every word, but the words that a source lacks have "
-                "probability 0. Use --criterion question_generation or cross_entropy, or give --no-copy."
+                "--label-smoothing needs a probability for every word, but unknown words that are not in the "
+                "source have probability 0. Use --criterion question_generation or cross_entropy, or give --no-copy."
             )
         return super().build_criterion(cfg, from_checkpoint)
 
@@ -155,7 +155,7 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Return the tokens of each input line, and their numbers; see `QuestionLines`."""
+        """Return the tokens of each input line, and the number of tokens per line; see `QuestionLines`."""
         samples = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return samples, [len(tokens) for tokens in samples]
 

@@ -108,7 +108,7 @@ class SquadTask(Finetuning):
             problem = "The model was trained on windows with other separators"
             raise CheckpointError(f"{problem}. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
-            logger.warning("The windows have other lengths than in the model's training (prepare_spans.py %s).", flags)
+            logger.warning("The model was trained on windows of other lengths (prepare_spans.py %s).", flags)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
         """Load a split of the prepared folder."""

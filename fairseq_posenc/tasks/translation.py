@@ -25,7 +25,7 @@ class PosEncTranslationTask(Searching, TranslationTask):
         """Build fairseq's model.
 
         Raises:
-            ValueError: --lenpen-form is set in a training that validates without BLEU.
+            ValueError: --lenpen-form is set for a training run that validates without BLEU.
         """
         if not from_checkpoint and not self.cfg.eval_bleu:
             refuse_in_training(self.cfg)

@@ -139,7 +139,7 @@ def test_the_user_beats_the_preset() -> None:
         ("--character-embeddings", "characters"),
         ("--adaptive-one-matrix", "--adaptive-softmax-cutoff"),
         ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --adaptive-input", "--adaptive-input has no effect"),
-        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --decoder-output-dim 8", "needs equal widths"),
+        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --decoder-output-dim 8", "needs equal input"),
         ("--tie-adaptive-weights", "needs --adaptive-input"),
         ("--tie-adaptive-weights --adaptive-input --adaptive-input-cutoff 9", "--adaptive-softmax-cutoff is None"),
     ],

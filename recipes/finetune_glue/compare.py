@@ -1,4 +1,4 @@
-"""Write comparison.json and submission/: the best training of each model and task, with the baseline and the paper."""
+"""Write comparison.json and submission/: the best run of each model and task, with the baseline and the paper."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tabl
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of the trainings and the grid of hyperparameters that was tried."""
+    """The folder of the training runs and the grid of hyperparameters that was tried."""
 
     output: Path
     protocol: str
@@ -40,7 +40,7 @@ class Results:
     differs: Sequence[str] = ()  # how the run departs from the protocol
 
     def first(self, variant: Variant) -> str:
-        """Return the metric that chooses the best training and is shown in the table."""
+        """Return the metric that chooses the best training run and is shown in the table."""
         return metrics(variant.task, self.protocol)[0]
 
     def scores(self, trial: Trial) -> Scores:

@@ -24,7 +24,7 @@ class Settings(SentenceSettings):
     )
     data: str = field(
         metadata=about(
-            "Data: glue (downloads the published archives), your FOLDER with files such as TASK/train.tsv (plain or "
+            "Data: glue (downloads the published archives), your folder with files such as TASK/train.tsv (plain or "
             f".gz), or {BUILTIN} (small, invented)."
         )
     )

@@ -1,6 +1,6 @@
 """Score predictions with EM and F1 as the official scripts do, and find the best threshold for SQuAD 2.0.
 
-python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions FOLDER --output scores.json
+python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions DIR --output scores.json
 """
 
 from __future__ import annotations

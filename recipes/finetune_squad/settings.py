@@ -31,8 +31,8 @@ class Settings(QuestionSettings):
     data: str = field(
         default=SQUAD,
         metadata=about(
-            f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a FOLDER with "
-            "train-v1.1.json and dev-v1.1.json or train.json and dev.json, or a single FILE, which is "
+            f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a folder with "
+            "train-v1.1.json and dev-v1.1.json or train.json and dev.json, or a single file, which is "
             "split by article into 80 % training and 20 % development; plain or .gz."
         ),
     )

@@ -32,7 +32,7 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of the trainings and the grid of hyperparameters that was tried."""
+    """The folder of the training runs and the grid of hyperparameters that was tried."""
 
     output: Path
     grid: Grid

@@ -73,7 +73,7 @@ class Languages(Questions[Settings]):
                 "There are no English questions to choose the best checkpoint, so the last checkpoint is used."
             )
         if len(self.trials) > len(self.variants):
-            counts = f"{len(self.trials)} trainings of {len(self.variants)} models"
+            counts = f"{len(self.trials)} training runs of {len(self.variants)} models"
             notes.append(f"There are {counts}. The best hyperparameters of each model are reported.")
         return notes
 
@@ -95,7 +95,7 @@ class Languages(Questions[Settings]):
         return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
 
     def settings_of(self, variant: Variant, trial: Trial | None = None) -> Training:
-        """Return the training of a trial, or (without a trial) what all trainings of the variant have in common."""
+        """Return the training of a trial, or (without a trial) the settings that all trials of the variant share."""
         settings = self.settings
         train = {**settings.flags_of_questions(), "batch-size": settings.batch // settings.batches}
         train |= {"lr": trial.lr} if trial else {}
@@ -184,7 +184,7 @@ class Languages(Questions[Settings]):
         return {task: self._score_set(task, model, self.sets[task, model]) for task in self.settings.task}
 
     def _score_set(self, task: str, model: Model, after: Stage, training: Training | None = None) -> Stage:
-        """Return the stage that scores the predictions of a training, or the baselines if there is no training."""
+        """Return the stage that scores the predictions of a training run, or the baselines if `training` is None."""
         name = SETS[task].name
         kind, slug = ("score", f"{training.slug}.{name}") if training else ("baselines", name)
         output = f"{kind.removesuffix('s')}s/{slug}.json"
@@ -197,7 +197,7 @@ class Languages(Questions[Settings]):
         inputs = [HERE / "sets.py", *BASELINES]
         return self.run(f"{kind}:{slug}", "finetune_xtreme.score", words, [output], [after], inputs)
 
-    # --- trainings
+    # --- training runs
 
     def chain(self, trial: Trial) -> list[Stage]:
         """Return the stages of a trial: its training, its score on English questions, and its score on each dataset.

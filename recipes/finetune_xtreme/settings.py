@@ -48,7 +48,7 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     data: str = field(
         metadata=about(
-            f"Data: {PUBLISHED} (downloaded), {BUILTIN} (small, invented), or your FOLDER. The folder has the "
+            f"Data: {PUBLISHED} (downloaded), {BUILTIN} (small, invented), or your folder. The folder has the "
             "original files or XTREME's copies of them, plain or .gz."
         )
     )
@@ -75,7 +75,7 @@ class Settings(SentenceSettings, QuestionSettings):
         self.task = [task_named(word) for word in self.task]
         super().__post_init__()
         if XNLI in self.task and len(self.task) > 1:
-            raise Refused(f"--task {XNLI} cannot be combined with other tasks, because it needs its own training.")
+            raise Refused(f"--task {XNLI} cannot be combined with other tasks, because it needs its own training run.")
         self._check_languages()
         if not self.sentences:
             self._check_questions()
@@ -102,7 +102,7 @@ class Settings(SentenceSettings, QuestionSettings):
             raise Refused(f"--data {self.data}: {problem}. Give a file with English questions with --train-file.")
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(
-                f"--train-file and --dev-file need --data FOLDER with the questions to score, not --data {self.data}."
+                f"--train-file and --dev-file need --data DIR with the questions to score, not --data {self.data}."
             )
         refuse_same(self.english("train") or "", self.english("dev") or "")
         if len(self.lr) * len(self.epochs) > 1 and not self.chooses:

@@ -23,7 +23,7 @@ PLACES = {
     "args": "A=B,...",
     "checkpoint": "PATH",
     "from": "PATH",
-    **dict.fromkeys(("books", "languages"), "DIR"),
+    **dict.fromkeys(("books", "languages", "beside"), "DIR"),
     **dict.fromkeys(("dataset", "encoder"), "DIR|NAME"),
     "glove": "FILE|NAME",
     "rendezvous": "HOST:PORT",
@@ -140,7 +140,7 @@ def _default(setting: Field[Any]) -> object:
 def _metavar(name: str, hint: Any) -> str:
     """Return the type of an option's value, such as N, FILE or `{a,b}`."""
     if get_origin(hint) is list:
-        return f"{_metavar(name, get_args(hint)[0])},..."
+        return f"{_metavar(name.removesuffix('s'), get_args(hint)[0])},..."  # several languages are names, not a folder
     if get_origin(hint) is Literal:
         return "{" + ",".join(map(str, get_args(hint))) + "}"
     kinds = {int: "N", float: "LR" if name == "lr" else "X", bool: "{true,false}"}

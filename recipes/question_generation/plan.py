@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order. The trainings are plain fairseq with `--pos-enc` and the plugin's task."""
+"""Plan all commands of the recipe in order. Training is plain fairseq with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Settings(launch.Training):
     dataset: str = field(
         metadata=about(
             f"Questions: {SQUAD} or {CMRC} (downloaded), {BUILTIN} (a small invented set), or your own. Your own "
-            "questions are a FOLDER with {train,valid,test}.json or with src-*.txt and tgt-*.txt, a FILE in SQuAD's "
+            "questions are a folder with {train,valid,test}.json or with src-*.txt and tgt-*.txt, a file in SQuAD's "
             "format (split by article), or a folder that prepare_questions.py wrote."
         )
     )
@@ -75,9 +75,9 @@ class Settings(launch.Training):
             "Data set for which a preset was written. A preset for squad refuses --dataset cmrc, and vice versa."
         ),
     )
-    train_set: str = field(default="", metadata=about("Name of the training file in a FOLDER, if not train.json."))
-    valid_set: str = field(default="", metadata=about("Name of the validation file in a FOLDER, if not valid.json."))
-    test_set: str = field(default="", metadata=about("Name of the test file in a FOLDER, if not test.json."))
+    train_set: str = field(default="", metadata=about("Name of your training file, if not train.json."))
+    valid_set: str = field(default="", metadata=about("Name of your validation file, if not valid.json."))
+    test_set: str = field(default="", metadata=about("Name of your test file, if not test.json."))
     raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
     limit: int = launch.at_least(0, "Number of training questions to use (0: all).", default=0)
     limit_valid: int = launch.at_least(0, "Number of validation and test questions to use (0: all).", default=0)
@@ -107,7 +107,7 @@ class Settings(launch.Training):
     longest_question: int = launch.at_least(1, "Maximum number of pieces per question.", default=50)
     workers: int = launch.at_least(1, "Number of processes of prepare_questions.py.", default=1)
     encoder: str = field(
-        metadata=about(f"Encoder: FOLDER of a BERT or RoBERTa from Hugging Face, or {SCRATCH} (not pretrained).")
+        metadata=about(f"Encoder: folder of a BERT or RoBERTa from Hugging Face, or {SCRATCH} (not pretrained).")
     )
     freeze_encoder: bool = field(default=False, metadata=about("Do not train the pretrained encoder."))
     copy: Literal["on", "off", "both"] = field(
@@ -152,7 +152,7 @@ class Settings(launch.Training):
             )
         if set_files and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
             option = f"--{set_files[0].replace('_', '-')}"
-            raise Refused(f"{option} has no effect: only a --dataset FOLDER of questions uses it. Leave it out.")
+            raise Refused(f"{option} has no effect: only a --dataset DIR of questions uses it. Leave it out.")
         if set_files and not (self.train_set and self.valid_set):
             raise Refused("--train-set and --valid-set must be given together. Give both options or neither.")
 

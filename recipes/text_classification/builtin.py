@@ -12,7 +12,7 @@ from recipes.lib.package import whole_folder
 THINGS = "film story song play actor scene ending plot picture dialogue".split()
 GOOD = "good great fine lovely clever funny moving charming".split()
 BAD = "bad poor dull boring silly slow weak flat".split()
-FILLERS = "the really very quite also still rather truly".split()
+FILLERS = ["the", "really", "very", "quite", "also", "still", "rather", "truly"]
 ROWS = {"train": 2000, "dev": 200, "test": 200}
 
 

@@ -1,4 +1,4 @@
-"""Write comparison.json and lengths.png with the scores of all trainings."""
+"""Write comparison.json and lengths.png with the scores of all training runs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument("--task", required=True, metavar="NAME", help="Name of the task in the paper's tables.")
-    parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the trainings.")
+    parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the training runs.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]

@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order. The trainings are plain fairseq with the plugin's classifier and task."""
+"""Plan all commands of the recipe in order. Training is plain fairseq with the plugin's classifier and task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
 
 
 def slug_of(encoding: Encoding, seed: int) -> str:
-    """Return the name of a training in paths and stages."""
+    """Return the name of a training run in paths and stages."""
     return f"{encoding.slug}.s{seed}"
 
 
@@ -111,7 +111,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage("baselines", command, ["baselines.json"], [self.prepare], inputs)
 
     def train(self, encoding: Encoding, seed: int) -> Stage:
-        """Return the stage of a training, which keeps the best checkpoint on the validation set."""
+        """Return the stage of a training run, which keeps the best checkpoint on the validation set."""
         settings, slug = self.settings, slug_of(encoding, seed)
         updates, interval = settings.of_task(settings.updates), settings.of_task(settings.interval)
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "50"]  # the user's flags come later and override these

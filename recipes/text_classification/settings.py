@@ -44,15 +44,15 @@ DECIDED = {
 class Settings(launch.Training):
     task: str = field(
         metadata=about(
-            f"Task: {', '.join(TASKS)}, {BUILTIN} (a small invented task), or a FOLDER with train, dev and test files "
+            f"Task: {', '.join(TASKS)}, {BUILTIN} (a small invented task), or a folder with train, dev and test files "
             "(.tsv, .csv or .jsonl, plain or .gz)."
         )
     )
     data: str = field(default="", metadata=about("Folder with the published files of --task (default: download them)."))
     raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
-    text: str = field(default="text", metadata=about("For a --task FOLDER: column of the text."))
-    pair: str = field(default="", metadata=about("For a --task FOLDER with pairs: column of the second text."))
-    label: str = field(default="label", metadata=about("For a --task FOLDER: column of the label."))
+    text: str = field(default="text", metadata=about("For a --task DIR: column of the text."))
+    pair: str = field(default="", metadata=about("For a --task DIR with pairs: column of the second text."))
+    label: str = field(default="label", metadata=about("For a --task DIR: column of the label."))
     tokenizer: Literal["nltk", "spaces"] = field(
         default="nltk", metadata=about("How to split text into words. Use spaces for text that is already tokenised.")
     )
@@ -107,7 +107,7 @@ class Settings(launch.Training):
             places.refuse_missing(option, path)
 
     def unused(self) -> dict[str, str]:
-        reason = "only a --task FOLDER uses it"
+        reason = "only a --task DIR uses it"
         columns = {} if self.own else dict.fromkeys(("text", "pair", "label"), reason)
         segments = {} if self.is_pair else {"segments": "the task has no pairs of texts"}
         data = {} if self.published else {"data": "only published tasks use it"}

@@ -61,7 +61,7 @@ class Settings(launch.Training):
         metadata=about("Train with these random seeds, such as 1,2,3, and report the mean (unset: --seed)."),
     )
     corpus: str = field(
-        metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with a file per split and language.")
+        metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a folder with a file per split and language.")
     )
     raw: str = field(default=RAW, metadata=about(f"Folder for the downloaded archives of {WMT18}."))
     newstest: str = field(
@@ -72,15 +72,15 @@ class Settings(launch.Training):
         ),
     )
     train_set: str = field(
-        default="train", metadata=about("Name of the training files in the FOLDER, without the suffix of the language.")
+        default="train", metadata=about("Name of your training files, without the suffix of the language.")
     )
     valid_set: str = field(
         default="",
-        metadata=about("Name of the validation files (unset: val, or valid if prepare_wmt18.sh wrote the FOLDER)."),
+        metadata=about("Name of your validation files (unset: val, or valid in the output of prepare_wmt18.sh)."),
     )
     test_set: str = field(default="test", metadata=about("Name of the test files, without the suffix of the language."))
     limit: int = launch.at_least(
-        0, f"Number of training pairs to use (0: all). The first pairs of {WMT18} are those of Europarl.", default=0
+        0, f"Number of training pairs to use (0: all). The first pairs of {WMT18} are from Europarl.", default=0
     )
     bad_lines: Literal["refuse", "drop"] = field(
         default="refuse",
@@ -163,7 +163,7 @@ class Settings(launch.Training):
         for direction in directions:
             if self.corpus == WMT18 and direction.pair not in ({"de", "en"}, {"cs", "en"}):
                 problem = f"{WMT18} has de-en and cs-en in both directions, but not {direction.label}"
-                raise Refused(f"--corpus {WMT18}: {problem}. Give a FOLDER with your own text.")
+                raise Refused(f"--corpus {WMT18}: {problem}. Give a folder with your own text.")
         return directions
 
     @property
@@ -211,12 +211,12 @@ class Settings(launch.Training):
 
     def _refuse_sets(self) -> None:
         if self.newstest and self.corpus != WMT18:
-            raise Refused(f"--newstest is only for --corpus {WMT18}. Name the test set of a FOLDER with --test-set.")
+            raise Refused(f"--newstest is only for --corpus {WMT18}. Name the test set of your folder with --test-set.")
         if self.corpus in (BUILTIN, WMT18):
             for setting in fields(Settings):
                 if setting.name.endswith("_set") and getattr(self, setting.name) != setting.default:
                     option = f"--{setting.name.replace('_', '-')}"
-                    raise Refused(f"{option} is only for --corpus FOLDER. Leave it out for {self.corpus}.")
+                    raise Refused(f"{option} is only for --corpus DIR. Leave it out for {self.corpus}.")
 
     def _refuse_shared(self) -> None:
         """Refuse to share embeddings of separate dictionaries; otherwise this fails only after preparing the text."""
@@ -233,7 +233,7 @@ class Settings(launch.Training):
             room = self.room(side)
             if self.longest >= room and not self.train_longest_words:
                 raise Refused(
-                    f"--longest {self.longest}: sentences of this length and </s> do not fit into {room} positions. "
+                    f"--longest {self.longest}: a sentence of this length and </s> do not fit into {room} positions. "
                     f"Add --train.max-{side}-positions {self.longest + 1} or reduce --longest."
                 )
         if any(bound < 1 for bound in self.lengths):

@@ -41,7 +41,7 @@ class Text:
         """Return notes about the text for the user."""
         if self.settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
             problem = f"The stages of --corpus {WMT18} cannot run, because {PREPARE_WMT18} does not exist"
-            return [f"{problem}. To run the recipe, give --corpus FOLDER."]
+            return [f"{problem}. To run the recipe, give --corpus DIR."]
         if self.settings.corpus == BUILTIN:
             return [
                 f"In the built-in corpus, {self.direction.source} is English and {self.direction.target} is an "

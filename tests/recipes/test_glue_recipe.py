@@ -208,7 +208,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"epochs": "0"}, "--lr and --epochs"),
         ({"lr": "1e-5,0.00001"}, "--lr .* a value occurs twice"),
         ({"epochs": "3,5,3"}, "--epochs 3,5,3: a value occurs twice"),
-        ({"train_rows": "5"}, "--train-rows is only for --data FOLDER"),
+        ({"train_rows": "5"}, "--train-rows is only for --data DIR"),
         ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"batches": "3"}, "--batch 32 must be a multiple of --batches 3"),
         ({"task": "RTE,RTE"}, "--task RTE,RTE: a value occurs twice"),

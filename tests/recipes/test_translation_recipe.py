@@ -189,7 +189,7 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--limit", "-1"], "--limit -1: the value must be at least 0"),
         (
             ["--corpus", "builtin", "--test-set", "x"],
-            "--test-set is only for --corpus FOLDER",
+            "--test-set is only for --corpus DIR",
         ),
         (["--train.max-tokens", "4k"], "--train.max-tokens 4k: the value must be a whole number"),
         (

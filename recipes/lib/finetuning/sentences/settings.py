@@ -47,7 +47,7 @@ class SentenceSettings(FineTuning):
         metadata=about("What to do with unusable rows: refuse stops with a list, skip leaves them out."),
     )
     train_rows: int = launch.at_least(
-        0, "For --data FOLDER without a training file: number of development rows to train on instead.", default=0
+        0, "For --data DIR without a training file: number of development rows to train on instead.", default=0
     )
     lr: list[float] = field(
         default_factory=list, metadata=about(f"Learning rates to try; the best one is reported {UNSET_TEXT}.")
@@ -105,7 +105,7 @@ class SentenceSettings(FineTuning):
         if self.separators not in (1, 2):
             raise Refused(f"--separators {self.separators}: the value must be 1 or 2.")
         if self.train_rows and not self.own:
-            raise Refused("--train-rows is only for --data FOLDER without a training file. Leave it out.")
+            raise Refused("--train-rows is only for --data DIR without a training file. Leave it out.")
         if not 0 <= self.warmup < 1:
             raise Refused(f"--warmup {self.warmup}: the fraction of updates must be at least 0 and below 1.")
         if min(self.lr) <= 0 or min(self.epochs) < 1:

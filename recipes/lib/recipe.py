@@ -66,7 +66,7 @@ class Settings:
         return {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return the extra environment variables of each command among those that run at the same time."""
+        """Return extra environment variables: one mapping for each command that runs in parallel."""
         return [{} for _ in range(self.jobs)]
 
 
@@ -120,8 +120,8 @@ class Recipe(Generic[S]):
         anew: Command or option that repeats the whole run.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. A preset may need the reader's own files: its value names
-            a shell variable for each setting that needs such a file.
+        plain: Presets that plain.py writes as shell scripts. If a preset needs files of the reader, its
+            value maps each setting that names such a file to a shell variable.
     """
 
     name: str

@@ -99,7 +99,9 @@ class Run(Generic[S]):
         stages = [stage for stage in self.plan.stages() if stage.kind == "train"] or self.plan.stages()
         commits = report.commits(stages, self.ledger)
         if commits != [version_of(ROOT)]:
-            self.screen.line(f"Training used the commit {', '.join(commits)}. To repeat it, use {self.recipe.anew}.")
+            self.screen.line(
+                f"Training used another commit: {', '.join(commits)}. To train again, use {self.recipe.anew}."
+            )
 
     def _shown(self, name: str) -> str:
         return os.path.relpath(self.output / name)

@@ -20,8 +20,9 @@ All encodings use the same text and are then compared."""
 
 LEGEND = """\
 Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, also the </s> of each line.
-Per word: perplexity per word, from the same loss. Paper: perplexity on WikiText-103 with 16 layers (LFHC, Table 3),
-which is not comparable with other texts and sizes. Memory: number of states of earlier segments that each layer reads.
+Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers on
+WikiText-103 (LFHC, Table 3); do not compare it with perplexities on other texts or of other model sizes. Memory:
+number of states of earlier segments that each layer reads.
 Best: the memory length with the lowest perplexity of an encoding. Tokens/s: training speed, which includes the
 influence of other processes."""
 

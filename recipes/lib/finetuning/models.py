@@ -52,7 +52,7 @@ def models(places: Sequence[str]) -> list[Model]:
     for number, model in enumerate(named):
         if model.slug in [other.slug for other in named[:number]]:
             problem = f"another model of --checkpoint also has the name {model.label}"
-            raise Refused(f"--checkpoint {model.path}: {problem}. Run the recipe once for each of them.")
+            raise Refused(f"--checkpoint {model.path}: {problem}. Run the recipe once for each model.")
     return named
 
 

@@ -1,10 +1,11 @@
 """Measure the cost of each encoding: parameters, time of a training step, and speed and memory of translation.
 
-All checkpoints take turns on the same batch in one process, so that other work on the machine slows them equally. The
-time of each turn is divided by that of the first checkpoint, and the ratio is the median over the turns.
+All checkpoints take turns on the same batch in one process, so that other work on the machine slows them equally. In
+each turn, the time of a checkpoint is divided by the time of the first checkpoint. The median over the turns is
+reported.
 
-All models translate to the same length, the mean of the references. Otherwise a model with longer sentences would take
-more steps, and its encoding would look slow.
+All hypotheses have the same length: the mean length of the references. Otherwise a model with longer hypotheses would
+take more steps, and its encoding would look slow.
 """
 
 from __future__ import annotations

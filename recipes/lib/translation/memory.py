@@ -52,7 +52,7 @@ def of_gpu(step: Step) -> Memory:
 
 
 def _status(name: str) -> float:
-    """Return a value of this process's status file in units of 1000 bytes."""
+    """Return a value of /proc/self/status, converted to kilobytes (1000 bytes)."""
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines() if ":" in line)
     return int(lines[name].split()[0]) * 1.024
 

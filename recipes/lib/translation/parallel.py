@@ -74,7 +74,7 @@ def side(folder: Path, name: str, language: str) -> Path:
     plain = folder / f"{name}.{language}"
     files = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
     if len(files) == 2 and any(line != other for line, other in zip_longest(*map(raw_lines, files))):
-        raise SystemExit(f"error: {plain} and {plain.name}.gz have different text. Remove one of them.")
+        raise SystemExit(f"error: {plain} and {plain.name}.gz have different text. Remove one file.")
     if not files:
         raise SystemExit(
             f"error: {plain}: neither this file nor {plain.name}.gz exists. {advice(folder, name, language)}"

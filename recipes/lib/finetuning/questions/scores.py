@@ -57,8 +57,8 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
 def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the scores of each baseline by its name.
 
-    The baselines are a span of mean answer length that shares most words with the question, the empty answer (SQuAD 2.0
-    only), and the gold answers. The gold answers must score 100, which tests the scorer.
+    The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and the span that shares the most words with
+    the question (as long as the mean answer). The gold answers must score 100, which tests the scorer.
 
     Args:
         folder: The prepared folder.

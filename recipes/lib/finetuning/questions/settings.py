@@ -36,7 +36,7 @@ class QuestionSettings(FineTuning):
     pos_enc_args: str = field(
         default="",
         metadata=about(
-            "For questions: options to add to the options of the models' encodings. For longer windows, give "
+            "For questions: encoding options, added to those of the pretrained models. For longer windows, give "
             "extend=interpolate,extend_to=N, for example."
         ),
     )

@@ -55,7 +55,9 @@ class SentenceSettings(FineTuning):
     epochs: list[int] = field(
         default_factory=list, metadata=about(f"Numbers of epochs to try; the best one is reported {UNSET_TEXT}.")
     )
-    runs: int = launch.at_least(1, f"Number of seeds per setting; the median score is reported {ZERO_TEXT}.", default=0)
+    runs: int = launch.at_least(
+        1, f"Number of random seeds; the median score over the seeds is reported {ZERO_TEXT}.", default=0
+    )
     keep: Literal["", "last", "best"] = field(
         default="", metadata=about(f"Checkpoint to score: the last or the best {UNSET_TEXT}.")
     )

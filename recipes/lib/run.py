@@ -95,13 +95,12 @@ class Run(Generic[S]):
         Runner(self.output, self.ledger, self.screen, lock, slots, recipe.tell).run(phases)
 
     def _tell_if_changed(self) -> None:
-        """Tell the user if training used another commit. A new commit alone does not repeat the training."""
+        """Tell the user if the code has changed since training. A new commit alone does not repeat the training."""
         stages = [stage for stage in self.plan.stages() if stage.kind == "train"] or self.plan.stages()
         commits = report.commits(stages, self.ledger)
         if commits != [version_of(ROOT)]:
-            self.screen.line(
-                f"Training used another commit: {', '.join(commits)}. To train again, use {self.recipe.anew}."
-            )
+            used = f"training, which used the commit {', '.join(commits)}"
+            self.screen.line(f"The code has changed since {used}. To train again, use {self.recipe.anew}.")
 
     def _shown(self, name: str) -> str:
         return os.path.relpath(self.output / name)

@@ -24,7 +24,8 @@ from ..core.writing import whole
 def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
     """Return the first checkpoint, with its parameters replaced by the mean over all checkpoints.
 
-    Half precision is summed in float32, and the mean stays float32. Means of integers are rounded down, as in fairseq.
+    Tensors in half precision are summed in float32, and their mean stays float32. Means of integers are rounded down,
+    as in fairseq.
 
     Raises:
         CheckpointError: There are no checkpoints, or their parameters differ in name, in shape or in a boolean.
@@ -85,7 +86,7 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
-        wrong = f"cannot average the last {number} of {len(numbers)} {kind} checkpoints"
+        wrong = f"cannot average the last {number} {kind} checkpoints, because there are {len(numbers)}"
         raise CheckpointError(f"{folder}: {wrong}. Choose a number from 1 to {len(numbers)}.")
     return [checkpoints[n] for n in numbers[:number]]
 
@@ -108,7 +109,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     missing = [n for n in needed if n not in checkpoints]
     if missing:
         wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which is needed for the mean"
-        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none where an epoch ends). Average fewer checkpoints.")
+        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none at the end of an epoch). Average fewer of them.")
     return [checkpoints[n] for n in needed]
 
 
@@ -138,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         help="With --num-update-checkpoints: average only updates that are multiples of U. All of them must exist.",
     )
     parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore epochs or updates after number N."
+        "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore the checkpoints after epoch or update N."
     )
     checkpoint_names.add_flag(parser)
     return parser

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc drift`: measure what half precision and autocast do to each encoding at full length."""
+"""`python -m fairseq_posenc drift`: measure how half precision and autocast change each encoding's results."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Case:
 
 
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
-    """Return each encoding with its default options and in its other `READINGS`, in each stack that can have it.
+    """Return each encoding with its default options and with each choice of its `READINGS`, in all possible stacks.
 
     Raises:
         ValueError: An encoding is unknown, or no stack of this length can have it.
@@ -92,7 +92,7 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the defaults, and each other reading with as few options as possible; nothing if the stack is refused."""
+    """Return the defaults and each other reading of the paper; an empty list if the stack cannot have the encoding."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
@@ -110,7 +110,7 @@ def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
 
 
 def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
-    """Return the reading alone or, if that is refused, with one or two other options; None if all are refused.
+    """Return a case with this reading of the paper and at most two other options; None if all are refused.
 
     For example, the forms of rope need scaling=yarn and a factor.
     """
@@ -190,12 +190,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="Print one JSON list of flat objects on stdout and nothing else."
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="Device to measure on (%(default)s).")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="Device (default: %(default)s).")
     parser.add_argument(
-        "--length", type=int, default=LENGTH, metavar="N", help="Length of the sequences in tokens (%(default)s)."
+        "--length", type=int, default=LENGTH, metavar="N", help="Sequence length in tokens (default: %(default)s)."
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help="Random seed for weights and inputs (%(default)s)."
+        "--seed", type=int, default=SEED, metavar="N", help="Random seed for weights and inputs (default: %(default)s)."
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="Also write the output to this file.")
     return parser

@@ -83,8 +83,8 @@ scaling. The unit is one millionth for float32 and one thousandth for the other 
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Return the page in Markdown, from one row per encoding, reading, stack and precision."""
-    place = f"torch {rows[0]['torch']} on {rows[0]['device']} (`--device cuda`: on a GPU)"
+    """Return the page in Markdown, from one row per encoding, options, stack and precision."""
+    place = f"torch {rows[0]['torch']} on {rows[0]['device']}; `--device cuda` uses a GPU"
     setting = f"Sequences have {rows[0]['length']} tokens, and the seed is {rows[0]['seed']}. The run used {place}."
     parts = [
         INTRODUCTION.format(setting=setting, verdict=_verdict(rows)),
@@ -123,7 +123,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """Return lines with the `most` largest drifts, and with `none` for comparison. Rank by the drifts `keys`."""
+    """Return lines with the `most` largest drifts, and with `none` for comparison. Rank by the columns `keys`."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)
@@ -139,7 +139,7 @@ def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[st
 
 
 def _table(rows: Sequence[Row], what: tuple[str, str, str]) -> str:
-    """Return a table with one row per encoding, reading and stack, and one column per precision."""
+    """Return a table with one row per encoding, options and stack, and one column per precision."""
     columns = ["positions", *map(str, PRECISIONS)]
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:

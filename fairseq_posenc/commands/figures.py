@@ -169,7 +169,7 @@ KINDS = {
     "patterns": Kind(
         *(
             "DIET, Figures 4, 6 and 7",
-            "The part of each head's logits that depends on positions, and how far j - i determines it.",
+            "The part of each head's logits that depends on positions, and how much of it depends only on j - i.",
         ),
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,
@@ -224,7 +224,7 @@ def _whole(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         value = int(text)
         if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+            raise argparse.ArgumentTypeError(f"the number must be at least {least}, not {value}")
         return value
 
     return number
@@ -257,7 +257,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--columns", type=_whole(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
     add("--second-segment", type=_whole(0), metavar="N", help="Column where a second segment begins (default: none).")
     add("--dim", type=_whole(2), metavar="N", help="Model width (default: 512).")
-    add("--lengths", type=_numbers, metavar="A,B", help="Lengths of texts in tokens, instead of --data (default: 5).")
+    add("--lengths", type=_numbers, metavar="A,B", help="Text lengths in tokens, if there is no --data (default: 5).")
     add("--results", type=Path, action="append", metavar="DIR", help="Output folder of a recipe. Can be repeated.")
     add("--score", metavar="NAME", help="Column of the score in the results (default: the recipe's main score).")
     add("--over", metavar="NAME", help="Option or setting on the x-axis of the figure sweep (default: clip).")
@@ -271,8 +271,8 @@ def main(argv: Sequence[str]) -> int:
     kind = KINDS[options.name]
     unread = sorted(set(vars(options)) - set(kind.reads) - {"name", "output"})
     if unread:
-        known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output only"
-        parser.error(f"--{unread[0].replace('_', '-')} has no effect on {options.name}, which reads {known}.")
+        known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output"
+        parser.error(f"--{unread[0].replace('_', '-')} has no effect on {options.name}, which reads only {known}.")
     if {"data", "lengths"} <= set(vars(options)):
         parser.error("--lengths and --data exclude each other. Leave one of them out.")
     for name, default in kind.reads.items():

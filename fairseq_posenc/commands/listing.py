@@ -79,7 +79,7 @@ def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
 
 
 def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:
-    """Build an encoding without allocating its parameters. Return None if a stack of this shape cannot have it."""
+    """Build an encoding without allocating its parameters. Return None if the encoding does not support this shape."""
     try:
         with torch.device("meta"):
             return build(spec, options, shape)
@@ -98,9 +98,8 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
     """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
 
     Returns:
-        (part, option, stacks) for each part. The option is the setting that adds this part; it is empty for the
-        defaults. The list of stacks names the stacks that have this part. It is empty if every stack that accepts the
-        option has it.
+        A tuple (part, option, stacks) for each part. The option is the setting that adds this part; it is empty for
+        the defaults. The list names the stacks that have the part; it is empty if all stacks with this option have it.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):
@@ -112,7 +111,7 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
 
 
 def _settings(name: str) -> list[str]:
-    """Return the settings to try: the defaults (an empty string), and every choice of every option alone."""
+    """Return the settings to try: the defaults (an empty string), then each choice of each option."""
     options = describe(get(name).Options)
     return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
 

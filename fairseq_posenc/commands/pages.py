@@ -164,7 +164,7 @@ def main(argv: Sequence[str]) -> int:
         epilog="example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("docs/encodings"), metavar="DIR", help="Folder for the pages (%(default)s)."
+        "--output", type=Path, default=Path("docs/encodings"), metavar="DIR", help="Folder (default: %(default)s)."
     )
     folder = parser.parse_args(argv).output
     print(f"{folder}: wrote {_write(folder)} pages")

@@ -91,7 +91,7 @@ NOTES = {
 NOTES_ON_TOTALS = {
     "learned": "total of the whole model (DIET paper, Table 6)",
     # 3.14M for positions, which no count at n = 512 gives
-    "shaw": "total of the whole model (DIET paper, Table 6); no way of counting gives it",
+    "shaw": "total of the whole model (DIET paper, Table 6); we cannot derive this number",
 }
 
 
@@ -253,8 +253,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--arch", metavar="NAME", help="Count the parameters of a model of this architecture instead.")
     for flag in MODEL_FLAGS:
         default = " Default: none." if flag == "--pos-enc" else ""
-        metavar = "OPTIONS" if flag.endswith("-args") else "NAME"
-        parser.add_argument(flag, metavar=metavar, help=f"As in fairseq-train. Needs --arch.{default}")
+        metavar, what = ("OPTIONS", "Options") if flag.endswith("-args") else ("NAME", "Position encoding")
+        parser.add_argument(flag, metavar=metavar, help=f"{what} as in fairseq-train. Needs --arch.{default}")
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if flags and not args.arch:

@@ -114,7 +114,7 @@ def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
 
 def _fitting(name: str, theirs: Tensor, ours: Tensor) -> Tensor:
     if theirs.shape != ours.shape:
-        shapes = f"{list(theirs.shape)} in the source, but {list(ours.shape)} by its settings"
+        shapes = f"{list(theirs.shape)} in the source, but its settings require {list(ours.shape)}"
         raise CheckpointError(f"{name} has the shape {shapes}. {_ONE_MODEL}")
     return theirs.to(ours.dtype).clone()
 
@@ -148,7 +148,7 @@ def _rule(table: Tensor) -> str:
 
 
 def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, Tensor]:
-    """Return the position weights of models from Hugging Face or stock fairseq, by our names."""
+    """Return position weights from Hugging Face or stock fairseq, keyed by their names in the plain model."""
     tables: dict[str, Tensor] = {}
     tensors, members = source.tensors, pos.members
     table, types = tensors.get(f"{names.POSITIONS}.weight"), tensors.get(f"{names.TYPES}.weight")

@@ -86,7 +86,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_vocabulary(folder: Path) -> list[str] | None:
-    """Return the pieces by id, from vocab.txt, vocab.json or tokenizer.json; None if none of them exists."""
+    """Return the pieces in the order of their ids, from the vocabulary file; None if there is no such file."""
     if (folder / "vocab.txt").is_file():
         return (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():

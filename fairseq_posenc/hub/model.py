@@ -21,7 +21,7 @@ class ModelConfig:
     """All settings that are needed to build the model.
 
     Args:
-        layers, dim, ffn, heads: Sizes. max_length: n, the longest sequence in training. vocabulary: V.
+        layers, dim, ffn, heads: Sizes of the model. max_length: Longest sequence in training. vocabulary: Its size.
         pos_enc, pos_enc_args: The encoding and its options, as on the command line.
         activation: A name in `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: See `Norms`.
         tied: Whether the output matrix of the head is the embedding.
@@ -125,7 +125,7 @@ class MaskedLM(nn.Module):
         Args:
             input_ids: [B, T] int64.
             attention_mask: [B, T], 0 at padding. By default, padding is recognised by its id.
-            token_type_ids: Segments [B, T]. The default is 0 everywhere; encodings without segments accept only that.
+            token_type_ids: Segments [B, T]. Default: all 0; encodings without segments accept nothing else.
         Returns:
             [B, T, V].
         Raises:

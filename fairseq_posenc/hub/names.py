@@ -51,7 +51,7 @@ OLD_ENDS = {"gamma": "weight", "beta": "bias"}
 
 @dataclass
 class Renamed:
-    """The weights by their names in the plain model, and the names of the weights that the plain model does not use."""
+    """The weights, keyed by their names in the plain model, and the names of unused weights."""
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
 
 
 def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights by the names of Hugging Face's RoBERTa. The weights of the encoding keep their names."""
+    """Return the weights, keyed by their names in Hugging Face's RoBERTa. An encoding's weights keep their names."""
     back = {ours: f"roberta.{theirs}" for theirs, ours in BODY.items()}
     back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # the last entry counts, lm_head
     patterns = [(_pattern(ours), theirs) for ours, theirs in back.items()]
@@ -117,7 +117,7 @@ def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
 
 
 def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights by their names in a `posenc_roberta`."""
+    """Return the weights, keyed by their names in a `posenc_roberta`."""
     return {
         ("encoder." if name.startswith("lm_head.") else _STACK) + name.removeprefix("encoder."): tensor
         for name, tensor in tensors.items()
@@ -125,7 +125,7 @@ def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights by their current names.
+    """Return the weights, keyed by their names in the current fairseq.
 
     Old models call the encoder `decoder` and have one matrix for q, k, v.
     """

@@ -47,9 +47,10 @@ class Pretrained:
 
     Args:
         config: Sizes of the model and ids of its special symbols. `pos_enc` is its encoding.
-        tensors: Weights by their names in the plain model. Models that are not from this plugin also have `positions`,
-            `types` and `distances.N`.
-        vocabulary: The pieces by id, or None. unused: Names of weights in the source that are not used.
+        tensors: Weights, keyed by their names in the plain model. Weights of positions and segments that do not come
+            from this plugin are called `positions`, `types` and `distances.N`.
+        vocabulary: The pieces in the order of their ids, or None.
+        unused: Names of weights in the source that are not used.
         dictionary: The dict.txt from which the vocabulary was read, if there was one.
     """
 
@@ -258,7 +259,7 @@ def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
 
 
 def symbols_of(dictionary: Path) -> list[str]:
-    """Return the pieces of dict.txt by id, with the special symbols and <mask>."""
+    """Return the pieces of dict.txt in the order of their ids, with the special symbols and <mask>."""
     lines = dictionary.read_text("utf-8").rstrip("\n").split("\n")
     pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
     return pieces if MASK in pieces else [*pieces, MASK]

@@ -60,7 +60,7 @@ def _dictionary_beside(checkpoint: Path) -> Path:
 
 
 def dictionary(folder: Path) -> list[str]:
-    """Return the pieces of a model in a folder of Hugging Face or `export-hf`, by the ids that `import-hf` gives them.
+    """Return the pieces of a model in a Hugging Face folder, in the order of the ids that `import-hf` gives them.
 
     fairseq's four special symbols come first and <mask> comes last. Ids without a piece, and pieces that occur again,
     get a made-up name that no text contains.
@@ -80,7 +80,7 @@ def dictionary(folder: Path) -> list[str]:
 
 
 def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mapping[str, Any]:
-    """Return the ids of the special symbols and the vocabulary size, by their names in `ModelConfig`."""
+    """Return the ids of the special symbols and the vocabulary size, keyed by their names in `ModelConfig`."""
     if OWN in settings:
         own: Mapping[str, Any] = settings[OWN]
         return own

@@ -139,10 +139,10 @@ def test_bad_input_is_one_line(arguments: list[str], text: str, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["divergence", "--head", "2"], "--head has no effect on divergence, which reads --columns, --dim"),
-        (["diagrams", "--columns", "2"], "which reads --output only"),
+        (["divergence", "--head", "2"], "--head has no effect on divergence, which reads only --columns, --dim"),
+        (["diagrams", "--columns", "2"], "which reads only --output"),
         (["lengths", "--data", "x", "--lengths", "5"], "exclude each other"),
-        (["patterns", "--layer", "0"], "0 is less than 1"),
+        (["patterns", "--layer", "0"], "must be at least 1, not 0"),
         (["no-such-figure"], "invalid choice"),
     ],
 )

@@ -1,8 +1,9 @@
 """`python -m fairseq_posenc bench`: measure what each encoding costs, relative to the same model without one.
 
 `arguments` parses the command line. `settings` and `subjects` define what is measured and what runs. `clock` and
-`measure` time interleaved rounds, and repeat rows over their `targets`. `parts` lists the measurements: of layers, and
-those in `memory`, `scaling`, `peers`, `translation` and `lm_memory`. `rows`, `table` and `figure` show the results.
+`measure` time interleaved rounds, and repeat measurements that exceed their `targets`. `parts` lists what can be
+measured: layers, and the parts in `memory`, `scaling`, `peers`, `translation` and `lm_memory`. `rows`,
+`table` and `figure` show the results.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
             _draw(rows, args.output / "bench.png")
     missed = [row for row in rows if row.holds is False]
     for row in missed:
-        print(f"bench: over its target: {row}", file=sys.stderr)
+        print(f"bench: this ratio is above its target: {row}", file=sys.stderr)
     return int(bool(missed))
 
 

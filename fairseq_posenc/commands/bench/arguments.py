@@ -60,7 +60,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     if "translation" in args.parts and not (args.translation and args.translation.is_dir()):
         command.error(f"--translation {args.translation}: give the output folder of fairseq-preprocess.")
     if "translation" in args.parts and args.device == "cuda":
-        command.error("--translation: this part runs on the CPU only. Leave out --device cuda.")
+        command.error("--translation: translation is measured on the CPU only. Leave out --device cuda.")
     if args.device == "cuda" and not torch.cuda.is_available():
         command.error("--device cuda: torch sees no GPU. Leave out the flag to use the CPU.")
     if args.quick and not args.encodings:
@@ -80,5 +80,5 @@ def _chosen(flag: str, text: str | None, known: Iterable[str], default: Iterable
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+        raise argparse.ArgumentTypeError(f"the number must be at least 1, not {number}")
     return number

@@ -31,8 +31,8 @@ class Rounds:
 def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> list[list[float]]:
     """Return the seconds of each step in each round.
 
-    A round times each step once. Each round begins with a different step. Before the first round every step runs once
-    without a clock, to compile and to fill its caches.
+    A round times each step once. Each round begins with a different step. Before the first round, every step runs once
+    without being timed, to compile and to fill its caches.
     """
     for step in steps:
         _timed(step, device)

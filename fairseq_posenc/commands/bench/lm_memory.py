@@ -2,9 +2,9 @@
 
 Training: measure the time of a step on a segment of T tokens with M memory states, relative to a step without memory.
 
-Evaluation: measure the time per token with memory. It is relative to a model without memory, which reads a window of
-the last M + 1 tokens for every token. This is the smallest window that gives each token M columns of context. With
-memory, a token has M to M + T - 1 columns of context.
+Evaluation: measure the time per token with memory, relative to a model without memory. Without memory, the model reads
+a window of M + 1 tokens to predict one token, so each prediction has M earlier tokens as context. With memory, a token
+has M to M + T - 1 earlier tokens as context.
 
 Legend: B streams, T tokens of a segment, M memory states, d width.
 """

@@ -33,7 +33,7 @@ def start_again_pinned(argv: Sequence[str], environ: Mapping[str, str]) -> None:
 
 
 def allocator(env: Mapping[str, str], libc: str) -> str:
-    """Describe the allocator for the rows."""
+    """Return the settings of the memory allocator as text."""
     if libc != "glibc":
         return f"{libc or platform.system()}, defaults"
     return ", ".join(f"{name}={env.get(name, 'default')}" for name in ALLOCATOR)

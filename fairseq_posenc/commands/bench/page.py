@@ -46,11 +46,11 @@ These costs keep each family of encodings from going below its aim:
   distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
   in Shaw. The products of the keys must be transposed: this costs one copy in C++, and several times as much without a
-  compiler. If only the number of operations counted, their ratio would be 1.14.
+  compiler. The number of operations alone would give a ratio of 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
   content logits, a gate from the queries and a gate from the keys. The gate from the keys is stored for the backward
   pass. The other two matrices are computed twice, which saves memory for two matrices per layer.
-- If distances are clipped, all of these encodings have few different products per query. One pass in C++ adds these
+- If distances are clipped, each query has only a few different products with these vectors. One pass in C++ adds the
   products to the content logits or multiplies the content logits by them. Without a compiler, the products are computed
   in blocks as above. The rest of the cost is the time for these products and for one more pass over the logits.
 - The logits of M3 are not a matrix product. Its forward pass is a loop in C++, which needs two multiplications where a

@@ -19,13 +19,13 @@ class Row:
 
     Args:
         what: layer, model, decode, memory, length, exponent, translation or lm-memory.
-        mode: train or infer. In rows with an exponent, it can also be memory.
+        mode: train or infer. In rows whose `what` is exponent, it can also be memory.
         ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all `rounds` of
             all `passes`. Memory is counted exactly, so its spread is 0.
-        target, stretch: Largest ratio that is allowed, and the aim. Each is None if there is none.
+        target, stretch: Largest ratio that is allowed (None without a target), and the aim (None without an aim).
         milliseconds: Time of a step with the encoding; in decoding, time per token. mib: Memory of one sequence in MiB.
         exponent: Exponent of the growth from the length `first` to `length`: of memory if `mode` is memory, otherwise
-            of time. Only rows whose `what` is exponent have it.
+            of time. It is None in rows whose `what` is not exponent.
         peer: The package of another implementation.
     """
 

@@ -94,7 +94,8 @@ class Setting:
 
     Args:
         what: layer, model, decode, memory, translation or lm-memory. mode: train or infer.
-        length: n; in decoding, the number of columns that the last token attends to. batch: B. layers: L.
+        length: n; in decoding, the number of columns that the last token attends to. batch: Number of sequences.
+        layers: Number of layers.
         padded: Whether sequences are padded on the left, by up to half of their length.
     """
 

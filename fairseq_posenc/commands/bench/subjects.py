@@ -63,7 +63,7 @@ class PlainAttention(SelfAttention):
 def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, dtype: torch.dtype) -> Stack:
     """Return a stack with the encoding, or the baseline if `subject` is None.
 
-    All other weights are the same in both.
+    The weights outside the encoding are the same with every encoding and in the baseline.
     """
     with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(0)

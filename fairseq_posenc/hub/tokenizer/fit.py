@@ -74,7 +74,7 @@ def _is_text(piece: str) -> bool:
 def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
     """Return the pieces of the dictionary.
 
-    Look them up if it contains GPT-2's ids instead, as for fairseq's RoBERTa.
+    If it contains GPT-2's ids instead of pieces, as for fairseq's RoBERTa, look up the pieces of these ids.
     """
     text = [symbol for symbol in symbols if _is_text(symbol)]
     byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)
@@ -94,9 +94,9 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
         return
     differences = []
     if lacking:
-        differences.append(f"{len(lacking)} of its {len(own)} pieces are not in the dictionary ({_first(lacking)})")
+        differences.append(f"the dictionary lacks {len(lacking)} of its {len(own)} pieces ({_first(lacking)})")
     if extra:
-        differences.append(f"{len(extra)} of the dictionary's {len(names)} pieces are not in it ({_first(extra)})")
+        differences.append(f"it lacks {len(extra)} of the dictionary's {len(names)} pieces ({_first(extra)})")
     raise CheckpointError(
         f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer of its training "
         "text, or leave it out with --tokenizer none."

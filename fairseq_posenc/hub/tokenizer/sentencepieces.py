@@ -25,7 +25,7 @@ def read(path: Path) -> dict[str, Any]:
     if trained.model_type not in (UNIGRAM, BPE):
         raise CheckpointError(f"{path} is a model of words or characters, but only Unigram and BPE can be exported")
     if trained.treat_whitespace_as_suffix or not how.escape_whitespaces:
-        raise CheckpointError(f"{path} does not mark spaces before words, but tokenizer.json can express nothing else")
+        raise CheckpointError(f"{path} does not mark the space before a word, which tokenizer.json requires")
     space = {"type": "Metaspace", "replacement": SPACE, "split": True}
     space["prepend_scheme"] = "first" if how.add_dummy_prefix else "never"
     return {

@@ -70,7 +70,7 @@ def test_rows_over_their_target_are_named(
     monkeypatch.setattr(targets, "NOISE", -0.5)
     assert bench.main(["--shapes", "tiny", "--quick", "--rounds", "1", "--encodings", "alibi"]) == 1
     shown = capsys.readouterr()
-    assert "over its target: alibi, layer train, tiny, n=128 x 2: 1.000" in shown.err
+    assert "above its target: alibi, layer train, tiny, n=128 x 2: 1.000" in shown.err
     assert "0 of 4 targets hold" in shown.out
 
 

@@ -109,7 +109,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     missing = [n for n in needed if n not in checkpoints]
     if missing:
         wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which is needed for the mean"
-        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none at the end of an epoch). Average fewer of them.")
+        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none when an epoch ends). Average fewer checkpoints.")
     return [checkpoints[n] for n in needed]
 
 

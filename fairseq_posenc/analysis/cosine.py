@@ -32,7 +32,7 @@ def data(stack: Stack, length: int | None = None) -> Similarity:
     """Return the cosine similarity of the vectors that the encoding adds to the inputs at different positions.
 
     Args:
-        length: Number of positions; None for the maximum length of the training.
+        length: Number of positions; None for the maximum training length.
 
     Raises:
         Lacking: The encoding adds nothing at the input.

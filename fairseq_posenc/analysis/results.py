@@ -16,7 +16,7 @@ SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
 #: Columns that tell the rows of one recipe apart, besides the encoding.
 GROUPS = ("task", "direction", "language", "memory")
-#: Columns that hold the scores of the single trainings, whose mean is the score.
+#: Columns that hold the scores of the single training runs, whose mean is the score.
 EACH = {"score": "scores", "BLEU": "BLEU of seeds"}
 #: Scores whose interval over the sentences of the test set is in the column `±`.
 TESTED = ("BLEU", "bleu")
@@ -83,7 +83,9 @@ def scores(folder: Path, column: str | None = None) -> list[Score]:
     chosen = next((name for name in (column,) if column) if column else (n for n in SCORES if _has(facts, n)), None)
     if chosen is None or not _has(facts, chosen):
         known = ", ".join(dict.fromkeys(name for row in facts["results"] for name in row))
-        raise ResultsError(f"{folder}: no row has a score {column or ''}. Choose one with --score: {known}.")
+        raise ResultsError(
+            f"{folder}: no row has {f'the score {column}' if column else 'a score'}. Choose one with --score: {known}."
+        )
     return [score(facts, row, chosen) for row in facts["results"] if is_number(row.get(chosen))]
 
 

@@ -29,8 +29,8 @@ def draw(items: list[Score]) -> Figure:
             panel.set_yticks(range(len(ordered)), [item.encoding for item in ordered])
             seeds = sorted({item.seeds for item in ordered})
             runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-            trainings = "training" if seeds == [1] else "trainings"
-            panel.set_xlabel(f"{ordered[0].column} ({runs} {trainings} each)")
+            word = "training run" if seeds == [1] else "training runs"
+            panel.set_xlabel(f"{ordered[0].column} ({runs} {word} each)")
             panel.margins(x=0.08)
     return figure
 

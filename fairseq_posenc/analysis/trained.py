@@ -75,7 +75,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     Args:
         checkpoint: The checkpoint of a posenc architecture: a masked language model, a language model, a translation
             model and so on.
-        data: Folder of the dictionaries and of the text; None for the folder of the training.
+        data: Folder of the dictionaries and of the text; None for the folder that was used in training.
         side: `encoder` or `decoder`; None for the encoder, or for the only stack.
 
     Raises:

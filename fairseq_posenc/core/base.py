@@ -115,7 +115,7 @@ class Facts:
 
 
 class Cost(NamedTuple):
-    """Leading terms of the cost that an encoding adds to a whole stack, beyond that of the logits: `mn^2d/h`.
+    """Leading terms of the cost that an encoding adds to a whole stack, for example `mn^2d/h`.
 
     The terms are written in n, m (layers), h, d, k (slots) and d_p (rank); `0` means no such cost.
     """

@@ -29,13 +29,13 @@ class DebertaOptions(Options):
 
     form: str = option(
         "paper",
-        "With paper, each layer has a table and two D x D matrices, which its heads share (M4M paper). With original, "
-        "all layers share one table, which each layer projects for each head (authors' code).",
+        "With form=paper, each layer has a table and two D x D matrices, which its heads share (M4M paper). With "
+        "form=original, all layers share one table, which each layer projects for each head (authors' code).",
         choices=("paper", "original"),
     )
     clip: int | None = option(
         None,
-        "Largest distance k with its own row; larger distances share the row of k (unset: n - 1, form=original: n).",
+        "Largest distance k with its own row; larger distances share it (unset: n - 1, or n with form=original).",
         example=2,
     )
     tie_wr_wt: bool = option(False, "Use one matrix for both position terms (form=paper only).", example=True)

@@ -195,7 +195,7 @@ class M3(RelativeTable):
 
 
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
-    """Split the queries into chunks whose products with `vectors` vectors each have at most CHUNK numbers."""
+    """Split the queries, each with `vectors` vectors, into chunks whose products have at most CHUNK numbers."""
     batch, heads, _, dim = q.shape
     numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
     return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)

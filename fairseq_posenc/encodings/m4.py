@@ -30,8 +30,8 @@ class M4Options(Options):
     )
     reset: str = option(
         "none",
-        "For pairs with [CLS], use special vectors (vector), or scalars instead of both position terms (scalar), or do "
-        "not treat [CLS] differently (none).",
+        "How to treat pairs with [CLS]: use special relative vectors (vector), replace both position terms by learned "
+        "scalars (scalar), or treat these pairs like all others (none).",
         choices=("none", "vector", "scalar"),
     )
     init: str = tables.init_option("normal")
@@ -150,7 +150,7 @@ class M4MOptions(Options):
     share: str = tables.share_option("head-wise")
     gate_offset: float = option(
         0.0,
-        "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With o = 1 and a small table, adding "
+        "Offset o in (q.k) (o + q.a) (o + k.a); it is not in the paper. With o = 1 and a small table, adding "
         "M4M hardly changes the outputs of a model that was trained without positions.",
         example=1.0,
     )

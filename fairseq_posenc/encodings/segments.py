@@ -58,8 +58,8 @@ class Segmented(PositionEncoding):
             )
         if highest >= self.options.segments:
             raise ValueError(
-                f"{self.name} knows the segments 0 to {self.options.segments - 1}, but Positions.segments has {lowest} "
-                f"to {highest}: set {self.stack.args_flag} segments={highest + 1}"
+                f"{self.name} has parameters for the segments 0 to {self.options.segments - 1}, but Positions.segments "
+                f"contains {lowest} to {highest}: set {self.stack.args_flag} segments={highest + 1}"
             )
 
 

@@ -22,7 +22,7 @@ class T5Options(Options):
     """Options of T5."""
 
     buckets: int = option(32, "Number of buckets into which the distances are sorted.", example=8)
-    max_distance: int = option(128, "All distances from this one on share the last bucket.", example=16)
+    max_distance: int = option(128, "Distances of at least this value share the last bucket.", example=16)
     content_scale: str = option(
         "head",
         "Divide q.k by sqrt(D), as BERT does (head), or do not divide it, as T5 does (one). T5 initialises the "

@@ -36,9 +36,9 @@ class TupeOptions(Options):
 
     form: str = option(
         "paper",
-        "With paper, each layer has a table of positions of width D, two matrices and relative scalars, all shared by "
-        "its heads (M4M paper). With original, all layers share one table of positions of width d, which is projected "
-        "for each head, and scalars for T5's buckets of distances (authors' code).",
+        "With form=paper, the heads of each layer share a table of positions of width D, two matrices and relative "
+        "scalars (M4M paper). With form=original, all layers share one table of positions of width d, which is "
+        "projected for each head, and scalars for T5's buckets of distances (authors' code).",
         choices=("paper", "original"),
     )
     relative: bool = option(True, "Add relative scalars (true: TUPE-R, false: TUPE-A).", example=False)

@@ -100,7 +100,7 @@ def query_product(
         rows: Row of the table for each of the L distances.
         clip: Largest distance with its own row; larger distances in the same direction share this row, which saves
             products. None means that no distances share a row.
-        content: The content product. It is taken, and added to the result, if that saves a pass over the pairs.
+        content: The content product. It is added to the result if that saves a pass over the pairs.
     """
     if in_one_pass(positions):
         return _sum(q, None, table, None, positions, rows, clip, content)
@@ -235,7 +235,7 @@ def _sum(
 ) -> Tensor:
     """Return `SumOfProducts` of these terms, with the rows of the tables ordered by distance.
 
-    In half precision the content is not taken, because its sum with the terms must be in float32.
+    In half precision the content product is not included, because its sum with the terms must be in float32.
     """
     x = k if q is None else q
     assert x is not None

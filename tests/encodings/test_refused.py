@@ -122,7 +122,7 @@ MISSING = [
             (spec, "", with_segments(None), f"{spec} needs the segments.*remove {spec} from --pos-enc"),
             (
                 *(spec, "", with_segments(SEGMENTS * 2)),
-                f"{spec} knows the segments 0 to 1, .* 0 to 2: set --pos-enc-args segments=3",
+                f"{spec} has parameters for the segments 0 to 1, .* 0 to 2: set --pos-enc-args segments=3",
             ),
             (spec, "", with_segments(SEGMENTS - 1), "contains -1, but segment ids start at 0"),
         )

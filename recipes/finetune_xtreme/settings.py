@@ -158,7 +158,7 @@ class Settings(SentenceSettings, QuestionSettings):
 
     @property
     def used_checkpoint(self) -> str:
-        """Return the checkpoint that answers: --keep, or `last` if there are no English development questions."""
+        """Return the checkpoint that is scored: --keep, or `last` if there are no English development questions."""
         return self.keep if self.chooses else "last"
 
     @property

@@ -37,7 +37,7 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
 
 
 def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
-    """Return the commits that the stages used, in order; several mean that the code changed."""
+    """Return the commits that the stages used, in order; several commits mean that the code changed."""
     markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
     named = " then ".join(str(marker.get("commit", "unknown")) for marker in markers)  # a stage may have several
     return list(dict.fromkeys(named.split(" then ")))

@@ -67,7 +67,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """Return a line about weights dropped and added by the import of --init-from; no line without --init-from."""
+    """Return a line about the weights that importing --init-from dropped and added; no line without --init-from."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")

@@ -252,7 +252,7 @@ def main() -> None:
     option("--character-coverage", type=coverage, default=1.0, metavar="P", help=text)
     option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in each subword model.")
     option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")
-    text = "Maximum number of pieces per side in training and validation pairs (0: the value of --longest)."
+    text = "Leave out training and validation pairs with more than N pieces in a language (0: use --longest)."
     option("--longest-training", type=int, default=0, metavar="N", help=text)
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)

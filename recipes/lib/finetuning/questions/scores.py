@@ -38,8 +38,8 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
 
     Args:
         gold: Gold answers by question id.
-        predictions: A folder with the files that answers.py writes, or a single predictions.json. For a single
-            file, no best threshold is searched.
+        predictions: A folder with the files that answers.py writes, or a single predictions.json. A single file
+            is scored without computing the best threshold.
         rules: One of `squad.RULES`.
     """
     alone = predictions.is_file()

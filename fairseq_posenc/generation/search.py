@@ -39,7 +39,7 @@ class GnmtGenerator(SequenceGenerator):
         self.normalize_scores = False  # switch off fairseq's length penalty
 
     def finalize_hypos(self, step: int, bbsz_idx: Tensor, eos_scores: Tensor, *args: Any) -> list[int]:
-        """Finish hypotheses as fairseq does, and apply the penalty to those that ended at this step."""
+        """Finish hypotheses as fairseq does, and apply the length penalty to those that ended at this step."""
         finalized: list[list[dict[str, Tensor]]] = args[2]
         before = [len(ended) for ended in finalized]
         newly: list[int] = super().finalize_hypos(step, bbsz_idx, eos_scores, *args)

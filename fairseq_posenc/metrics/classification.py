@@ -63,7 +63,7 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
     """Return the names of scores after checking them.
 
     Raises:
-        ValueError: A name is unknown, or is a regression score for classification or the reverse.
+        ValueError: A name is unknown, or the score does not exist for this kind of task.
     """
     known = [name for name in METRICS if (name in OF_NUMBERS) == regression]
     for name in names:

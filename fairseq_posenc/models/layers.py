@@ -1,4 +1,4 @@
-"""fairseq's Transformer layers with the plugin's self-attention. Cross-attention is that of fairseq."""
+"""fairseq's Transformer layers with the plugin's self-attention. Cross-attention is unchanged."""
 
 from __future__ import annotations
 

@@ -141,8 +141,8 @@ def _spelled(
 ) -> Sequence[str]:
     """Return the pieces for a dictionary that lists GPT-2 ids.
 
-    Without encoder.json, the pieces are unknown. Then return symbols of `others`, the other dictionary, with the same
-    number of symbols as this one, so that only the sizes are compared.
+    Without encoder.json, the pieces are unknown. Then return as many symbols as this dictionary has, but take them from
+    the other dictionary, `others`, so that only the sizes are compared.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.

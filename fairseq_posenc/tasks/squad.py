@@ -122,7 +122,7 @@ def check_windows(pos: Composition, longest: int) -> None:
     Raises:
         ValueError: The windows are too long; the message says what to do.
     """
-    flags = "--longest in prepare_spans.py and recipes/finetune_xtreme, --max-length in recipes/finetune_squad"
+    flags = "--longest in prepare_spans.py and recipes/finetune_xtreme, or --max-length in recipes/finetune_squad"
     check_length(pos, longest, "windows", f"Use shorter windows ({flags}), or another encoding.")
 
 

@@ -24,7 +24,7 @@ this page in some minutes; do not edit it.
 ## How the plugin limits the drift
 
 Products of queries with keys, and products of both with tables, are computed in the precision of the model. Everything
-after these products is computed in float32 or better: distances, biases, products of products, logits and softmax.
+after these products is computed in float32 or better: distances, biases, further products, logits and softmax.
 Content is scaled before it is multiplied, and the mask is applied last. A table is converted to float32 before its rows
 are read, so that the gradient of a row is summed in float32. The same holds under autocast, where parameters stay
 float32. `tests/laws/test_half.py` checks this for every encoding and every option.

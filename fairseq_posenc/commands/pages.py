@@ -151,7 +151,7 @@ def _without_effect(name: str) -> list[str]:
     for part, setting, stacks in constant(name):
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
-    text = "Each part adds the same number to all logits of a query. The softmax cancels it, so it gets no gradient:"
+    text = "These parts add the same number to all logits of a query. The softmax cancels it, so they get no gradient:"
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
 
 

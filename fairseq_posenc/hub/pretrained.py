@@ -268,7 +268,7 @@ def symbols_of(dictionary: Path) -> list[str]:
 def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
     pieces = symbols_of(dictionary)
     if len(pieces) != size:
-        sizes = f"{len(pieces)} symbols with <mask>, but the embedding of {path} has {size}"
+        sizes = f"{len(pieces)} symbols (including <mask>), but the embedding of {path} has {size} rows"
         raise CheckpointError(f"{dictionary} has {sizes}. Use the dict.txt of this model.")
     return pieces
 

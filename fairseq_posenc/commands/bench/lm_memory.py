@@ -47,7 +47,7 @@ def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Itera
     able = [subject for subject in subjects if remembers(subject)]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: left out {left_out}: no support for memory of earlier segments", file=sys.stderr)
+        print(f"bench: left out {left_out} (no support for segment memory)", file=sys.stderr)
     length, batch = SHAPE.on(device)[0]
     for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
         for number, subject in enumerate(able):

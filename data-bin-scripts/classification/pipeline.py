@@ -105,7 +105,7 @@ def known_labels(rows: list[Row]) -> tuple[str, ...]:
 def checked(
     original: dict[str, list[Row]], labels: tuple[str, ...], bad: str
 ) -> tuple[dict[str, list[Row]], list[Problem]]:
-    """Return the usable rows of each split, with tidy text, and the problems of the other rows."""
+    """Return the usable rows of each split, with text that `lines.tidy` cleaned, and the problems of the other rows."""
     usable: dict[str, list[Row]] = {}
     bad_rows = list[Problem]()
     done = "refused" if bad == "refuse" else "left out"

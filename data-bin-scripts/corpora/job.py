@@ -82,7 +82,7 @@ class Job:
 
     @contextmanager
     def reporting_errors(self, stage: str, task: int) -> Iterator[None]:
-        """Write an error of the block to a file that the waiting run reads, as a cluster reports no exceptions."""
+        """Write the error of a failed block to a file, which the waiting run reads; a cluster reports no exceptions."""
         report = self.folder / "errors" / f"{stage}-{task:05d}"
         report.unlink(missing_ok=True)
         try:

@@ -88,7 +88,7 @@ def tidy(text: str) -> str:
 
 
 def is_seen(text: str) -> bool:
-    """Return whether the text has a visible character. Tokenizers ignore all other characters."""
+    """Return whether the text has a visible character. Tokenizers ignore invisible characters."""
     return any(unicodedata.category(character) not in UNSEEN for character in text)
 
 

@@ -59,7 +59,7 @@ class Local(LocalPipelineExecutor):
         return process
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without the progress bar, which stays in this process."""
+        """Return the attributes to pickle: all except the progress bar, which stays in this process."""
         return {name: value for name, value in self.__dict__.items() if name != "_watch"}
 
 

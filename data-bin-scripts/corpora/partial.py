@@ -82,7 +82,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe the first option or input that differs."""
+    """Describe the first option or input in which the new run differs from the old one."""
     options, others = new.get("options", {}), old.get("options", {})
     for name, value in options.items():
         if others.get(name) != value:

@@ -205,7 +205,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     """Check that --cased fits the user's WordPiece vocabulary.
 
     A tokenizer_config.json in the same folder says whether the vocabulary is cased. Without that file, a vocabulary is
-    cased if a piece has capitals. The rule in fairseq_posenc/hub/tokenizer/sources.py must be equal to this one.
+    cased if a piece has capitals. fairseq_posenc/hub/tokenizer/sources.py must follow the same rule.
 
     Raises:
         CorpusError: The vocabulary is cased and --cased is missing, or the reverse.

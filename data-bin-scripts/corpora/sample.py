@@ -95,7 +95,7 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
 
 
 class Sample:
-    """Keep the documents with the smallest keys, up to a number of characters; the order of `add` does not matter."""
+    """Keep the documents with the smallest keys, up to a number of characters, in whatever order they are added."""
 
     def __init__(self, characters: int) -> None:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()

@@ -206,7 +206,7 @@ def _write(folder: Path, splits: list[Split], settings: Settings) -> dict[str, A
 
 
 def _refuse_long(longest: int, settings: Settings) -> None:
-    """Refuse items that are longer than the encoding has positions.
+    """Refuse items that have more pieces than the encoding has positions.
 
     fairseq-train would leave such items out of training, and fail on them in validation.
 

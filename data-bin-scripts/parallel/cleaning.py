@@ -18,7 +18,7 @@ STEPS = {
     "long": "A side has more words than --longest-words.",
     "ratio": "One side has more than --ratio times as many words as the other side.",
     "identical": "Both sides are equal (--identical drop).",
-    "language": "A side is in another language according to py3langid (--language-id).",
+    "language": "According to py3langid (--language-id), a side is not in the language that --pair names.",
     "duplicate": "The pair occurred before, in this corpus or in an earlier one.",
 }
 #: Words and single punctuation marks. They are similar to Moses' tokens, but found a hundred times faster.
@@ -36,7 +36,7 @@ class Rules:
         longest_words: Maximum number of words of a side; 0: no limit.
         ratio: Maximum number of words of the longer side per word of the shorter one; 0: no limit.
         identical: `keep` or `drop` pairs whose two sides are equal.
-        language_id: Whether to leave out pairs in other languages.
+        language_id: Whether to leave out pairs that are not in the languages of --pair.
     """
 
     longest_words: int

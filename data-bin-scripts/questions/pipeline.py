@@ -202,8 +202,8 @@ TALLIED = ("items", "windowed", "source pieces", "source unknown", "target piece
 def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
     """Count the pieces of an item.
 
-    `source unknown` counts pieces of the source that the dictionary lacks. `target copied` counts such pieces of the
-    question, if they also occur in the source.
+    `source unknown` counts pieces of the source that the dictionary lacks. `target copied` counts pieces of the
+    question that the dictionary lacks and the source contains.
     """
     return {
         "items": 1,

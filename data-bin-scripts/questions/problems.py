@@ -44,8 +44,8 @@ class Problem(NamedTuple):
     Args:
         where: Name of the file, and the place in it.
         what: Description of the problem.
-        done: How the problem was handled: refused, left out or repaired. Of several answers, only the wrong answers are
-            left out.
+        done: How the problem was handled: refused, left out or repaired. If only some answers of a question are wrong,
+            only these are left out.
     """
 
     split: str

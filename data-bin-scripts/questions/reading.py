@@ -59,8 +59,8 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of a JSON file. If it is None, the first of
-            them raises an error.
+        malformed: List that receives malformed questions and paragraphs of a JSON file. If it is None, the first
+            malformed entry raises an error.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.
     """
@@ -95,7 +95,7 @@ def _squad(path: Path, malformed: Malformed | None) -> Iterator[Question]:
 
 @contextmanager
 def _collecting(place: str, malformed: Malformed | None) -> Iterator[None]:
-    """Append an error of the block to `malformed`, or raise it if `malformed` is None."""
+    """Catch an error of the block and append it to `malformed`; if `malformed` is None, do not catch it."""
     try:
         yield
     except CorpusError as error:

@@ -45,7 +45,7 @@ class Dictionary:
         return "".join(f"{symbol} {count}\n" for symbol, count in zip(self.symbols, self.counts, strict=True))
 
     def write(self, folder: Path, *names: str) -> None:
-        """Write the dictionary under these names, and tokenizer.json if there is one."""
+        """Write the dictionary to files with these names, and tokenizer.json if there is one."""
         for name in names:
             (folder / name).write_text(self.text(), encoding="utf-8")
         if self.contents is not None:

@@ -25,7 +25,7 @@ from recipes.lib.translation.score import tokenizer
 
 
 def configuration(encoding: Either, flags: list[str]) -> Any:
-    """Return fairseq's configuration for a training with this encoding."""
+    """Return fairseq's configuration for a training run with this encoding."""
     arguments = ["data-bin", *flags, *encoding.flags()]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
 

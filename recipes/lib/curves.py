@@ -24,7 +24,7 @@ def draw(
     """Draw curves over the number of updates.
 
     Args:
-        curves: The points of each curve by its name in the legend.
+        curves: The points of each curve, keyed by its name in the legend.
         label: Label of the vertical axis.
         path: PNG file to write.
         log: Use a logarithmic vertical axis.

@@ -136,7 +136,7 @@ def published(
 ) -> float | None:
     """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
-    Two encodings are the same if their names and all their options are equal, including options that have defaults.
+    Two encodings are the same if their names and the values of all their options, defaults included, are equal.
 
     Args:
         figures: Numbers that the paper reports.

@@ -1,4 +1,4 @@
-"""Write the command of a training for one process or many, so that the effective batch size stays the same."""
+"""Write the command of a training run for one process or many, so that the effective batch size stays the same."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, t
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return what determines the result of a training: its flags, precision and batches, but not its processes."""
+    """Return what determines the result of training: the flags, precision and batches, but not the processes."""
     return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
 def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return the command of a training.
+    """Return the command of a training run.
 
     Args:
         flags: Flags of fairseq-train, without those about processes, devices, precision and --update-freq.

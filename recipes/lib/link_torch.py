@@ -21,7 +21,7 @@ FAMILY = re.compile(r"^(nvidia|cuda|triton|pytorch-triton|torch)", re.IGNORECASE
 
 
 def family(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Add a package and the parts of a torch build that it requires to `distributions`, and return `distributions`."""
+    """Add to `distributions` a package and the parts of a torch build that it requires, and return `distributions`."""
     try:
         dist = distribution(name)
     except PackageNotFoundError:
@@ -35,7 +35,7 @@ def family(name: str, distributions: dict[str, Distribution]) -> dict[str, Distr
 
 
 def entries(dist: Distribution) -> set[Path]:
-    """Return the files and folders of a distribution at the top of its site-packages: packages, modules, metadata."""
+    """Return what a distribution has at the top of site-packages: the paths of packages, modules and metadata."""
     parts = {Path(str(file)).parts[0] for file in dist.files or []}
     paths = {Path(str(dist.locate_file(part))) for part in parts if part not in ("..", "__pycache__")}
     return {path for path in paths if path.exists()}

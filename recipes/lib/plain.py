@@ -79,7 +79,7 @@ def script(recipe: Recipe[Any], preset: str) -> str:
 
 
 def command(stage: Stage, own_files: Mapping[str, str]) -> str:
-    """Return the command of a stage. The log of a training is written to a file, because its curve is drawn from it."""
+    """Return the command of a stage. Training also writes its log to a file, from which the curve is drawn."""
     words = [quoted(word, own_files) for word in stage.command]
     if stage.kind == "train":
         words += ["2>&1", "|", "tee", quoted(str(log_of(stage, Path(OUT))), own_files)]

@@ -108,7 +108,7 @@ class Recipe(Generic[S]):
         preset: Name of the default preset.
         plan: Function that returns the plan from the settings, the output folder, and its path in commands.
         results: Function that returns the rows of the table of results, for result.json and the report.
-        check: Function that returns the exit status: 0 if the recipe shows what it claims.
+        check: Function that returns the exit status: 0 if the results confirm what the recipe claims.
         tell: Function that returns the text that the screen shows after a finished stage's name and time.
         examples: Examples of arguments for --help.
         own_report: Markdown file that a stage writes, if it replaces report.md.
@@ -120,8 +120,8 @@ class Recipe(Generic[S]):
         anew: Command or option that repeats the whole run.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. If a preset needs files of the reader, its
-            value maps each setting that names such a file to a shell variable.
+        plain: Presets that plain.py writes as shell scripts. The value of a preset maps each setting that names a file
+            of the reader to a shell variable; it is empty if the preset needs no such file.
     """
 
     name: str

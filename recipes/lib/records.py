@@ -29,7 +29,7 @@ def cost(output: Path, *stages: str) -> Row:
 
 
 def busy_minutes(output: Path) -> float | None:
-    """Return the minutes in which at least one stage of a run was running, or None if nothing was recorded."""
+    """Return for how many minutes at least one stage of a run was running, or None if nothing was recorded."""
     markers = [read_marker(path) for path in (output / MARKERS).glob("*.done")]
     return covered((marker["started"], marker["ended"]) for marker in markers) / 60 if markers else None
 

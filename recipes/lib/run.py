@@ -36,7 +36,7 @@ class Run(Generic[S]):
     def do(self, chosen: list[Stage], force: bool) -> int:
         """Run the chosen stages, and return the exit status.
 
-        The status is 0 if the chosen stages are done. If all stages are done, the recipe's own check decides.
+        The status is 0 if the chosen stages are done. If all stages are done, the recipe's own check returns it.
         """
         try:
             with only_one(self.output) as lock:

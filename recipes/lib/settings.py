@@ -66,7 +66,7 @@ def read_toml(path: Path) -> Table:
 
 
 def read_preset(path: Path, *extending: str) -> Table:
-    """Return the settings of a preset. Its own settings replace those of the preset that it names as `extends`.
+    """Return the settings of a preset. Its own settings replace the settings of the preset that `extends` names.
 
     Args:
         path: File of the preset. Presets can extend other presets of the same folder only.

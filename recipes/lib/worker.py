@@ -33,7 +33,7 @@ def place(variables: Mapping[str, str], first_host: Callable[[str], str]) -> lis
 
 
 def options(size: str, rank: str, device: str, meet: str) -> list[str]:
-    """Return the options of fairseq-train for one process of a distributed training."""
+    """Return the options of fairseq-train for one process of a distributed training run."""
     place = ["--distributed-world-size", size, "--distributed-rank", rank, "--device-id", device]
     return [*place, "--distributed-init-method", meet, "--distributed-no-spawn"]
 

@@ -43,7 +43,7 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    """Return the size of a prepared text. It is unknown if the user ran fairseq-preprocess without this recipe."""
+    """Return the size of a prepared text. The size is unknown if the user ran fairseq-preprocess directly."""
     if not (folder / "counts.json").is_file():
         return f"{folder.name}, which was not prepared by this recipe"
     counts = read_json(folder / "counts.json")

@@ -149,7 +149,7 @@ class Settings(launch.Training):
         return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
 
     def _refuse_start(self) -> None:
-        """Refuse a preset that needs --init-from if it is missing, and find the tokenizer of the pretrained model.
+        """Refuse a preset whose --init-from is missing, and find the tokenizer of the pretrained model.
 
         Without --init-from, such a preset would train from scratch with an unsuitable schedule.
 
@@ -171,7 +171,7 @@ class Settings(launch.Training):
         self.tokenizer_path = str(own)
 
     def _refuse_schedule(self) -> None:
-        """Refuse a linear decay without a last update. By default, fairseq soon reaches a learning rate of 0."""
+        """Refuse a linear decay without a last update: fairseq would soon set the learning rate to 0."""
         train = self.train
         if train.get("lr-scheduler") == "polynomial_decay" and not {"max-update", "total-num-update"} & set(train):
             problem = "the decay needs the number of updates"

@@ -64,7 +64,7 @@ class Planner(planning.Planner[S]):
         *,
         on_device: bool = False,
     ) -> Stage:
-        """Return the stage that runs a module of recipes/. The file of the module is one of its inputs."""
+        """Return the stage that runs a module of recipes/. The inputs of the stage include the module's source file."""
         file = ROOT / "recipes" / f"{program.replace('.', '/')}.py"
         return self.stage(name, [*module(program), *words], outputs, after, [file, *inputs], on_device=on_device)
 
@@ -79,10 +79,10 @@ class Planner(planning.Planner[S]):
         best: str = "",
         inputs: Iterable[Path] = (),
     ) -> Stage:
-        """Return the stage that runs a training.
+        """Return the stage of a training run.
 
         Args:
-            slug: Name of the training in paths and stage names.
+            slug: Name of the training run in paths and stage names.
             data: Folder with the binarised data.
             words: Flags of fairseq-train, including the user's flags.
             schedule: Options of recipes.lib.scheduled, which computes the number of updates.

@@ -21,8 +21,8 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encoding of the row in the paper's table. Tasks of single sentences also have a score in this row,
-            although their models use no segment encoding.
+        row: Segment encoding of the table row that has the paper's score. A task of single sentences also has a score
+            in such a row, although its models use no segment encoding.
     """
 
     task: str
@@ -48,7 +48,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Trial:
-    """One training of a variant."""
+    """One training run of a variant."""
 
     variant: Variant
     lr: float
@@ -62,7 +62,7 @@ class Trial:
 
     @property
     def slug(self) -> str:
-        """Return the name of the training in paths and stage names."""
+        """Return the name of the training run in paths and stage names."""
         return f"{self.variant.slug}.{self.hyperparameters}"
 
 

@@ -19,9 +19,9 @@ class Bars:
     """The bars of a panel.
 
     Attributes:
-        values: Values by name.
+        values: Value of each bar, keyed by the name of the bar.
         baseline: Name of the value at the dashed line.
-        within: Half the width of each value's confidence interval by name; empty without intervals.
+        within: Half the width of each value's confidence interval, keyed by name; empty without intervals.
     """
 
     values: dict[str, float]

@@ -86,7 +86,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
     """Draw a line of BLEU by length for each system, and a dashed line at the longest training length.
 
     Args:
-        systems: Rows of each system by its label.
+        systems: Rows of each system, keyed by its label.
         trained: Longest training sentence in words; 0 draws no dashed line.
         beyond: Number of buckets with lengths that occur in training.
         path: File of the figure.

@@ -142,7 +142,7 @@ def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[b
         if not bad:
             yield pair[0], pair[1]
     if not number:
-        raise SystemExit(f"error: {sides[0]}: the file is empty, and so is {sides[1]}. Name files with sentences.")
+        raise SystemExit(f"error: {sides[0]}: the file is empty, and so is {sides[1]}. Both must contain sentences.")
 
 
 def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int, longest: int = 0) -> tuple[int, int]:

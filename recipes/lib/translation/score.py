@@ -31,11 +31,11 @@ def bleu_of(language: str) -> BLEU:
     try:
         return BLEU(trg_lang=THREE_LETTERS.get(main, main))
     except RuntimeError as error:
-        raise SystemExit(f"error: BLEU of {language}: {' '.join(str(error).split())}") from None
+        raise SystemExit(f"error: BLEU cannot be computed for {language}: {' '.join(str(error).split())}") from None
 
 
 def tokenizer(language: str) -> str:
-    """Return the name of BLEU's tokenizer for a language, as in the signature."""
+    """Return the name of BLEU's tokenizer for a language, as in sacrebleu's signature."""
     return str(bleu_of(language).tokenizer.signature())
 
 
@@ -45,7 +45,7 @@ def score(
     """Return the unrounded scores. If translations are missing, the scores are None and `refused` lists the sentences.
 
     Args:
-        translations: Translations by sentence number.
+        translations: The translations, keyed by sentence number.
         references: The raw references.
         language: Target language.
         may_refuse: Whether translations may be missing.

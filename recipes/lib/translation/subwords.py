@@ -110,7 +110,7 @@ def merges(tokenizer: str) -> Iterator[str]:
 
 
 def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], Encode], dict[str, dict[str, int]]]:
-    """Learn one model for both languages, or with --separate one model for each language.
+    """Learn one model for both languages, or, with --separate, one model for each language.
 
     Returns:
         A function from a language to its encoder, and the number of pieces of each model. Pieces of one character are

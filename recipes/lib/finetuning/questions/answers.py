@@ -80,7 +80,7 @@ def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]
 
 
 def out_of_reach(questions: Sequence[Question], longest: int) -> dict[str, list[str]]:
-    """Return the ids of questions whose gold answers the search cannot find, by reason.
+    """Return the ids of questions whose gold answers the search cannot find, grouped by reason.
 
     Args:
         questions: The questions.
@@ -105,7 +105,7 @@ def write(
         output: The folder.
         by_question: Answers by question id.
         questions: The questions.
-        how: Settings of the search.
+        how: Settings of the search for answers.
         threshold: Largest value in null_odds.json with which a question still gets an answer. If it is None, every
             question gets an answer.
     """

@@ -44,7 +44,7 @@ class Training:
     """A fine-tuning run on a question answering data set.
 
     Attributes:
-        slug: Name of the training in paths and stage names.
+        slug: Name of the training run in paths and stage names.
         model: The pretrained model.
         segments: Segment encoding: none, input or head.
         epochs: Number of epochs.

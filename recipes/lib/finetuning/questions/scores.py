@@ -55,7 +55,7 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
 
 
 def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return the scores of each baseline by its name.
+    """Return the scores of each baseline, keyed by its name.
 
     The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and the span that shares the most words with
     the question (as long as the mean answer). The gold answers must score 100, which tests the scorer.

@@ -38,7 +38,7 @@ def protocol(name: str) -> tuple[dict[str, Any], Flags]:
 
 @dataclass(kw_only=True)
 class SentenceSettings(FineTuning):
-    """Settings that a protocol can fill in, and settings of the data rows."""
+    """Settings that a protocol can fill in, and settings that choose the rows of data."""
 
     task: list[str]
     protocol: str
@@ -131,7 +131,7 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Describe how the run departs from the protocol, except in segments, which select the paper's row."""
+        """Describe how the run departs from the protocol. Segments do not count: they select the paper's row."""
         values, flags = protocol(self.protocol)
         del values["segments"]
         return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best")

@@ -19,8 +19,8 @@ class Task:
         pair: Whether an item has two sentences.
         classes: Number of classes; 1 means regression.
         metrics: Names of the metrics. The first metric chooses checkpoints and learning rates.
-        rows: Published number of rows by split; for XNLI, the number for each language.
-        submissions: File names of a GLUE submission by split.
+        rows: Published number of rows of each split; for XNLI, the number in each language.
+        submissions: Name of the file that GLUE expects for each split.
         folders: Names of the task's folder in published archives, if they differ from the name of the task.
     """
 

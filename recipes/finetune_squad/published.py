@@ -29,8 +29,8 @@ class Paper(NamedTuple):
         dim: Width of the models.
         name: Name of the paper in the tables of the package.
         model: Name of the paper's own models in these tables.
-        others: Further models of the paper, with other initial weights or another corpus: the name that is shown, and
-            the name in the tables.
+        others: Further models of the paper (other initial weights or another corpus), as a mapping from the name that
+            is shown to the name in the tables.
     """
 
     layers: int

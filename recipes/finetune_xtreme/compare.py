@@ -119,7 +119,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """Return facts about the pretrained model, and the columns with the paper's mean and whether it is comparable.
+    """Return encoding and sizes of the pretrained model, and the columns with the paper's mean and its comparability.
 
     Args:
         task: Name of a dataset.

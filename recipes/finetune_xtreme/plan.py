@@ -95,7 +95,7 @@ class Languages(Questions[Settings]):
         return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
 
     def settings_of(self, variant: Variant, trial: Trial | None = None) -> Training:
-        """Return the training of a trial, or (without a trial) the settings that all trials of the variant share."""
+        """Return the settings of a trial or, without a trial, the settings that all trials of the variant share."""
         settings = self.settings
         train = {**settings.flags_of_questions(), "batch-size": settings.batch // settings.batches}
         train |= {"lr": trial.lr} if trial else {}
@@ -108,7 +108,7 @@ class Languages(Questions[Settings]):
         return {variant: self.check(self.settings_of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
-        """Return the first check of a model; its tokenizer does not depend on the segment encoding."""
+        """Return the first check of a model; the model's tokenizer is the same for every segment encoding."""
         return next(stage for variant, stage in self.checks.items() if variant.model == model)
 
     @cached_property

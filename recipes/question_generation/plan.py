@@ -119,7 +119,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the record of --dataset as an input file if the user prepared it; otherwise nothing."""
+        """Return the file questions.json of --dataset if the user prepared this folder; otherwise nothing."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     def baselines(self) -> Stage:

@@ -41,7 +41,7 @@ def row(encoding: Encoding, seeds: list[int], task: str, output: Path, baselines
 
 
 def paper(task: str) -> list[Figure]:
-    """Return the paper's numbers for a task, from the tables with the best and with several clip distances k."""
+    """Return the paper's numbers for a task: with the best clip distance k and with several values of k."""
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]
 
 

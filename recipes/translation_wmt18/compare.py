@@ -31,10 +31,10 @@ METRICS = ("BLEU", "chrF2")
 
 
 def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Scores]:
-    """Run sacrebleu's paired bootstrap of every system against the first.
+    """Compare every system with the first one by sacrebleu's paired bootstrap test.
 
     The result has score, interval, p and signature of each system by metric. For translations that equal those of the
-    first system, p is 1. sacrebleu would report 0.001, because no bootstrap sample has a larger difference.
+    first system, p is 1. For them, sacrebleu itself reports 0.001, because no bootstrap sample has a larger difference.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()

@@ -37,7 +37,7 @@ class Finished:
         return Place(self.folder, "", direction.label if len(self.settings.directions) > 1 else "")
 
     def text(self, pair: frozenset[str]) -> Place | None:
-        """Return the place of the text of two languages, or None if the run did not use these languages."""
+        """Return the folder with the text of two languages, or None if the run did not use these languages."""
         return next((self.place(direction) for direction in self.settings.directions if direction.pair == pair), None)
 
     def baseline(self, direction: Direction) -> list[str]:

@@ -53,7 +53,8 @@ class Order:
     Attributes:
         write: Writes a line of the output.
         report: Prints a message about a line.
-        waiting: Line numbers without output so far, each with the number that fairseq gives the line (None: not sent).
+        waiting: Numbers of the lines that have no output yet, each with the number that fairseq gives the line (None:
+            not sent).
         sent: Number of lines sent to fairseq.
         refused: Number of lines that were not translated.
         lock: Protects the other attributes, which two threads use.

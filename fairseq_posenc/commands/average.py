@@ -86,7 +86,7 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
-        wrong = f"cannot average the last {number} {kind} checkpoints, because there are {len(numbers)}"
+        wrong = f"cannot average the last {number} {kind} checkpoints, because the folder has {len(numbers)}"
         raise CheckpointError(f"{folder}: {wrong}. Choose a number from 1 to {len(numbers)}.")
     return [checkpoints[n] for n in numbers[:number]]
 

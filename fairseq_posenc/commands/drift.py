@@ -92,7 +92,7 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the defaults and each other reading of the paper; an empty list if the stack cannot have the encoding."""
+    """Return the default case and one per choice of `READINGS`; an empty list if the stack cannot have the encoding."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
@@ -110,9 +110,9 @@ def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
 
 
 def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
-    """Return a case with this reading of the paper and at most two other options; None if all are refused.
+    """Return the first case that works with the options of `reading` and at most two others; None if there is none.
 
-    For example, the forms of rope need scaling=yarn and a factor.
+    For example, the forms of rope also need scaling=yarn and a factor.
     """
     for more in itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(3)):
         options = dict(itertools.chain(reading.items(), *(other.items() for other in more)))

@@ -33,7 +33,7 @@ Options = argparse.Namespace
 
 
 class Picture(NamedTuple):
-    """A figure, the data that it shows, and lines about the figure to print."""
+    """A figure, the data that it shows, and the lines to print about it."""
 
     figure: Figure
     rows: Sequence[Row]

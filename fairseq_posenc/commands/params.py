@@ -114,7 +114,7 @@ def _printed(label: str) -> list[str]:
 
 
 def total(count: int) -> int:
-    """Return the size of BERT-base with masked-LM head, if its absolute positions had `count` parameters."""
+    """Return the number of parameters of BERT-base with a masked-LM head, of which `count` encode positions."""
     d, layers = BASE.dim, BASE.layers
     embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
     layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
@@ -200,7 +200,7 @@ def _field(flag: str) -> str:
 
 
 def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
-    """Count the parameters of a whole model. Its dictionary has only special symbols, or the size that `TYPES` gives.
+    """Count the parameters of a whole model. Its dictionary has `TYPES[arch]` symbols, or only special symbols.
 
     Args:
         arch: Name of the architecture.

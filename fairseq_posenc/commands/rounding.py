@@ -81,7 +81,7 @@ class Inputs:
     """The inputs that every precision gets.
 
     Args:
-        x: [B, T, d], unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, unit variance.
+        x: [B, T, d], with unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, with unit variance.
         real: [B, T] bool, false at padding.
     """
 

@@ -18,7 +18,7 @@ _CONFIG = "__fairseq_posenc_config__"
 
 
 def mend() -> None:
-    """Send a checkpoint without OmegaConf containers, and allow the placeholders of its tensors.
+    """Send a checkpoint without OmegaConf containers, and let the receivers read the placeholders for its tensors.
 
     The receiver reads the checkpoint with torch.load (distributed/utils.py:805). Configs are sent as plain
     dictionaries, so that OmegaConf need not be on the allow-list of every checkpoint. A placeholder is a frozen

@@ -23,7 +23,7 @@ _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 
 
 def mend() -> None:
-    """Make a resumed training run use the batches of an uninterrupted run, and make no update after its end.
+    """Make a resumed run use the batches of an uninterrupted run, and make no update if training has finished.
 
     Checkpoints also store the counter of --patience.
     """
@@ -114,7 +114,7 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
     counter = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
     if counter:
-        say_once(logger, "--patience continues the count of the checkpoint; fairseq would start again at 0")
+        say_once(logger, "--patience continues from the count in the checkpoint; fairseq would count from 0 again")
     for module in _train_modules():
         replace(module, "train", _unless_finished)
         vars(module.should_stop_early).clear()

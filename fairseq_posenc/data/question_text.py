@@ -1,4 +1,4 @@
-"""Convert pieces of questions to text as the record of their folder says, and compute the ROUGE-L of texts."""
+"""Convert pieces of questions to text in the way that their folder specifies, and compute the ROUGE-L of texts."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Words:
 
     Args:
         pieces: Pieces by id.
-        specials: Ids that are not text, including `unknown`.
+        specials: Ids of the symbols that are not text, including `unknown`.
         scheme: A name of `SCHEMES`.
         unknown: Id of <unk>.
     """

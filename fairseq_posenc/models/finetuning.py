@@ -118,7 +118,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
     """Return --pos-enc and --pos-enc-args for fine-tuning.
 
-    Take both from the pretrained model, then apply the changes and add the segments that the options ask for.
+    By default, these are the values of the pretrained model; `name` and `args` change them, `segments` adds segments.
 
     Args:
         own: Settings of the pretrained model.

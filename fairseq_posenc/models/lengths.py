@@ -29,14 +29,14 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
 
 
 def check_length(pos: Composition, longest: int, what: str, cure: str, extending: str = "--pos-enc-args") -> None:
-    """Raise if the longest item has more positions than the encoding defines.
+    """Raise if the longest item has more positions than the encoding is defined for.
 
     Args:
         pos: The encoding.
         longest: Length of the longest item, in pieces.
         what: Name of the items in the message, in the plural.
         cure: Advice for the user, other than extending a table; LIMIT is replaced by the number of positions.
-        extending: Flag to which the user gives the options for extending a table.
+        extending: Flag that takes the options for extending a table.
     Raises:
         ValueError: An item is too long; the message says what to do.
     """

@@ -24,7 +24,7 @@ _TABLES = (".pos.", "embed_positions")
 
 
 def differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
-    """Return a line for each setting in `names` that both sides have, with different values."""
+    """Return a line for each setting in `names` that checkpoint and model both have, but with different values."""
     pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
     pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # skip unset lengths
     differing = [(name, _shown(old), _shown(new)) for name, old, new in pairs if (old or None) != (new or None)]

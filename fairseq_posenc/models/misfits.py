@@ -141,8 +141,8 @@ def _spelled(
 ) -> Sequence[str]:
     """Return the pieces for a dictionary that lists GPT-2 ids.
 
-    Without encoder.json, the pieces are unknown. Then return as many symbols as this dictionary has, but take them from
-    the other dictionary, `others`, so that only the sizes are compared.
+    Without encoder.json, the pieces are unknown. Then return as many symbols as this dictionary has, taken from the
+    dictionary that it is compared with (`others`), so that only different sizes can be found.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.
@@ -151,9 +151,9 @@ def _spelled(
 
     if encoder is None:
         logger.warning(
-            f"{description}. Only its size is compared with the data's dictionary, because one lists GPT-2 ids and the "
-            "other lists pieces. To compare all symbols, put GPT-2's encoder.json into a folder tokenizer/ next to the "
-            "dict.txt with ids, or one level higher."
+            f"{description}. Only its size is compared with the data's dictionary, because one dictionary lists GPT-2 "
+            "ids and the other lists pieces. To compare all symbols, put GPT-2's encoder.json into a folder tokenizer/ "
+            "next to the dict.txt with ids, or one level higher."
         )
         return [*others[: len(symbols)], *symbols[len(others) :]]
     try:

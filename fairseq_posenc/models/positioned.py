@@ -60,5 +60,5 @@ class Positioned:
         return self.dictionary.bos(), self.dictionary.eos()
 
     def max_positions(self) -> int:
-        """Return the length of the longest sequence that the encoding defines."""
+        """Return the length of the longest sequence for which the encoding is defined."""
         return UNLIMITED if self.pos.limit is None else self.pos.limit

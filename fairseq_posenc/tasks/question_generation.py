@@ -215,7 +215,7 @@ class QuestionGenerationTask(Searching):
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         if {model.copies for model in models} != {self.copies}:
-            raise ValueError("An ensemble cannot mix models with and without --no-copy. Leave one kind out.")
+            raise ValueError("An ensemble cannot mix models with and without --no-copy. Give models of one kind only.")
         if not self.copies and sample.get("target") is not None:
             sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
             prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())

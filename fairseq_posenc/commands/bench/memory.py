@@ -1,8 +1,8 @@
 """Measure the peak memory of the attention core by counting every allocation instead of sampling.
 
 The core is everything between the projections: from q, k and v to the attended values, and back. The memory of its
-inputs and parameters is not counted. Everything that is computed from them is counted, also temporary memory inside
-kernels.
+inputs and parameters is not counted. Everything that is computed from them is counted, including temporary
+memory inside kernels.
 """
 
 from __future__ import annotations

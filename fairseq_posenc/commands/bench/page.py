@@ -169,7 +169,7 @@ def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[st
     """Return the page.
 
     `own` contains the rows of our encodings. `peers` contains the rows of other implementations, and of our encodings
-    that were measured together with them. `raw_rows` contains all rows as read from the files, with the facts about the
+    that were measured together with them. `raw_rows` contains all rows as read from the files, which also describe the
     machines.
     """
     parts = [INTRODUCTION, diet(own)]

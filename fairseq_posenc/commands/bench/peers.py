@@ -51,7 +51,7 @@ class Peer(Subject):
         return False
 
     def hooks(self) -> set[str]:
-        """Return a name that is not a hook of our encodings, so that other implementations have no target."""
+        """Return a name that no hook of an encoding has, so that no target applies to other implementations."""
         return {"of a peer"}
 
     def missing(self) -> str:

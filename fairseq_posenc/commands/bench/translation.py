@@ -99,7 +99,7 @@ def sides(subject: Subject) -> list[str]:
 
 
 def flags(subject: Subject) -> list[str]:
-    """Return the flags that add the encoding to every stack that can have it, and no encoding to the other stack."""
+    """Return flags that give the encoding to each stack that can have it, and no encoding to a stack that cannot."""
     able = sides(subject)
     words = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:

@@ -21,7 +21,7 @@ BUILD = "docs/apex.md says how to build NVIDIA's apex"
 
 @dataclasses.dataclass(frozen=True)
 class Apex:
-    """Facts about the installed apex. `error` is what importing it raised, unless that was an ImportError."""
+    """What is known about the installed apex. `error` is what importing it raised, unless that was an ImportError."""
 
     present: bool = False
     version: str | None = None

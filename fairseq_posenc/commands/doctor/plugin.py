@@ -25,7 +25,7 @@ def on_path(entries: Iterable[str]) -> set[Path]:
 
 
 def editable() -> set[Path]:
-    """Return the copy that an editable installation points to. It may not be on the path if an import hook finds it."""
+    """Return the copy of an editable installation; an import hook can find it even if it is not on the path."""
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:

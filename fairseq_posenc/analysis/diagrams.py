@@ -64,7 +64,7 @@ def hooks() -> dict[str, list[str]]:
 
 
 def _hooks(name: str) -> list[str]:
-    """Return the hooks of an encoding with its default options, in an encoder or, if it has no other, a decoder."""
+    """Return the hooks of an encoding with its default options, in an encoder or, if it needs one, in a decoder."""
     for causal in (False, True):
         stack = StackShape(layers=2, heads=2, dim=8, max_length=16, causal=causal, has_cls=not causal)
         try:
@@ -76,7 +76,7 @@ def _hooks(name: str) -> list[str]:
 
 
 def draw() -> Figure:
-    """Draw the three diagrams."""
+    """Draw the diagrams."""
     with styled():
         figure, (top, middle, clipped, where) = panels(
             ["Shaw, k = 2: row of each distance", "LFHC, k = 2", "relative positions, k = 3", ""], columns=2
@@ -112,7 +112,7 @@ def _wrapped(acting: list[str], width: int = 62) -> str:
 
 
 def rows() -> list[Row]:
-    """Return the numbers of the first three diagrams and the names of the last."""
+    """Return the numbers in the first three diagrams and the names in the last one."""
     cells: list[Row] = [
         {"diagram": name, "row": layer, "column": number - len(values) // 2, "value": value}
         for name, matrix in ranges().items()

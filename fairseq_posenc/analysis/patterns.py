@@ -1,7 +1,7 @@
 """Patterns of the position part of the logits, by head.
 
 Source: Chen et al. 2021 (DIET), Figures 4, 6 and 7. Many heads of DIET-ABS learn patterns that depend on the distance
-alone. The shift score measures how far a pattern does so; the paper does not define such a score.
+alone. The shift score measures how far this holds for a pattern; the paper does not define such a score.
 """
 
 from __future__ import annotations

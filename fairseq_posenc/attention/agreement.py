@@ -66,8 +66,8 @@ def _check_memory(tokens: Size, memory: Size | None, cached: int, positions: Pos
     columns, expected = 0 if memory is None else memory.columns, positions.memory
     if cached and columns:
         raise ValueError(
-            f"layer {layer}: {columns} columns of memory came together with a cache of {cached} columns, which already "
-            "holds them: give memory only with an empty cache"
+            f"layer {layer}: {columns} columns of memory were given with a cache of {cached} columns, which already "
+            "contains this memory: give memory only with an empty cache"
         )
     if not cached and columns != expected:
         cure = f", or give the states of those {expected} columns" if expected else ""

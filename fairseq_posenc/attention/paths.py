@@ -166,8 +166,8 @@ def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
 def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: float) -> str:
     """Return the reason why the exact fused kernel would gain nothing, or an empty text if it gains something.
 
-    On a CPU, the kernel is fused only without dropout and without gradients of the bias. On a GPU, it also saves the
-    [Q, K] tensors of training.
+    On a CPU, the kernel is fused only without dropout and without gradients of the bias. On a GPU, it also avoids
+    storing [Q, K] tensors for the backward.
     """
     if x.q.device.type == "cuda":
         deterministic = training and torch.are_deterministic_algorithms_enabled()

@@ -3,7 +3,8 @@
 Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
 
 The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``. The mask and the softmax follow. The
-hook `scores` replaces the term with q' and k'. Hooks get raw q and k: unscaled, and before `project_q` and `project_k`.
+hook `scores` replaces the first term, the product of q' and k'. Hooks get raw q and k: unscaled, and before
+`project_q` and `project_k`.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what a composition of both can do: what both can do; for `directional`, one of them is enough."""
+        """Return what both encodings can do; for `directional`, it is enough that one of them is directional."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 
@@ -276,62 +277,62 @@ class PositionEncoding(nn.Module):
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """Return the input vectors with positions, [B, Q, d] -> [B, Q, d]; this is called once per forward."""
-        raise TypeError(f"{type(self).__name__} has no hook embed")
+        raise TypeError(f"{type(self).__name__} does not implement the hook embed()")
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        """Return fewer columns, [B, K, d] -> [B, K', d] each, before the key and value projections."""
-        raise TypeError(f"{type(self).__name__} has no hook compress")
+        """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook compress()")
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the queries with positions, [B, h, Q, D] -> the same shape."""
-        raise TypeError(f"{type(self).__name__} has no hook project_q")
+        raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the new keys (the last T columns) with positions, [B, h, T, D] -> the same shape, for the cache."""
-        raise TypeError(f"{type(self).__name__} has no hook project_k")
+        raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         """Return the term of the logits that does not depend on the content, [1 or B, 1 or h, Q, K]."""
-        raise TypeError(f"{type(self).__name__} has no hook bias")
+        raise TypeError(f"{type(self).__name__} does not implement the hook bias()")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term of the logits that depends on the content, [B, h, Q, K].
 
         If the hook called `layer.content.take()`, the term includes the content product.
         """
-        raise TypeError(f"{type(self).__name__} has no hook content_bias")
+        raise TypeError(f"{type(self).__name__} does not implement the hook content_bias()")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the replacement of scale * q k^T, [B, h, Q, K]."""
-        raise TypeError(f"{type(self).__name__} has no hook scores")
+        raise TypeError(f"{type(self).__name__} does not implement the hook scores()")
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term that is added to weights @ v, [B, h, Q, D]; the weights are those after dropout."""
-        raise TypeError(f"{type(self).__name__} has no hook values")
+        raise TypeError(f"{type(self).__name__} does not implement the hook values()")
 
     # -- literal references ----------------------------------------------------------------------------
 
     def reference_compress(
         self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
     ) -> tuple[Tensor, Tensor]:
-        """Compress by the literal formula."""
+        """Return what `compress` returns, computed literally by the paper's formula."""
         return k_in, v_in
 
     def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Embed by the literal formula."""
+        """Return what `embed` returns, computed literally by the paper's formula."""
         return x
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the unmasked logits of raw q and k, [B, h, Q, K], by the paper's literal formula."""
+        """Return the unmasked logits of raw q and k, [B, h, Q, K], computed literally by the paper's formula."""
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Return the term that is added to weights @ v by the literal formula, or None."""
+        """Return what `values` returns, computed literally by the paper's formula; None without this hook."""
         return None
 
 
 def give(by_layer: list[dict[str, Tensor]], name: str, table: Tensor) -> None:
-    """Store the part of each layer of a table [L or 1, ...] under `name` in the dict of the layer.
+    """Split a table [L or 1, ...] by layer, and store each part under `name` in the dict of its layer.
 
     A single `unbind` for all layers makes the table accumulate its gradient only once.
     """

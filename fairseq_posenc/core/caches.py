@@ -115,7 +115,7 @@ class CachingEncoding(PositionEncoding):
 
 
 class GrownTables:
-    """Keep tables of constants by position. They are computed in float64 and grow when longer ones are needed."""
+    """Keep tables of constants, one row per position. They are computed in float64, with more rows when needed."""
 
     def __init__(self) -> None:
         self._tables: tuple[Tensor, ...] = ()

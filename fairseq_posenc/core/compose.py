@@ -261,7 +261,7 @@ class LayerCall:
         return Layer(self.view.index, own, self.view.project_q, self.view.project_k, content)
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
-        """Return fewer columns, [B, K, d] -> [B, K', d] each."""
+        """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
         for member, layer in self._members("compress"):
             k_in, v_in = member.compress(k_in, v_in, self.positions, layer)
         return k_in, v_in

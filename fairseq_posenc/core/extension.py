@@ -83,7 +83,7 @@ class Extended(PositionEncoding):
         return torch.lerp(before, after, share)
 
     def literal_row(self, table: Tensor, p: int) -> Tensor:
-        """Return the vector of position p, [..., width], by the literal definition."""
+        """Return the vector of position p, [..., width], computed literally by the definition."""
         n = self.stack.max_length
         if self.options.extend != "interpolate":
             return table[..., p % n, :]

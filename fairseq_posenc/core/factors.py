@@ -62,7 +62,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         return self.costs_of_factors("n^2")
 
     def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
-        """Return the two costs of `costs` if each head has `logits` logits, either `n^2` or `nk`."""
+        """Return the costs for the property `costs`; `logits` is the number of logits per head, `n^2` or `nk`."""
         products = f"{tables.axes(self.options.share)}{logits}"
         return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
 
@@ -74,11 +74,11 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:
         """Return the rows of the keys of `length` columns: [..., keys, rank] -> [..., C, rank]."""
-        raise TypeError(f"{type(self).__name__} does not implement key_rows")
+        raise TypeError(f"{type(self).__name__} does not implement the method key_rows()")
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
         """Read the product of all positions [h or 1, N, C] at the positions of a batch: [1 or B, h or 1, Q, K]."""
-        raise TypeError(f"{type(self).__name__} does not implement read")
+        raise TypeError(f"{type(self).__name__} does not implement the method read()")
 
     # -- once a forward
 

@@ -59,7 +59,7 @@ class Options:
 
 
 def written(field: dataclasses.Field[Any]) -> str:
-    """Return the name of an option as the user writes it. The field of `lambda`, a Python keyword, is `lambda_`."""
+    """Return the name of an option as the user writes it. `lambda` is a Python keyword, so its field is `lambda_`."""
     return field.name.removesuffix("_")
 
 

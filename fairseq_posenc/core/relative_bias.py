@@ -23,7 +23,7 @@ class RelativeBias(SharedBias, CachingEncoding):
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """Return the bias at each of the distances j - i from a layer's tables: [1 or h, len(distances)]."""
-        raise TypeError(f"{type(self).__name__} does not implement by_distance")
+        raise TypeError(f"{type(self).__name__} does not implement the method by_distance()")
 
     @property
     def same_in_all_layers(self) -> bool:

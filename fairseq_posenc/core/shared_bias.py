@@ -15,7 +15,7 @@ class SharedBias(PositionEncoding):
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias of one entry of `parts`, [1 or B, 1 or h, Q, K]."""
-        raise TypeError(f"{type(self).__name__} does not implement bias_of")
+        raise TypeError(f"{type(self).__name__} does not implement the method bias_of()")
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the tensors from which each layer computes its bias; a single entry if all layers share it."""

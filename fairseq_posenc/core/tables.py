@@ -26,7 +26,7 @@ def share_option(default: str) -> Any:
 
 
 def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
-    """Return the option `init`. A method passes the `choices` that suit it."""
+    """Return the option `init`. Each encoding passes the `choices` that suit its method."""
     return option(default, "Initial values of the table.", choices=choices)
 
 

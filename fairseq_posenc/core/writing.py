@@ -14,7 +14,7 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`, which replaces `path` if the block ends without an error.
+    """Yield a temporary path next to `path`, which replaces `path` if the `with` block ends without an error.
 
     The block may write a file or make a folder there. A folder replaces a folder, and a file replaces a file. If the
     block raises an error, or the process is killed, `path` keeps its old content.

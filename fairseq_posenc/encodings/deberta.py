@@ -84,12 +84,12 @@ class Deberta(CachingEncoding):
 
     def row_of(self, delta: Tensor) -> Tensor:
         """Return the rows of the distances j - i; a larger j - i never has a smaller row."""
-        raise TypeError(f"{type(self).__name__} does not implement row_of")
+        raise TypeError(f"{type(self).__name__} does not implement the method row_of()")
 
     @property
     def flat_from(self) -> int:
         """Return the distance from which all larger distances in the same direction share one row."""
-        raise TypeError(f"{type(self).__name__} does not implement flat_from")
+        raise TypeError(f"{type(self).__name__} does not implement the method flat_from()")
 
     def project(self, first: int, rows: int) -> Tensor:
         """Return r and t of the `rows` table rows from row `first` on; a single tensor if r and t are equal.
@@ -97,7 +97,7 @@ class Deberta(CachingEncoding):
         Returns:
             [1 or 2, L or 1, h or 1, rows, D].
         """
-        raise TypeError(f"{type(self).__name__} does not implement project")
+        raise TypeError(f"{type(self).__name__} does not implement the method project()")
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return r and t of the rows that occur, which the whole batch shares; in evaluation they are cached."""
@@ -138,7 +138,7 @@ class Deberta(CachingEncoding):
         return self._range(1 - positions.key_length, positions.query_length - 1)
 
     def _range(self, left: int, right: int) -> tuple[int, int]:
-        """Return the first row and the number of rows for the distances left .. right; a graph reads all rows."""
+        """Return the first row and the number of rows for the distances left .. right; all rows if compiled."""
         if torch.compiler.is_compiling():
             return 0, self.weight.shape[-2]
         first, last = self.row_of(torch.tensor([left, right])).tolist()
@@ -152,7 +152,7 @@ class Deberta(CachingEncoding):
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
         """Return r_ij and t_ij for all pairs, [h, Q, K, D] each; this is for references."""
-        raise TypeError(f"{type(self).__name__} does not implement reference_projected")
+        raise TypeError(f"{type(self).__name__} does not implement the method reference_projected()")
 
 
 class PaperDeberta(RelativeTable, Deberta):

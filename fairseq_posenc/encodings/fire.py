@@ -104,7 +104,7 @@ class Fire(SharedBias, CachingEncoding):
         return self._by_row(tensors, positions)
 
     def _within_threshold(self, positions: Positions) -> bool:
-        """Return whether no position is beyond T in any layer; false in a graph, which cannot read the parameters."""
+        """Return whether no position is beyond T in any layer; false in a compiled graph, which cannot read T."""
         if torch.compiler.is_compiling():
             return False
         smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold

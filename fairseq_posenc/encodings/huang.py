@@ -46,7 +46,7 @@ class _Scalars(RelativeTable):
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
         """Return the number at each distance, [1 or h, L]."""
-        raise TypeError(f"{type(self).__name__} does not implement factors")
+        raise TypeError(f"{type(self).__name__} does not implement the method factors()")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         factors = self.factors(promoted(layer.tensors["weight"]), positions)

@@ -119,15 +119,15 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     def project(self, length: int) -> Tensor:
         """Return p U^Q / sqrt(2D) and p U^K of positions 0 .. length - 1, [2, L or 1, h or 1, length, D]."""
-        raise TypeError(f"{type(self).__name__} does not implement project")
+        raise TypeError(f"{type(self).__name__} does not implement the method project()")
 
     def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the relative scalars of all distances, [h or 1, L]."""
-        raise TypeError(f"{type(self).__name__} does not implement by_distance")
+        raise TypeError(f"{type(self).__name__} does not implement the method by_distance()")
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Return theta_1 and theta_2, [h or 1, 2]."""
-        raise TypeError(f"{type(self).__name__} does not implement thetas")
+        raise TypeError(f"{type(self).__name__} does not implement the method thetas()")
 
     # -- hooks -----------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
         """Return the product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""
-        raise TypeError(f"{type(self).__name__} does not implement reference_parts")
+        raise TypeError(f"{type(self).__name__} does not implement the method reference_parts()")
 
 
 class PaperTupe(Tupe):

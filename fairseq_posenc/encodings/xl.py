@@ -158,7 +158,7 @@ class XL(CachingEncoding):
         return (content + torch.einsum("bhic,hijc->bhij", q + v, r)) / dim**0.5
 
     def reference_encode(self, p: Tensor) -> Tensor:
-        """Return R_p by the literal formula, p [Q, K] -> [Q, K, d]."""
+        """Return R_p, computed literally by the paper's formula, p [Q, K] -> [Q, K, d]."""
         half = (self.stack.dim + 1) // 2
         angles = [p.double() / 10000 ** (2 * c / self.stack.dim) for c in range(half)]
         rows = [angle.sin() for angle in angles] + [angle.cos() for angle in angles]

@@ -31,7 +31,7 @@ def best(
     odds: Mapping[str, float],
     values: Mapping[str, float],
 ) -> Best:
-    """Return the threshold with the highest sum of scores, as the script's find_best_thresh does.
+    """Return the threshold with the highest sum of scores, as find_best_thresh in SQuAD 2.0's script does.
 
     Start with empty answers to all questions. Then add the answers one by one, in increasing order of their odds.
 
@@ -57,7 +57,7 @@ def best(
 
 
 def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
-    """Apply a threshold to scores of predictions, as the script's apply_no_ans_threshold does.
+    """Apply a threshold to scores of predictions, as apply_no_ans_threshold in SQuAD 2.0's script does.
 
     Above the threshold, a question scores 1 if it has no answer, otherwise 0. The score of an empty text would differ
     slightly: it is also correct if all answers consist of articles and punctuation only.

@@ -22,8 +22,8 @@ from .blocked_products import Terms, collect, of_groups
 class Clipped:
     """Compute sums and gated products of pairs [G, Q, K] in float32, from E products for each query and each key.
 
-    `first` and `last` are those of `blocked_products.Vectors`. In a decoder with memory, `last` may be beyond the end
-    of the table.
+    `first` and `last` have the same meaning as in `blocked_products.Vectors`. In a decoder with memory, `last` may be
+    beyond the end of the table.
     """
 
     first: int

@@ -4,8 +4,8 @@ They are compiled once per machine if there is a compiler (build.py). Each is fa
 
 - trilinear.cpp computes M3's product of three vectors in two thirds of the time of a loop by torch.compile, which
   sums one pair after another.
-- clipped_products.cpp serves distances that share a vector. Torch would write the few different products of a query
-  out for all keys before it adds or multiplies them.
+- clipped_products.cpp serves distances that share a vector. Torch would first copy the few different products of a
+  query to all keys, and add or multiply them afterwards.
 - single_query.cpp serves decoding, where each key has its own vector and most of the time goes into reading the keys.
   It reads each key once.
 

@@ -123,6 +123,6 @@ def clipped_numbers(
         require_shape(function, name, x, (matrices, length, vectors), "matrices, queries or keys, vectors")
         if not vectors:
             raise ValueError(f"cpp.{function}: `{name}` holds products with 0 vectors; there must be at least one.")
-    legend = f"a distance of {queries} queries and {keys} keys, counted from the most negative one"
+    legend = f"counting the distances of {queries} queries and {keys} keys from the most negative one"
     require_between(function, "first", first, max(queries + keys - 2, 0), legend)
     return matrices, queries, keys, first, vectors

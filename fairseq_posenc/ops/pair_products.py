@@ -1,7 +1,8 @@
 """Sums and products of terms for all pairs of a query and a key, as autograd functions.
 
 Two kernels compute them: `Blocked` works everywhere, and `Clipped` is for far distances that share a vector. This file
-has what both need: chunks of samples or heads, saved tensors, the gradients of the content and the precision of sums.
+has what both kernels need: chunks of samples or heads, saved tensors, the gradients of the content and the precision
+of sums.
 """
 
 from __future__ import annotations

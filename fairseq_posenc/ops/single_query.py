@@ -74,11 +74,11 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
     computes the results of the other keys.
 
     Args:
-        way: The way of `cpp.single_query` that computes the same.
+        way: The way of `cpp.single_query` that computes the same sums.
         k, vectors, shared: See `of_keys`.
         query: [B, h, 1, D], or None if the way needs none.
-        row: Function from the shared vector to the rows of the matrix product.
-        rest: Function from the other keys and their vectors to their results.
+        row: Function that turns the shared vector into the rows of the matrix product.
+        rest: Function that computes the sums of the other keys from these keys and their vectors.
     """
     if _natively(*((k, vectors) if query is None else (k, vectors, query))):
         return cpp.single_query(way, k, vectors, query, shared)

@@ -136,7 +136,7 @@ def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
 
 
 def costs(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the costs that any row has, by their names in the charts."""
+    """Return the costs that at least one row has, by their names in the charts."""
     entries = list(entries)
     return {name: text for name, text in COSTS.items() if any(_cost(entry, name) is not None for entry in entries)}
 

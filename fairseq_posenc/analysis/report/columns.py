@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column: its title, an explanation, whether it holds numbers, and its cell of a row."""
+    """A column: its title, an explanation, whether it holds numbers, and a function that returns the cell of a row."""
 
     title: str
     about: str
@@ -91,7 +91,7 @@ FIRST = (
     Column("Task", "Task or data, language, and memory length in evaluation", False, _text("task")),
 )
 LAST = (
-    Column("Seeds", "Number of trainings", True, _seeds),
+    Column("Seeds", "Number of training runs", True, _seeds),
     Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
     Column("Added", "Number of parameters beyond the first encoding of the run", True, _number("added", ",.0f")),
     Column("Speed", "Speed of the training", True, _speed),

@@ -51,6 +51,6 @@ def package_file(name: str) -> str:
 
 
 def policy(scripts: list[str]) -> str:
-    """Return the rule that lets the browser run these scripts only, and load nothing."""
+    """Return the content security policy that lets the browser run only these scripts, and load nothing."""
     hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
     return f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {hashes}"

@@ -27,7 +27,7 @@ def page(runs: Sequence[Run]) -> str:
     scores = cost_charts(entries)
     sections = {
         "Results": _results(entries),
-        "Losses": _charts(losses, "loss", "Zoom with the buttons of a chart. Point at a curve to see its training."),
+        "Losses": _charts(losses, "loss", "Zoom with a chart's buttons. Point at a curve to see its training run."),
         "Score and cost": _cost_choice(entries) + _charts(scores, "cost", "Bars are 95 % intervals.") if scores else "",
         "Papers": _papers(paper_tables(entries)),
         "Figures": "".join(map(_figures, runs)),
@@ -135,7 +135,7 @@ def _papers(tables: Sequence[PaperTable]) -> str:
 
 
 def _paper(table: PaperTable) -> str:
-    """Return a table of a paper, folded unless it has a score of ours."""
+    """Return a table of a paper in a section that is folded unless the table has a score of ours."""
     head = "".join(element("th", name, scope="col", class_="text") for name in ("Row", *table.columns))
     lines = []
     for name, cells in table.rows.items():
@@ -167,7 +167,7 @@ def _figures(run: Run) -> str:
 
 
 def _run(run: Run) -> str:
-    """Return the environment of a run and its commands, folded."""
+    """Return the environment and the commands of a run in a folded section."""
     facts = run.facts
     lines = {
         "Recipe": facts["recipe"],

@@ -1,4 +1,4 @@
-"""The papers' tables that recipes repeat: their numbers, ours beside, and the command for each cell that we lack."""
+"""The papers' tables that recipes reproduce: each number with our score, or with the command that computes ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .runs import Entry
 
 
 class Target(NamedTuple):
-    """Where a number of a paper is repeated.
+    """The recipe and the columns that reproduce a number of a paper.
 
     Args:
         recipe: Folder in recipes/.
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
 
 class PaperCell(NamedTuple):
-    """A number of a paper, our score if there is one, how that run differs, and the command for a run."""
+    """A number of a paper, our score and how our run differs from the paper, or the command that computes our score."""
 
     printed: str
     ours: Score | None
@@ -74,7 +74,7 @@ MODEL = "MODEL"
 
 
 def paper_tables(entries: Sequence[Entry]) -> list[PaperTable]:
-    """Return the tables of the papers that the recipes of these rows repeat."""
+    """Return the papers' tables that the recipes of these rows reproduce."""
     recipes = {entry.recipe for entry in entries}
     tables: dict[str, PaperTable] = {}
     for figure in every():
@@ -103,7 +103,7 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 
 
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
-    """Return whether a row repeats a number: the recipe wrote the paper's number beside its own, for the same text."""
+    """Return whether a row reproduces this number: the recipe wrote the number beside its score, for the same text."""
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
     if target.task and not f"{entry.task},".casefold().startswith(f"{target.task},".casefold()):
@@ -122,7 +122,7 @@ def _pretrained(entry: Entry) -> str:
 
 
 def target_of(figure: Figure) -> Target | None:
-    """Return where a number of a paper is repeated; None if no recipe does."""
+    """Return what reproduces a number of a paper; None if no recipe does."""
     if not figure.encoding or figure.value is None:
         return None
     place = PLACES.get((figure.paper, figure.table))

@@ -34,7 +34,7 @@ class Entry:
         speed: Speed of the training in units of `speed_unit`.
         memory: Peak memory in MB.
         step: Time of an update relative to the first encoding of the run.
-        command: Command of the training.
+        command: Command of the training run.
         facts: The row as it is in result.json.
     """
 
@@ -73,7 +73,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Losses:
-    """Hold the losses of a training; `entries` are the numbers of the rows that it made, counted over all runs."""
+    """Hold the losses of a training run; `entries` are the indices of its rows among the rows of all recipe runs."""
 
     run: str
     recipe: str
@@ -173,7 +173,7 @@ def _losses(folder: Path, run: str, recipe: str, entries: list[Entry], first: in
 
 
 def thinned(points: Points, most: int = 150) -> Points:
-    """Return at most about `most` points of a curve, evenly spaced, with the last one."""
+    """Return about `most` points of a curve or fewer, evenly spaced; the last point is among them."""
     every = -(-len(points) // most) or 1
     return points[::-1][::every][::-1]
 

@@ -67,7 +67,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Return text so that LaTeX prints it as it is, in one line. A bracket at the start is no option of `\\\\`."""
+    """Return text so that LaTeX prints it as it is, in one line; this includes a bracket after `\\\\`."""
     plain = re.sub(r"[\x00-\x1f\x7f]+", " ", text)
     escaped = "".join(LATEX.get(character, character) for character in plain)
     return f"{{}}{escaped}" if escaped.startswith(("[", "*")) else escaped

@@ -72,7 +72,7 @@ def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, 
     report = (output / "report.md").read_text(encoding="utf-8")
     assert "| shaw[clip=4] |" in report
     assert "(bleu.png)" in report
-    assert "tokens at most" in report
+    assert "Tokens per update: " in report
     assert "paired bootstrap test of BLEU" in report
     assert "pairs: train 300, valid 11, test 13" in report
 

@@ -63,7 +63,7 @@ def main() -> None:
     add = parser.add_argument
     add("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
     add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one next to the model).")
-    add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: any).")
+    add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: accept any).")
     add("--segments", action="append", default=[], choices=list(SEGMENTS), help="Segment encoding; may be repeated.")
     add("--longest", type=int, required=True, metavar="N", help="Maximum number of pieces of a fine-tuning input.")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")

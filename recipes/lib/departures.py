@@ -19,12 +19,12 @@ FREE = {
 
 
 def changed(preset: Flags, flags: Flags, *, intervals: bool = False) -> set[str]:
-    """Return the names of the flags that differ from a preset. A flag that is false counts as missing.
+    """Return the names of the flags that differ from a preset. A flag that is false is treated as missing.
 
     Args:
         preset: Flags of the preset.
         flags: Flags of the run.
-        intervals: Whether to compare also how often a run validates and saves checkpoints. This matters if the best
+        intervals: Whether to also compare how often a run validates and saves checkpoints. This matters if the best
             checkpoint or a mean of checkpoints is scored.
     """
     names = {*preset, *flags} - FREE - (set() if intervals else INTERVALS)

@@ -106,7 +106,7 @@ def parse_either(label: str) -> Either:
     """
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:
-        raise Refused(f"--pos-enc {label}: a model has only two stacks. Write NAME for both, or ENCODER/DECODER.")
+        raise Refused(f"--pos-enc {label}: a model has only two stacks. Write NAME (for both) or ENCODER/DECODER.")
     encodings = [parse(part) for part in parts]
     return encodings[0] if len(set(encodings)) == 1 else Stacks(*encodings)
 
@@ -154,7 +154,7 @@ def published(
 
 
 def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) -> dict[str, str]:
-    """Return the values of all options, including defaults, by names such as `m4.clip`."""
+    """Return the values of all options, including defaults, keyed by names such as `m4.clip`."""
     values = {
         f"{name.replace('-', '_')}.{option}": (unset or {}).get(option) if default is None else default
         for name in encoding.names

@@ -49,7 +49,7 @@ class Training(Settings):
             if least is not None and number < least:
                 raise Refused(f"--{setting.name.replace('_', '-')} {number}: the value must be at least {least}.")
         if self.rendezvous and (self.launch != "torchrun" or self.nodes == 1):
-            problem = "only --launch torchrun with --nodes 2 or more uses this option"
+            problem = "only --launch torchrun with --nodes 2 or more needs this option"
             raise Refused(f"--rendezvous {self.rendezvous}: {problem}. Leave it out.")
 
     def number(self, flag: str, unless: int) -> int:

@@ -59,5 +59,5 @@ def memory_gib() -> float:
 
 
 def machine() -> dict[str, object]:
-    """Return the cores, the memory and the GPUs of this machine, for reports."""
+    """Return the number of cores, the size of the main memory and the GPUs of this machine, for reports."""
     return {"cores": cores(), "memory_gib": memory_gib(), "gpus": answer(ASK_GPUS).splitlines()}

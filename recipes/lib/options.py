@@ -76,7 +76,7 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
     Args:
         words: The words of the command line that argparse left over.
         tables: Names of the settings that are tables, such as `train`.
-        known: All other options; an error suggests a similar one.
+        known: All other options of the recipe; the error about an unknown option suggests a similar known one.
     """
     texts: dict[str, str] = {}
     rest = iter(words)

@@ -47,7 +47,7 @@ def recipes() -> list[Recipe[Any]]:
 
 
 def scripts() -> dict[Path, str]:
-    """Return the text of every script, by its path."""
+    """Return the text of every script, keyed by the path of the script."""
     return {
         ROOT / "recipes" / recipe.name / "plain" / f"{preset}.sh": script(recipe, preset)
         for recipe in recipes()

@@ -58,7 +58,7 @@ class Settings:
         """
 
     def unused(self) -> dict[str, str]:
-        """Return the settings that no command uses, each with the reason."""
+        """Return the settings that have no effect, each with the reason."""
         return {}
 
     def variables(self) -> dict[str, str]:
@@ -108,20 +108,20 @@ class Recipe(Generic[S]):
         preset: Name of the default preset.
         plan: Function that returns the plan from the settings, the output folder, and its path in commands.
         results: Function that returns the rows of the table of results, for result.json and the report.
-        check: Function that returns the exit status: 0 if the results confirm what the recipe claims.
+        check: Function that returns the exit status: 0 if the results are as expected.
         tell: Function that returns the text that the screen shows after a finished stage's name and time.
         examples: Examples of arguments for --help.
         own_report: Markdown file that a stage writes, if it replaces report.md.
         columns: Columns of the results in the report's table; empty means all.
         forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.
         figure: Image that a stage writes and the report shows.
-        hints: Function that returns commands for using the outputs, by title.
+        hints: Function that returns commands for using the outputs, keyed by title.
         files: Further output files to name at the end of a run.
         anew: Command or option that repeats the whole run.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. The value of a preset maps each setting that names a file
-            of the reader to a shell variable; it is empty if the preset needs no such file.
+        plain: Presets that plain.py writes as shell scripts. Each preset has a dictionary: its keys are settings that
+            name a file of the reader, and its values are shell variables. It is empty without such files.
     """
 
     name: str

@@ -36,7 +36,8 @@ class Run(Generic[S]):
     def do(self, chosen: list[Stage], force: bool) -> int:
         """Run the chosen stages, and return the exit status.
 
-        The status is 0 if the chosen stages are done. If all stages are done, the recipe's own check returns it.
+        The status is 0 if the chosen stages are done. If all stages are done, the recipe's own check returns
+        the status.
         """
         try:
             with only_one(self.output) as lock:

@@ -126,7 +126,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the files that identify the user's binary data: the dictionary and the lengths of the lines."""
+        """Return the files that identify the user's binary data: the dictionary and the .idx file of each split."""
         if not self.settings.prepared:
             return ()
         return (Path(self.data) / "dict.txt", *(Path(self.data) / f"{split}.idx" for split in SPLITS))

@@ -83,7 +83,7 @@ class Settings(launch.Training):
             self.types = self.types or TYPES
         elif self.corpus == BUILTIN:
             if self.types:
-                raise Refused(f"--types has no effect: --corpus {BUILTIN} does not check its types. Leave it out.")
+                raise Refused(f"--types has no effect: --corpus {BUILTIN} has no fixed number of types. Leave it out.")
         elif not Path(self.corpus).is_dir():
             problem = f"this folder does not exist. Known corpora are {WIKITEXT103} and {BUILTIN}"
             raise Refused(f"--corpus {self.corpus}: {problem}.")

@@ -196,9 +196,9 @@ class Settings(launch.Training):
         fetched, c4 = bool(self.named), self.named == ("c4_en",)
         useless = {
             "valid_part": "the corpus already has a validation text" if not fetched or c4 else "",
-            "smoothing": "" if self.languages else "only --corpus wiki100 uses it",
+            "smoothing": "" if self.languages else "it applies only to --corpus wiki100",
             "raw": "" if fetched or self.fetched_tokenizer else "nothing is downloaded",
-            "documents": "" if self.own and not self.prepared else "only a --corpus FOLDER of text uses it",
+            "documents": "" if self.own and not self.prepared else "it applies only to a --corpus FOLDER of text",
             "limit": "the corpus is already prepared" if self.prepared else "",
         }
         for setting in fields(Settings):
@@ -220,7 +220,7 @@ class Settings(launch.Training):
         for option, corpus in (("books", "books_wiki"), ("languages", "wiki100")):
             path = getattr(self, option)
             if path and corpus not in self.named:
-                raise Refused(f"--{option} has no effect: only --corpus {corpus} uses it. Leave it out.")
+                raise Refused(f"--{option} has no effect: only --corpus {corpus} needs this folder. Leave it out.")
             if corpus in self.named and not path:
                 raise Refused(f"{where}: this corpus needs --{option} FOLDER. {FOLDERS[option]}")
         if "wiki100" in self.named and len(self.named) > 1:

@@ -42,7 +42,7 @@ def of_process(step: Step) -> Memory | None:
 
 
 def of_gpu(step: Step) -> Memory:
-    """Return the memory that is allocated on the GPU while the step runs, including what was allocated before."""
+    """Return the peak GPU memory while the step runs, including memory that was allocated before the step."""
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     step()

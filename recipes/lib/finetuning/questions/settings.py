@@ -64,7 +64,7 @@ class QuestionSettings(FineTuning):
 
     @property
     def question_files(self) -> Mapping[str, str]:
-        """Return the user's question files by option of prepare_spans.py; none for fetched or built-in questions."""
+        """Return the user's question files, keyed by an option of prepare_spans.py; empty without such files."""
         raise NotImplementedError
 
 

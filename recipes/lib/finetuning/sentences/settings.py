@@ -131,7 +131,7 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Describe how the run departs from the protocol. Segments do not count: they select the paper's row."""
+        """Describe how the run departs from the protocol; --segments only selects a row of the paper's table."""
         values, flags = protocol(self.protocol)
         del values["segments"]
         return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best")

@@ -55,7 +55,9 @@ def limit(text: str) -> Limit:
     """Read `--limit`: `3` is a number of files; `500M`, `2GB` and `1000B` are numbers of bytes."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(B?)", text.strip().upper())
     if match is None or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of files (3) nor of bytes (500M or 2GB).")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of files, such as 3, nor a number of bytes, such as 500M or 2GB."
+        )
     if match[2] or match[3]:
         return Limit(bytes=int(match[1]) * UNITS[match[2]])
     return Limit(files=int(match[1]))

@@ -79,7 +79,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "The two languages, which are also the endings of the files, for example en-de."
     add("--pair", type=_pair, required=True, metavar="A-B", help=text)
-    text = "Training corpora. Each PREFIX names the files PREFIX.A and PREFIX.B, plain or compressed."
+    text = "Training corpora, each as the name of its two files without the language's ending, plain or compressed."
     add("--train", nargs="+", required=True, metavar="PREFIX", help=text)
     for split, name in zip(HELD_OUT, ("Validation", "Test"), strict=True):
         text = f"{name} sets: a PREFIX as for --train, or newstestYEAR with --newstest."

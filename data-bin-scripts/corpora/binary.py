@@ -85,7 +85,7 @@ class TokenFiles:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return the documents of a task as arrays of the types `RECORD` and `PLACE`; all sort keys are still 0."""
+        """Return the documents of a task as arrays of the types `RECORD` and `PLACE`; all sort keys are 0."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):

@@ -84,7 +84,7 @@ def wait(executor: Slurm, first_error: Callable[[], str | None], watch: Callable
 
 
 def _late(executor: Slurm) -> bool:
-    """Return whether the last tasks are done after all; a shared file system may show their results late."""
+    """Wait, and return whether all tasks are done now; a shared file system may show results late."""
     time.sleep(POLL)
     return not executor.get_incomplete_ranks(skip_completed=True)
 

@@ -54,7 +54,7 @@ def _head(path: Path, file: IO[bytes]) -> bytes:
 
 
 def _again(path: Path, file: IO[bytes]) -> IO[bytes]:
-    """Return a stream from the beginning of the file; a zstd stream cannot seek and is opened again."""
+    """Return a stream from the beginning of the file, which is opened again if its stream (zstd) cannot seek."""
     if not file.seekable():
         return opened(path)
     file.seek(0)

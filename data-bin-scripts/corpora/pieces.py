@@ -208,7 +208,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     cased if a piece has capitals. fairseq_posenc/hub/tokenizer/sources.py must follow the same rule.
 
     Raises:
-        CorpusError: The vocabulary is cased and --cased is missing, or the reverse.
+        CorpusError: The vocabulary is cased and --cased is missing, or it is uncased and --cased is given.
     """
     settings = vocabulary.with_name("tokenizer_config.json")
     try:
@@ -231,7 +231,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
 
 
 def write_case(folder: Path, *, cased: bool) -> None:
-    """Write tokenizer_config.json next to vocab.txt, so that export-hf exports the same setting."""
+    """Write tokenizer_config.json next to vocab.txt, so that export-hf also exports whether the pieces are cased."""
     write_whole(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
 
 

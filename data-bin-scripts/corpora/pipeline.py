@@ -118,7 +118,8 @@ def _check(job: Job, table: Table) -> None:
             )
         files = [source.path for source in sources if source.split == split]
         others = f" and the {len(files) - 1} other files" if files[1:] else ""
-        raise CorpusError(f"--{split} {files[0]}{others}: no document has text. Give other files, or see --documents.")
+        cure = "Give files with text, or give their format with --documents."
+        raise CorpusError(f"--{split} {files[0]}{others}: no document has text. {cure}")
 
 
 def _record(job: Job, identity: dict[str, Any], table: Table) -> None:

@@ -21,7 +21,7 @@ def clean(lines: Iterable[str]) -> list[str]:
 
 
 def split(language: str, paragraphs: Iterable[str]) -> list[str]:
-    """Return the sentences of the paragraphs. sentencex treats languages that it does not know as English."""
+    """Return the sentences of the paragraphs. sentencex treats unsupported languages as English."""
     return [
         sentence.strip()
         for paragraph in paragraphs

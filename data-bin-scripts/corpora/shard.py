@@ -62,7 +62,7 @@ def _valid(tokens: TokenFiles) -> Places:
 
 
 def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> Places:
-    """Return the training documents of a shard, repeated according to the factor of their language.
+    """Return the training documents of a shard, repeated as often as `factors` says for their languages.
 
     The shard of each copy of a document is drawn independently.
     """
@@ -85,8 +85,8 @@ def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> P
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return how many copies of each document the shards get, [n].
 
-    This number is the integer part of the factor of the document's language, plus 1 with the probability of the
-    fractional part.
+    The factor of a language says how often its text is repeated. A document gets as many copies as the integer part of
+    the factor of its language, plus one more copy with the probability of the fractional part.
     """
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))

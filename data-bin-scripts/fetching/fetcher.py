@@ -119,8 +119,8 @@ def find_own(folder: Path, source: Source) -> Path | None:
 def _copy(folder: Path, source: Source, partial: Partial) -> str:
     own = find_own(folder, source)
     if own is None:
-        names = f"neither {source.path} nor {source.name} (plain or .gz)"
-        raise FetchError(f"--from {folder}: the folder holds {names}. Put the published file there.")
+        what = f"the folder holds neither {source.path} nor {source.name} (plain or .gz)"
+        raise FetchError(f"--from {folder}: {what}. Put the published file there.")
     partial.forget()  # a copied file must not be resumed as a download
     opener = gzip.open if own.name == source.name + ".gz" else open
     try:

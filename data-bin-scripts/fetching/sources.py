@@ -48,7 +48,7 @@ class Source:
         return Path(self.corpus) / self.name
 
     def shards(self) -> Iterator[Source]:
-        """Yield one source per number of a range such as `{00..99}` in the name, or the source itself."""
+        """Yield the source, or if its name has a range such as `{00..99}`, one source for each number of the range."""
         shard = SHARDS.search(self.name)
         if shard is None:
             yield self

@@ -117,8 +117,8 @@ class Columns(NamedTuple):
 def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the line is a header.
 
-    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header. XTREME's test files also
-    have no labels.
+    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header, and its test files have no
+    labels either.
     """
     names = line.text.removeprefix(BOM).split("\t")
     known = [how.aliases.get(name, name) for name in names]
@@ -131,7 +131,7 @@ def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]
 def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
     """Return the indices of the columns; training and development files must have labels.
 
-    Published test files of MRPC also have labels.
+    The published test files of MRPC have labels, too.
     """
     place = {name: number for number, name in enumerate(header)}
     needed = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]

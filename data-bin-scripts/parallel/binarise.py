@@ -72,7 +72,7 @@ def languages_of(text: Path) -> tuple[str, str]:
 
 
 def _new_folder(folder: Path) -> Path:
-    """Return a new folder for this run; the programs of an interrupted run may still write to the earlier folder."""
+    """Return a new folder for this run, because the programs of an interrupted run may still write to its folder."""
     for earlier in folder.glob("work.*"):
         shutil.rmtree(earlier, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix="work.", dir=folder))

@@ -101,10 +101,10 @@ class Cleaner:
 
 
 def check_language(languages: tuple[str, str]) -> None:
-    """Check that py3langid is installed and knows both languages.
+    """Check that py3langid is installed and supports both languages.
 
     Raises:
-        CorpusError: The package is not installed, or does not know one of the languages.
+        CorpusError: The package is not installed, or does not support one of the languages.
     """
     if importlib.util.find_spec(PACKAGE) is None:
         cure = f"Install it with `pip install {PACKAGE}`, or leave the option out."

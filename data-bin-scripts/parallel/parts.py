@@ -49,7 +49,7 @@ class Chunk(NamedTuple):
 
 
 def name(corpus: int, chunk: int) -> str:
-    """Return the name of a part; it includes the chunk size, so that parts of other sizes are not reused."""
+    """Return the name of a part; it includes the chunk size, so that a run with another chunk size writes new parts."""
     return f"{corpus:02d}-{CHUNK}-{chunk:06d}"
 
 

@@ -64,15 +64,15 @@ def new_problem(split: str, where: str, name: str, kind: str, what: str, how: st
 
 
 def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") -> None:
-    """Raise an error and write all problems to WHERE.problems.jsonl if any problem is refused.
+    """If any problem is marked as refused, write all problems to WHERE.problems.jsonl and raise an error.
 
-    If no problem is refused, remove that file, which an earlier attempt may have left.
+    If no problem is marked as refused, remove that file, which an earlier attempt may have left.
 
     Args:
         cure: Sentence that says what the user can do.
         before: Beginning of the error message, before the name of the file that lists the problems.
     Raises:
-        RefusedError: A problem is refused.
+        RefusedError: At least one problem is marked as refused.
     """
     listing = where.with_name(f"{where.name}.{FILE}")
     if any(problem.done == "refused" for problem in problems):

@@ -70,7 +70,7 @@ def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer
     Args:
         files: Files of the tokenizer, if they are not in `source`.
         flag: Option that names the source in errors.
-        hint: What else the user can do, appended to errors.
+        hint: Advice for the user, appended to errors.
     Raises:
         CorpusError: The model or its vocabulary is missing, or the vocabulary does not fit the model's settings.
     """
@@ -84,7 +84,7 @@ def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer
 
 @contextmanager
 def readable(source: Path, flag: str, hint: str = "") -> Iterator[None]:
-    """Turn errors about the model that the block raises into errors that name the option and the model."""
+    """Replace errors that the block raises about the model by errors that name the option and the model."""
     from fairseq_posenc.compat.checkpoints import CheckpointError
 
     try:

@@ -54,8 +54,8 @@ class Cutter:
     def shortest(self, context: str, answers: Iterable[Answer], windows: Sequence[Item]) -> int | None:
         """Return the number of pieces of the shortest answer that lies in a single window.
 
-        Several windows may hold the first piece of an answer; only the one with the most context around it counts. The
-        result is 0 if no answer lies in such a window, and None if no answer occurs at its offset.
+        If several windows hold the first piece of an answer, only the window with the most context around it is
+        searched. The result is 0 if no answer lies in a single window, and None if no answer occurs at its offset.
         """
         from fairseq_posenc.data.span_items import owner, place
 

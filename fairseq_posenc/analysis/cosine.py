@@ -1,7 +1,7 @@
 """Cosine similarity of the position vectors at the input.
 
 Source: Chen et al. 2021 (DIET), Figure 5: BERT's position vectors differ from each other. If the model also has
-DIET-ABS, its vectors at the input are nearly equal, because the heads know the positions already.
+DIET-ABS, its vectors at the input are nearly equal, because the heads get the positions already.
 """
 
 from __future__ import annotations

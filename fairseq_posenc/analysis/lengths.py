@@ -38,7 +38,7 @@ def data(lengths: Sequence[int]) -> Lengths:
         ValueError: There are no lengths, or one of them is less than 1.
     """
     if not len(lengths) or min(lengths) < 1:
-        raise ValueError("the lengths of at least one text are needed, each 1 token or more")
+        raise ValueError("give the lengths of at least one text; every length must be 1 or more")
     counts = np.bincount(np.asarray(lengths))
     at_least = counts[::-1].cumsum()[::-1]  # items of at least so many tokens
     return Lengths(counts, at_least[::-1].cumsum()[::-1][1:])  # sum over lengths of count * (length - p)

@@ -28,10 +28,10 @@ class Patterns(NamedTuple):
 
 
 def shift_scores(matrices: Tensor) -> Tensor:
-    """Return the share of the variance of matrices [h, n, n] that their diagonals explain: 1 if only j - i counts.
+    """Return the share of the variance of matrices [h, n, n] that their diagonals explain.
 
     The score is 1 - (mean squared deviation of each cell from the mean of its diagonal) / (variance of all cells).
-    A constant matrix has score 1.
+    It is 1 if each cell depends on j - i only. A constant matrix has score 1.
     """
     matrices, n = matrices.double(), matrices.shape[-1]
     diagonal = (torch.arange(n) - torch.arange(n)[:, None] + n - 1).flatten()

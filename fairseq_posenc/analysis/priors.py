@@ -4,7 +4,7 @@ Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
 According to the paper, a good encoding R of the distance has two properties, with phi(i, j) = |R_i - R_j|:
 
-1. phi(i + k, i) decreases as i grows: a step between near distances counts more than one between far distances.
+1. phi(i + k, i) decreases as i grows: a step between near distances changes R more than a step between far ones.
 2. phi(0, j) increases with j, and its slope decreases.
 
 All computations are in float64. In float32, the steps of GCDF between far distances round to zero.

@@ -29,13 +29,14 @@ def data(items: list[Score], name: str) -> list[Point]:
     """Return the scores that have a numeric option or setting `name`, in the order of its values.
 
     Raises:
-        ResultsError: The results hold fewer than two values of it.
+        ResultsError: The results contain fewer than two values of `name`.
     """
     points = [point for item in items if (point := _point(item, name))]
     if len({point.x for point in points}) < 2:
         raise ResultsError(
-            f"--sweep {name}: the results hold fewer than two values of this option. Name an option of the encodings, "
-            "such as clip, or a setting of the recipe, such as longest. Name the folders of all runs with --results."
+            f"--sweep {name}: the results contain fewer than two values of {name}, too few for a curve. Choose an "
+            "option of the encodings, such as clip, or a setting of the recipe, such as longest. Give the folders of "
+            "all runs with --results."
         )
     return sorted(points, key=lambda point: (point.series, point.x))
 

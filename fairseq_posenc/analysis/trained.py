@@ -53,7 +53,9 @@ class Stack:
             Lacking: There is no such layer.
         """
         if not 1 <= number <= len(self.attention):
-            raise Lacking(f"{self.name} has the layers 1 to {len(self.attention)}. Choose one of them with --layer.")
+            raise Lacking(
+                f"{self.name} has no layer {number}. Choose one of the layers 1 to {len(self.attention)} with --layer."
+            )
         return self.attention[number - 1]
 
 
@@ -90,7 +92,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     except FileNotFoundError as error:
-        hint = "" if data else " Name the folder that holds the dictionary with --data."
+        hint = "" if data else " Set --data to the folder that holds the dictionary."
         raise Lacking(f"{checkpoint}: {error}.{hint}") from error
     model = models[0].eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}

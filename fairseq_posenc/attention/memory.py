@@ -22,7 +22,7 @@ class SegmentMemory:
     Args:
         length: Maximum number of states per layer; 0 keeps none.
         span: Maximum number of keys that a query sees, itself included (`same_length`); None means all.
-        states: L tensors [M, B, d], with M at most `length`; empty if nothing is remembered.
+        states: L tensors [M, B, d], with M at most `length`; empty if there is no memory.
         segment: Number of the segment that began last, from 0.
         kept: Number of the last segment that passed its states to `keep`.
     """
@@ -66,7 +66,7 @@ class SegmentMemory:
         return self
 
     def keep(self, inputs: Sequence[Tensor]) -> None:
-        """Remember the inputs of each layer in this segment, L tensors [T, B, d]."""
+        """Add the inputs of each layer in this segment to the memory, L tensors [T, B, d]."""
         if not self.length:
             return
         if self.states and len(inputs) != len(self.states):

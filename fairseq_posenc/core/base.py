@@ -81,7 +81,7 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what both encodings can do; for `directional`, it is enough that one of them is directional."""
+        """Return what two encodings can do together: what each can do alone, and `directional` if either one is."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 

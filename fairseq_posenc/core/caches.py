@@ -44,7 +44,7 @@ class EvaluationCache:
         self._length = 0
 
     def clear(self) -> None:
-        """Forget the value."""
+        """Delete the kept value."""
         self._value = None
 
     @staticmethod

@@ -25,7 +25,7 @@ def read_losses(log: Path) -> Curve:
     """Return the losses in a log of fairseq-train.
 
     After a restart, fairseq repeats the updates since the last checkpoint, so that an update may be logged twice.
-    Only the last loss of an update counts.
+    Only the last loss of each update is returned.
     """
     train: dict[int, float] = {}
     valid: dict[int, float] = {}

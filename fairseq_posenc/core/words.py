@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names in errors.
+"""The hints that errors give for misspelt names.
 
 This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return `; did you mean --seed?`, or an empty text if no known name resembles the word.
+    """Return a hint such as `; did you mean --seed?`, or an empty text if no known name resembles the word.
 
     Args:
         word: The misspelt name.
         known: The known names.
-        prefix: Text to write before each name, for example `--`.
+        prefix: Text to write before each name of the hint, for example `--`.
     """
     by_lower_case = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=0.5)
@@ -23,6 +23,6 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
 
 
 def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return the `suggestion`, or `; choose from: --lr, --seed` if no known name resembles the word."""
+    """Return the `suggestion`, or a list such as `; choose from: --lr, --seed` if no known name resembles the word."""
     names = sorted(known)
     return suggestion(word, names, prefix) or f"; choose from: {', '.join(prefix + name for name in names)}"

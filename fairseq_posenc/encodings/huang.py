@@ -167,7 +167,7 @@ class M3(RelativeTable):
         return torch.cat(parts, -2)
 
     def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
-        """Return all products: two matrix products for the distances that share a vector, the others by distance."""
+        """Return all products: two matrix products for distances that share a vector, `_near` for shorter distances."""
         distances, clip = positions.distances, self.clip
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:

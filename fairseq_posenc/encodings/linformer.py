@@ -36,8 +36,8 @@ class Compressing(PositionEncoding):
     """Base of the encodings that compute keys from E X and values from F X, where `weight` holds E and F.
 
     `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share it. Column p
-    belongs to the token with p tokens before it. Padding counts as zeros; with padding on the left, column 0 belongs to
-    the first token. This works in encoders only, because a slot mixes all columns.
+    belongs to the token with p tokens before it. Padding is replaced by zeros; with padding on the left, column 0
+    belongs to the first token. This works in encoders only, because a slot mixes all columns.
     """
 
     capabilities = replace(ABSOLUTE, causal=False, extrapolates=False)

@@ -93,7 +93,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
-        """Raise ValueError if all positions start at zero: then both factors of their products get no gradient."""
+        """Raise ValueError if the table of position vectors starts at zeros, because it would then get no gradient."""
         if options.init == "zeros" or options.init_std == 0:
             raise ValueError(
                 "a table of positions that starts at zeros never learns, because its gradient is zero: choose another "

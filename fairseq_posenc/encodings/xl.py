@@ -62,7 +62,7 @@ class XL(CachingEncoding):
     def __init__(self, options: XLOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.clamp is not None and options.clamp < 1:
-            raise ValueError(f"clamp={options.clamp} must be at least 1: leave clamp out if there is no limit")
+            raise ValueError(f"clamp={options.clamp} must be at least 1; to set no limit, leave clamp out")
         self._fixed = GrownTables()
 
     def reset_parameters(self) -> None:

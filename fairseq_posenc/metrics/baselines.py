@@ -29,7 +29,7 @@ def first_units(sentence: str, count: int, units: str = "words") -> str:
 
 
 def best_constant(questions: Sequence[str], units: str = "words") -> str:
-    """Return the text with the highest mean ROUGE-L over questions, each with one reference, by greedy search.
+    """Return the text with the highest mean ROUGE-L that a greedy search finds; each question is one reference.
 
     Each step inserts, replaces or deletes one unit, and the search stops when no step raises the score.
 

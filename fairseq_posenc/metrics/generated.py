@@ -94,7 +94,9 @@ def distinct(hypotheses: Sequence[str]) -> float:
         ValueError: There are no texts.
     """
     if not hypotheses:
-        raise ValueError("there are no texts, so none are distinct. Check that the split is not empty.")
+        raise ValueError(
+            "there are no texts, so there is no share of distinct ones. Check that the split is not empty."
+        )
     return len(set(hypotheses)) / len(hypotheses)
 
 

@@ -20,8 +20,8 @@ COCO_BETA = 1.2
 def rouge_l(hypothesis: str, references: Sequence[str], *, units: str = "words", variant: str = "f1") -> float:
     """Return the ROUGE-L of a text, from 0 to 1, ignoring case.
 
-    The best reference counts. Variant coco combines the best precision with the best recall, even if they come from
-    different references, as in the original code.
+    With several references, the highest score is returned. Variant coco combines the best precision with the best
+    recall, even if they come from different references, as in the original code.
 
     Args:
         hypothesis: The text.

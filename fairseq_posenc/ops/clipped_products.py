@@ -60,7 +60,7 @@ class Clipped:
         cpp.spread(out, of_query, of_key, self.first, add=terms.content_q is not None)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals` and add the gradients of their tables to it.
+        """Write the gradients of q and k into `totals`, and add the gradients of the tables to those in `totals`.
 
         Args:
             grad: Gradient of the sums, [G, Q, K].

@@ -75,5 +75,5 @@ def _compiler_works() -> bool:
 
 
 def _probe(x: Tensor) -> Tensor:
-    """Return the sum of x if this runs compiled, otherwise 0, because torch.compile can be switched off."""
+    """Return the sum of x if this function runs compiled, or 0 if torch.compile is switched off."""
     return x.sum() if torch.compiler.is_compiling() else torch.zeros(())

@@ -133,7 +133,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         q = q.contiguous()
         from_q = pointer("single_query", "q", q)
     elif q is not None:
-        raise ValueError("cpp.single_query: the way 'alone' does not use `q`; pass None.")
+        raise ValueError("cpp.single_query: `q` must be None if `way` is 'alone'.")
     library = _compiled("single_query", "single_query")
     k = k if k.stride(-1) == 1 else k.contiguous()
     vectors = vectors if vectors.stride()[1:] == (dim, 1) else vectors.contiguous()

@@ -71,14 +71,14 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
     """Return the sums over D for all keys, in C++ if possible and otherwise by `row` and `rest`.
 
     Without C++, the first `shared` keys are multiplied with `row` of their vector in one matrix product. `rest`
-    computes the results of the other keys.
+    computes the results of the keys after them.
 
     Args:
         way: The way of `cpp.single_query` that computes the same sums.
         k, vectors, shared: See `of_keys`.
         query: [B, h, 1, D], or None if the way needs none.
         row: Function that turns the shared vector into the rows of the matrix product.
-        rest: Function that computes the sums of the other keys from these keys and their vectors.
+        rest: Function that computes the sums of keys with vectors of their own, from the keys and these vectors.
     """
     if _natively(*((k, vectors) if query is None else (k, vectors, query))):
         return cpp.single_query(way, k, vectors, query, shared)

@@ -153,7 +153,7 @@ def both_products(
 def _of_keys(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, content: Content | None
 ) -> Tensor:
-    """Return `key_product`, plus the content product if there is a single query and the content has the same keys."""
+    """Return `key_product`, plus the content product if there is a single query and the keys of the content are `k`."""
     fits = content is not None and content.k is k and positions.query_length == 1 and k.dtype not in HALF
     taken = content.take() if content is not None and fits else None
     if taken is None:

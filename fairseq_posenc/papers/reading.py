@@ -1,10 +1,10 @@
 """Read the numbers that the papers print. This file needs nothing but Python, so that recipes load it without torch.
 
-Each file of this folder is a table as the paper prints it. A row begins with its `keys`, among them its name in the
-paper and its encoding. After these keys come the cells of the `columns`. The other keys, and the `conditions` of the
-whole table, say which model the row describes. Numbers that a paper prints in several tables are in one file only; in
-the files of the other tables, their cells are missing or empty, and a comment names the table that has them. A row
-without an encoding describes no encoding of this package, or its numbers hold for all encodings.
+Each file of this folder is a table as the paper prints it. A row begins with its `keys`, which include the name of
+the model in the paper and its encoding. After these keys come the cells of the `columns`. The other keys, and the
+`conditions` of the whole table, say which model the row describes. Numbers that a paper prints in several tables are in
+one file only; in the files of the other tables, their cells are missing or empty, and a comment names the table that
+has them. A row without an encoding describes no encoding of this package, or its numbers hold for all encodings.
 """
 
 from __future__ import annotations

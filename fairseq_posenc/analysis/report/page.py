@@ -129,7 +129,7 @@ def _cost_choice(entries: Sequence[Entry]) -> str:
 def _papers(tables: Sequence[PaperTable]) -> str:
     if not tables:
         return ""
-    note = "The paper's number stands above, ours below. Where we have none, a command shows how to get it. "
+    note = "The paper's number stands above, ours below. Where our number is missing, a command shows how to get it. "
     note += "MODEL stands for a checkpoint that was pretrained with the encoding of the row."
     return element("p", note, class_="note") + "".join(map(_paper, tables))
 

@@ -95,7 +95,7 @@ class Run:
 
 
 def read_runs(paths: Iterable[Path]) -> list[Run]:
-    """Read the results of runs; a path is the folder of a run or its result.json, and counts once.
+    """Read the results of runs; a path is the folder of a run or its result.json. A run given twice is read once.
 
     Raises:
         ResultsError: A path is not the result of a recipe.

@@ -59,8 +59,9 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     """
     stack.layer(layer)  # raise if there is no such layer
     if not 1 <= head <= stack.encoding.stack.heads:
-        heads = stack.encoding.stack.heads
-        raise Lacking(f"{stack.name} has no head {head}. Choose one of the heads 1 to {heads} with --head.")
+        raise Lacking(
+            f"{stack.name} has no head {head}. Choose one of the heads 1 to {stack.encoding.stack.heads} with --head."
+        )
     maps = [_map(name, member, layer, head, farthest) for name, member in stack.members.items()]
     if not any(maps):
         raise Lacking(f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show.")

@@ -32,7 +32,7 @@ class Projected:
         q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
         v: Values, [B, h, K, D].
         raw_q, raw_k: Queries and keys before these hooks.
-        positioned: False if the keys were compressed. They then belong to no columns, so no mask applies.
+        positioned: False if the keys were compressed. Compressed keys belong to no columns, so no mask applies.
     """
 
     q: Tensor

@@ -43,7 +43,7 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
 
 
 def check_segments(segments: Tensor | None, *, reads: bool, encoding: str, flag: str) -> None:
-    """Raise ValueError if there are segments that the encoding would ignore.
+    """Raise ValueError if there are segments but the encoding does not read them.
 
     An encoding that needs segments itself raises an error if there are none.
 

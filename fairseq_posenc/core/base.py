@@ -81,7 +81,7 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what two encodings can do together: what each can do alone, and `directional` if either one is."""
+        """Return what two combined encodings can do: only what both of them can, but `directional` if either one is."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 

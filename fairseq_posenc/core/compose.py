@@ -61,7 +61,7 @@ class Composition(nn.Module):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what all members can do; for `directional`, one member is enough."""
+        """Return what all members can do; the composition is `directional` if at least one member is."""
         return self._capabilities
 
     @property

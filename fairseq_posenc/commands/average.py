@@ -98,8 +98,8 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoint_last.pt is used instead.
 
     Raises:
-        CheckpointError: A checkpoint is missing. An older checkpoint does not replace it, because that would change the
-            mean.
+        CheckpointError: A checkpoint is missing. No older checkpoint is used in its place, because that would change
+            the mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         "--every",
         type=int,
         metavar="U",
-        help="With --num-update-checkpoints: average only updates that are multiples of U. All of them must exist.",
+        help="With --num-update-checkpoints: average only updates that are multiples of U. Each must have been saved.",
     )
     parser.add_argument(
         "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore the checkpoints after epoch or update N."

@@ -110,7 +110,7 @@ def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
 
 
 def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
-    """Return the first case that works with the options of `reading` and at most two others; None if there is none.
+    """Return the first case that works with `reading` and at most two elements of `others`; None if there is none.
 
     For example, the forms of rope also need scaling=yarn and a factor.
     """

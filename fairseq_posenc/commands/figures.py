@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     Args:
         paper: Figure or table of the paper.
         text: What the figure shows.
-        reads: Options that this kind of figure reads, with their defaults; None for an option without a default.
+        reads: Options that affect this kind of figure, with their defaults; None for an option without a default.
         make: Function that returns the pictures by the suffix of their file names. A single picture has no suffix.
     """
 
@@ -58,7 +58,7 @@ class Kind(NamedTuple):
 
 def _stacks(options: Options) -> list[Stack]:
     if not options.checkpoint:
-        raise Lacking("This figure shows a trained model. Name its checkpoint with --checkpoint FILE.")
+        raise Lacking("This figure needs a trained model. Name its checkpoint with --checkpoint FILE.")
     return [load(path, options.data, getattr(options, "side", None)) for path in options.checkpoint]
 
 
@@ -122,7 +122,7 @@ def _lengths(options: Options) -> dict[str, Picture]:
 
 def _all_scores(options: Options) -> list[results.Score]:
     if not options.results:
-        raise results.ResultsError("This figure shows results of recipes. Name their folders with --results DIR.")
+        raise results.ResultsError("This figure needs results of recipes. Name their folders with --results DIR.")
     return [score for folder in options.results for score in results.scores(folder, options.score)]
 
 

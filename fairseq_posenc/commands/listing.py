@@ -63,7 +63,7 @@ def _row(name: str) -> dict[str, Any]:
 def declared(spec: str, options: str | None = None) -> dict[str, bool]:
     """Return the capabilities that the encoding declares in encoders or decoders.
 
-    Encoders have a [CLS] only if the encoding is refused without one.
+    The encoders get a [CLS] only if the encoding does not support encoders without one.
     """
     return _declared(spec, options, has_cls=False) or _declared(spec, options, has_cls=True)
 

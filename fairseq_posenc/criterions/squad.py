@@ -49,7 +49,10 @@ class SpanLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log the loss in bits as fairseq does, and the shares of windows with the right start and the right span."""
+        """Log the loss in bits as fairseq does.
+
+        Also log the share of windows whose start is right, and the share of windows whose span is right.
+        """
         names = ("loss", "sample_size", "starts", "spans")
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in names}
         size = total["sample_size"]

@@ -33,7 +33,7 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
-    """Return the place of each byte; all get the common `place` if the text was normalised in an unknown way."""
+    """Return the place of each byte; if the text was normalised in an unknown way, this is `place` for all bytes."""
     # a character begins at each byte that is not a continuation byte (10xxxxxx)
     of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
     letters = _letters(text, place)

@@ -1,7 +1,7 @@
 """Ids of words that are not in the dictionary, within a sample and for printing.
 
 In a sample, id V + k is its k-th unknown word, in order of first occurrence. fairseq prints hypotheses with the
-dictionary alone, which does not know the samples. So before printing, these words get permanent ids from `FAR` on.
+dictionary alone, which does not contain these words. So before printing, they get permanent ids from `FAR` on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CopyDictionary(Dictionary):
         return self._ids[word]
 
     def permanent_ids(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
-        """Replace the sample's ids of unknown words in a tensor of tokens by permanent ids.
+        """Replace the ids that unknown words have in one sample by ids that are the same in all samples.
 
         Args:
             tokens: Ids within the sample.

@@ -21,7 +21,7 @@ class QuestionLines:
 
     Args:
         folder: Folder of the prepared questions.
-        answers: Whether the prepared sources contain answers; None if the folder does not say.
+        answers: Whether the prepared sources contain answers; None if this is unknown.
         dictionary: Dictionary of the prepared questions.
     """
 

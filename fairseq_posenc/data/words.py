@@ -60,8 +60,8 @@ class Words:
     """Divide a sequence of ids into words.
 
     A special symbol is not part of a word and ends the word before it, so the piece after it begins a word, whatever
-    its mark. <unk> is not part of a word either but does not end it, because letters that SentencePiece does not know
-    occur inside words.
+    its mark. <unk> is not part of a word either but does not end it, because it stands for letters inside words that
+    SentencePiece's vocabulary lacks.
 
     Args:
         pieces: Pieces by id.

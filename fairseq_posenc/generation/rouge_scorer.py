@@ -24,7 +24,7 @@ AUTO = "auto"
 
 
 class Expected(NamedTuple):
-    """What a task knows about an item.
+    """The data of a task about an item to score.
 
     Args:
         references: All reference texts of the same source.
@@ -55,7 +55,7 @@ class RougeConfig(FairseqDataclass):
         "f1", "Formula: `f1` is the F1 score with the best reference, `coco` the F score of COCO's scorer (beta 1.2)."
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
-        AUTO, f"Units of text that are compared. `{AUTO}` takes the units of the task's data, or words if unknown."
+        AUTO, f"Units of text to compare. With `{AUTO}`: the units of the task's data, or words if these are unknown."
     )
 
 

@@ -17,11 +17,12 @@ from . import names
 from .model import MaskedLM, ModelConfig
 from .pretrained import Pretrained
 
-#: Note on m4m. That attention is erased and learned again was measured on a small model.
+#: Note on m4m. That the model has to learn attention again was measured on a small model.
 M4M_FACTS = (
-    "m4m multiplies the logits by its table. A new table, however it is initialised, therefore erases what attention "
-    "has learned. The papers trained such models for 500,000 more steps. To keep the model as it was, use learned+m4, "
-    "learned+m2, or learned+m4m with gate_offset=1 (a deviation from the paper)."
+    "m4m multiplies the logits by its table. Therefore a new table, however it is initialised, makes the attention "
+    "weights very different from those of the pretrained model. The papers trained such models for 500,000 more steps. "
+    "To keep the model as it was, use learned+m4, learned+m2, or learned+m4m with gate_offset=1 (a deviation from the "
+    "paper)."
 )
 #: Standard deviation of a new m4m table in a pretrained model, instead of D^-0.5 for training from scratch.
 M4M_STD = 0.02

@@ -21,7 +21,8 @@ class ModelConfig:
     """All settings that are needed to build the model.
 
     Args:
-        layers, dim, ffn, heads: Sizes of the model. max_length: Longest sequence in training. vocabulary: Its size.
+        layers, dim, ffn, heads: Sizes of the model. max_length: Longest sequence in training.
+        vocabulary: Number of ids.
         pos_enc, pos_enc_args: The encoding and its options, as on the command line.
         activation: A name in `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: See `Norms`.
         tied: Whether the output matrix of the head is the embedding.

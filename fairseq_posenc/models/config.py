@@ -30,10 +30,10 @@ REFUSED = {
     "decoder_learned_pos": "Use --pos-enc learned instead.",
     "no_token_positional_embeddings": "Use --pos-enc none instead.",
     "cross_self_attention": "The keys would come from two sequences, which have no common positions.",
-    "encoder_xformers_att_config": "Self-attention applies the position encoding itself.",
-    "decoder_xformers_att_config": "Self-attention applies the position encoding itself.",
-    "encoder_layers_to_keep": "A position table belongs to all layers of a stack, so layers cannot be removed.",
-    "decoder_layers_to_keep": "A position table belongs to all layers of a stack, so layers cannot be removed.",
+    "encoder_xformers_att_config": "The plugin's self-attention does not use xformers.",
+    "decoder_xformers_att_config": "The plugin's self-attention does not use xformers.",
+    "encoder_layers_to_keep": "It would remove layers, but one position table can hold the values of all layers.",
+    "decoder_layers_to_keep": "It would remove layers, but one position table can hold the values of all layers.",
     "base_layers": "BASE layers cannot use position encodings.",
     "character_embeddings": "These models do not read characters.",
     "char_inputs": "Translation models do not read characters.",
@@ -166,7 +166,7 @@ class Chosen(NamedTuple):
 def encoding_of(config: Any, side: str) -> Chosen:
     """Return the encoding of one `side`, encoder or decoder.
 
-    --pos-enc-args belong to --pos-enc: a stack that sets its own encoding does not use them.
+    --pos-enc-args apply only to a stack for which no other flag sets the encoding or its options.
     """
     own_name, own_args = (getattr(config, f"pos_enc_{side}{part}", None) for part in ("", "_args"))
     name = config.pos_enc if own_name is None else own_name
@@ -180,17 +180,20 @@ def encoding_of(config: Any, side: str) -> Chosen:
 
 
 def check_overrides(config: Any) -> None:
-    """Raise if no stack uses --pos-enc-args.
+    """Raise if --pos-enc-args apply to no stack.
 
     Raises:
-        ValueError: --pos-enc-args is set, but both stacks set their own encoding or arguments.
+        ValueError: --pos-enc-args is set, but other flags set the encoding or its options in both stacks.
     """
     own = all(
         getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None
         for side in ("encoder", "decoder")
     )
     if own and config.pos_enc_args is not None:
-        raise ValueError("--pos-enc-args has no effect: encoder and decoder set their own options. Leave it out.")
+        raise ValueError(
+            "--pos-enc-args has no effect, because other flags set the encoding or its options in the encoder and in "
+            "the decoder. Leave it out."
+        )
 
 
 def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, Any]]) -> None:

@@ -70,8 +70,8 @@ class LMMemoryTask(FairseqTask):
             raise ValueError("--sentence-avg would divide the loss by the number of streams, not tokens. Leave it out.")
         if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
             raise ValueError(
-                f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set. Leave the "
-                "training set out here, and score it afterwards with fairseq-validate."
+                f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set, which this task "
+                "cannot score during training. Leave it out here, and score it afterwards with fairseq-validate."
             )
         remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
         self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}

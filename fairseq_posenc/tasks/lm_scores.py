@@ -61,7 +61,7 @@ class Remembering:
 
 
 def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
-    """Add the memory to the inputs of a batch, and tell the memory the number of the segment that the batch reads."""
+    """Add the memory to the inputs of a batch, and prepare the memory for the segment of the batch."""
     memory.begin(sample["segment"])
     return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
 

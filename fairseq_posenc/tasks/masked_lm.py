@@ -116,7 +116,7 @@ def _check(cfg: PosEncMaskedLMConfig) -> None:
     if cfg.gpt2_encoder_json and cfg.subwords != "gpt2":
         raise ValueError("--gpt2-encoder-json has no effect without --subwords gpt2. Leave it out.")
     if cfg.mask_whole_words and (cfg.mask_multiple_length != 1 or cfg.mask_stdev):
-        raise ValueError("--mask-whole-words masks single words. Leave --mask-multiple-length and --mask-stdev out.")
+        raise ValueError("--mask-whole-words cannot mask spans. Leave --mask-multiple-length and --mask-stdev out.")
     for name in ("skip_masking", "d2v2_multi", "include_target_tokens"):
         if getattr(cfg, name):
             raise ValueError(f"--{name.replace('_', '-')} is only for data2vec. Use --task masked_lm.")

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="Measure only layers with a target, in at most 20 minutes.")
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
     add("--peers", action="store_true", help="Also measure other implementations that are installed.")
-    add("--translation", type=Path, metavar="DIR", help="Also measure translation with data of fairseq-preprocess.")
+    add("--translation", type=Path, metavar="DIR", help="Also measure translation (DIR: output of fairseq-preprocess).")
     add("--memory", dest="lm_memory", action="store_true", help="Also measure decoders with segment memory.")
     add("--what", metavar="A,B", help=f"Parts: {', '.join([*PARTS, *EXTRA_PARTS])}. Default: {', '.join(PARTS)}.")
     add(

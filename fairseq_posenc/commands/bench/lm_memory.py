@@ -42,7 +42,10 @@ def remembers(subject: Subject) -> bool:
 
 
 def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield a training row and an evaluation row for each encoding that supports memory. Name the others on stderr."""
+    """Yield a training row and an evaluation row for each encoding that supports memory.
+
+    Print on stderr the names of the encodings that do not support memory.
+    """
     subjects = list(subjects)
     able = [subject for subject in subjects if remembers(subject)]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)

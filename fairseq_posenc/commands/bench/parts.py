@@ -68,7 +68,7 @@ def _timed(pairs: Iterable[Pair], args: Namespace, tell: Tell) -> Iterator[Row]:
 
 
 def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Pair]:
-    """Yield each encoding with its setting. Encodings in the same setting come together: they share a baseline."""
+    """Yield each encoding with its setting. Encodings with the same setting are adjacent and share a baseline."""
     for shape, (length, batch) in _sizes(args):
         for mode in ("train", "infer"):
             for subject in args.subjects:

@@ -82,7 +82,7 @@ def options_of(name: str) -> Iterator[str]:
 
 
 def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
-    """Return the family of the encoding, which has its targets; None if it has no targets.
+    """Return the family whose targets apply to the encoding; None if the encoding has no targets.
 
     An encoding that no family lists is content-free if `embed` and `bias` are its only hooks.
     """

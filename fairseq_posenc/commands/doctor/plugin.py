@@ -41,7 +41,8 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
     others = sorted({*copies} - {running})
     if others:
         mend = (
-            "keep one copy: pip uninstall fairseq_posenc, or work outside the other copy and remove it from PYTHONPATH"
+            "keep one copy: run pip uninstall fairseq_posenc, or work in a folder outside the other copy and remove "
+            "the other copy from PYTHONPATH"
         )
         state = f"there are several copies: {running} is running, but there is also {', '.join(map(str, others))}"
         return Check("plugin", "fail", state, mend)

@@ -22,13 +22,14 @@ scores of the paper."""
 
 LEGEND = """\
 Scores are in percent on the development set (for MNLI, the matched set). Each score is a median over the runs. If
-several learning rates or numbers of epochs are tried, the table shows those with the best median. Baseline is the
+several learning rates or numbers of epochs are tried, the table shows those with the best median. The baseline is the
 constant answer that scores best on the training rows. A model beats the baseline if its score is higher by more than
 two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the constant answer, and
-2 / sqrt(rows - 1) for correlations. Paper is the score that the protocol's paper reports for this encoding, for models
-with 12 layers that were pretrained on the paper's corpora. For the protocol m4m, this column also has the scores of
-roberta-base and of models that started from roberta-base. A dataset counts as the published dataset if it has the
-published number of rows. submission/MODEL has the test predictions of the run with the median score."""
+2 / sqrt(rows - 1) for correlations. The column `paper` has the score that the protocol's paper reports for this
+encoding, for models with 12 layers that were pretrained on the paper's corpora. For the protocol m4m, this column also
+has the scores of roberta-base and of models that started from roberta-base. A dataset is taken for the published
+dataset if it has the published number of rows. submission/MODEL has the test predictions of the run with the
+median score."""
 
 COLUMNS = (
     *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),

@@ -23,12 +23,13 @@ and F1, computed as in SQuAD's scripts, next to baselines that need no model and
 
 LEGEND = """\
 EM and F1 are computed as in SQuAD's scripts, in percent. Best F1 (version 2.0 only) uses the threshold that is best on
-the scored questions themselves. All other scores use --null-threshold. Comparable says whether the run has the paper's
-model sizes, questions and training settings; the pretraining corpora are not compared, because they are not known. The
-scored checkpoint is checkpoint_last.pt. Out of reach is the number of questions that cannot be answered correctly,
-because their gold answers are too long or not within any window. A model beats a baseline if its F1 is higher by more
-than two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1
-of the model and of the baseline. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
+the scored questions themselves. All other scores use --null-threshold. The column `comparable` says whether the run has
+the paper's model sizes, questions and training settings; the pretraining corpora are not compared, because they are not
+known. The scored checkpoint is checkpoint_last.pt. The column `out of reach` has the number of questions that cannot be
+answered correctly, because their gold answers are too long or not within any window. A model beats a baseline if its F1
+is higher by more than two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p
+and q are the F1 of the model and of the baseline. The row `gold answers` tests the scorer, so its EM and
+F1 must be 100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),

@@ -26,7 +26,7 @@ def main() -> None:
     arguments = parser.parse_args()
     version, threshold = spans.record(arguments.data)["version"], arguments.null_threshold
     if threshold is not None and version != "2.0":
-        problem = f"all questions of version {version} have answers. Leave this option out"
+        problem = f"this option is only for version 2.0, but the questions have version {version}. Leave it out"
         parser.error(f"--null-threshold {threshold}: {problem}.")
     threshold = (threshold or 0.0) if version == "2.0" else None
     Answering(arguments).write(arguments.output, arguments.split, threshold)

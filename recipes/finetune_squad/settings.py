@@ -95,7 +95,8 @@ class Settings(QuestionSettings):
         if self.train_file and self.data not in (SQUAD, BUILTIN):
             raise Refused(f"--data {self.data} and --train-file exclude each other. Leave one of them out.")
         if self.invented and self.version != "1.1":
-            raise Refused(f"--data {BUILTIN}: all of these questions have answers. Use --version 1.1.")
+            problem = f"does not work with --version {self.version}, because all built-in questions have answers"
+            raise Refused(f"--data {BUILTIN} {problem}. Use --version 1.1.")
         if self.data not in (SQUAD, BUILTIN) and not Path(self.data).exists():
             raise Refused(f"--data {self.data}: the file does not exist. Name a file, a folder, {SQUAD} or {BUILTIN}.")
 

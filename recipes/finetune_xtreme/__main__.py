@@ -28,20 +28,21 @@ training (zero-shot), by the protocol of the DIET paper. The tasks are XNLI and 
 TyDiQA-GoldP. Models for the question datasets are trained on SQuAD 1.1."""
 
 SENTENCES = """\
-Score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
-labels. Learning rates and checkpoints are chosen on the English development set. Baseline is the constant answer that
-scores best on the training rows. A model beats the baseline if its score is higher by more than two standard errors.
-Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the baseline. Chance is 33.33 %. Paper is the
-DIET paper's mean over the languages of XNLI. Our mean over the languages includes English, as in XTREME."""
+The score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
+labels. Learning rates and checkpoints are chosen on the English development set. The baseline is the constant answer
+that scores best on the training rows. A model beats the baseline if its score is higher by more than two standard
+errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the baseline. Chance is 33.33 %. The
+column `paper` has the DIET paper's mean over the languages of XNLI. Our mean over the languages includes English, as in
+XTREME's means."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
-1.1. Baseline answers each question with the span that shares the most words with it; the span has the mean answer
-length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two standard
-errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the baseline.
-Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored. Without
---dev-file, the last checkpoint is used. With several runs, scores are medians. Out of reach is the number of questions
-that cannot be answered correctly, because their gold answers are too long or not within any window. Paper is the DIET
-paper's mean over all languages of a dataset."""
+1.1. The baseline answers each question with the span that shares the most words with the question; the span has the
+mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two
+standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
+baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored.
+Without --dev-file, the last checkpoint is used. With several runs, scores are medians. The column `out of reach` has
+the number of questions that cannot be answered correctly, because their gold answers are too long or not within any
+window. The column `paper` has the DIET paper's mean over all languages of a dataset."""
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),

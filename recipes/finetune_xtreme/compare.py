@@ -74,8 +74,9 @@ def _mean(scores: Scores) -> dict[str, Any]:
 def _beats(f1: float, baseline: Scores, language: str) -> bool:
     """Return whether an F1 is more than two standard errors above the F1 of the baseline.
 
-    For a mean over languages, the margin of two standard errors is the mean over the languages. It is not smaller,
-    because the questions are translations of each other, so languages are not independent samples.
+    For a mean over languages, the margin of two standard errors is the mean of the languages' margins. The
+    margin of the mean is not smaller, because the questions are translations of each other, so languages are not
+    independent samples.
     """
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
     languages = sorted(groups.get(language, {language}))

@@ -152,7 +152,7 @@ class Settings(launch.Training):
             )
         if set_files and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
             option = f"--{set_files[0].replace('_', '-')}"
-            raise Refused(f"{option} has no effect: only a --dataset DIR of questions uses it. Leave it out.")
+            raise Refused(f"{option} has no effect unless --dataset is a folder of unprepared questions. Leave it out.")
         if set_files and not (self.train_set and self.valid_set):
             raise Refused("--train-set and --valid-set must be given together. Give both options or neither.")
 

@@ -78,7 +78,7 @@ def paper_note(settings: Settings) -> str:
     source = "The column `paper` has BLEU on newstest2018 from Table 4 of Chen et al. 2021 (DIET)."
     if not (departs := differences(settings)):
         return source
-    return f"{source} This run cannot be compared with it, because they differ in: {', '.join(departs)}."
+    return f"{source} This run cannot be compared with the paper, because they differ in: {', '.join(departs)}."
 
 
 def by_length(direction: str, place: Place) -> list[str]:

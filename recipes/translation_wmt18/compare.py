@@ -34,7 +34,8 @@ def bootstrap(translations: dict[str, list[str]], references: list[str], languag
     """Compare every system with the first one by sacrebleu's paired bootstrap test.
 
     The result has score, interval, p and signature of each system by metric. For translations that equal those of the
-    first system, p is 1. For them, sacrebleu itself reports 0.001, because no bootstrap sample has a larger difference.
+    first system, p is 1. For equal translations, sacrebleu itself reports 0.001, because no bootstrap sample has a
+    larger difference.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()

@@ -154,7 +154,8 @@ class Settings(launch.Training):
         if self.source_lang or self.target_lang:
             if len(directions) > 1:
                 raise Refused(
-                    "--source-lang and --target-lang set a single direction. For several directions, use --direction."
+                    "--direction has several directions, but --source-lang and --target-lang set a single direction. "
+                    "Leave out --source-lang and --target-lang."
                 )
             source, target = (directions[0].source, directions[0].target) if directions else ("", "")
             directions = [checked(Direction(self.source_lang or source, self.target_lang or target))]

@@ -1,4 +1,4 @@
-"""Scores of encodings with their intervals, from the results of recipes (as Chen et al. 2021, DIET, Figure 1)."""
+"""Plot scores of encodings with 95 % intervals, from the results of recipes (Chen et al. 2021, DIET, Figure 1)."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Pretrained:
 
 
 def load(folder: Path) -> Surface:
-    """Load the way of splitting text that a folder of data-bin-scripts/prepare_questions.py uses.
+    """Load the tokenizer of a folder that data-bin-scripts/prepare_questions.py wrote.
 
     Raises:
         CheckpointError: prepare_questions.py did not write the folder, or the folder is incomplete.

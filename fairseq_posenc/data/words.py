@@ -21,8 +21,8 @@ Flags = NDArray[np.bool_]
 class Scheme(NamedTuple):
     """How pieces mark words.
 
-    begins: Whether a piece begins a word, unless `goes_on` is true for the piece before it. goes_on: Whether the word
-    continues after the piece.
+    begins: Whether a piece looks like the beginning of a word. If `goes_on` is true for the piece before it, the piece
+    continues the word instead. goes_on: Whether the word continues after the piece.
     """
 
     begins: Callable[[str], bool]

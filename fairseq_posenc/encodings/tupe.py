@@ -145,7 +145,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return [{**own, name: part} for own, part in zip(super().parts(positions), parts, strict=False)]
 
     def _product(self, length: int) -> Tensor:
-        """Return the products of all positions, [L or 1, h or 1, length, length]."""
+        """Return the products of all pairs of projected positions, [L or 1, h or 1, length, length]."""
         queries, keys = self.project(length)
         return exact_product(queries, keys.transpose(-1, -2))
 

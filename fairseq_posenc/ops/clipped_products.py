@@ -1,4 +1,4 @@
-"""Products with the vectors of all distances on a CPU, where far distances share a vector.
+"""Multiply queries or keys with the vectors of distances on a CPU, if all far distances share a vector.
 
 Each query or key is multiplied once with each vector, which often takes far fewer products than one per key. These
 products are never written out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies the

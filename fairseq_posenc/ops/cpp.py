@@ -153,7 +153,7 @@ def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: i
         out: [G, Q, K].
         of_query, of_key: [G, Q, E] and [G, K, E]; e = j - i + Q - 1 - first, clamped to the range from 0 to E - 1.
             These tensors and `out` are contiguous.
-        first: Distance, counted from 0 to Q + K - 2, that has the first of the E vectors.
+        first: Index of the distance, from 0 to Q + K - 2, to which the first of the E vectors belongs.
         add: Whether to add to the numbers in `out` instead of replacing them.
     """
     numbers = clipped_numbers("spread", {"out": out}, of_query, of_key, first)

@@ -46,7 +46,7 @@ def one_by_one(positions: Lengths) -> bool:
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
-    """View [..., Q, L] by distance as [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
+    """View a tensor [..., Q, L] of distances as a tensor [..., Q, K] of keys: out[r, j] = x[r, j - r + Q - 1].
 
     The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
     row then begins one step further left than the row above it (the skewing of Music Transformer, for distances in

@@ -50,7 +50,7 @@ class OriginalDeberta(Deberta):
         self.row_per_distance = options.buckets is None
 
     def reset_parameters(self) -> None:
-        """Draw the projections from N(0, 0.02), set their biases to zero, and draw the table according to the options."""
+        """Draw the projections from N(0, 0.02) and the table according to the options; set the biases to zero."""
         draw_with_matrices(self, self.options, "key_weight", "query_weight")
 
     @classmethod

@@ -5,7 +5,6 @@ Source: Qu et al. 2021 (LFHC, GCDF), Figures 3 and 4, section A.1. A text of L t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -96,8 +95,3 @@ def rows(sets: Mapping[str, Lengths]) -> list[Row]:
         for name, item in sets.items()
         for number, (texts, pairs) in enumerate(zip(item.counts.tolist(), [*item.pairs.tolist(), 0], strict=True))
     ]
-
-
-def literal(lengths: Sequence[int]) -> Counter[int]:
-    """Return the number of pairs at each distance, counted pair by pair; this is for tests."""
-    return Counter(j - i for length in lengths for i in range(length) for j in range(length))

@@ -80,7 +80,7 @@ def scores(folder: Path, column: str | None = None) -> list[Score]:
         ResultsError: The results cannot be read, or their rows have no such column.
     """
     facts = read(folder)
-    chosen = next((name for name in (column,) if column) if column else (n for n in SCORES if _has(facts, n)), None)
+    chosen = column or next((name for name in SCORES if _has(facts, name)), None)
     if chosen is None or not _has(facts, chosen):
         known = ", ".join(dict.fromkeys(name for row in facts["results"] for name in row))
         raise ResultsError(

@@ -5,66 +5,13 @@ PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
+import prepare_corpus
 import pytest
-
-SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-import prepare_corpus  # noqa: E402  (a script's folder, no package)
-from corpora import (  # noqa: E402
-    binary,
-    cluster,
-    counts,
-    dump,
-    files,
-    keys,
-    lines,
-    pieces,
-    sample,
-    sentences,
-    stages,
-    tokenise,
-)
-from corpora import documents as reading  # noqa: E402
-from corpora.errors import CorpusError  # noqa: E402
-
-__all__ = [
-    "SCRIPTS",
-    "Corpora",
-    "CorpusError",
-    "Ended",
-    "binary",
-    "cluster",
-    "corpora",
-    "counts",
-    "documents",
-    "dump",
-    "files",
-    "gpt2",
-    "hashes",
-    "items",
-    "keys",
-    "lines",
-    "pieces",
-    "prepare_corpus",
-    "reading",
-    "sample",
-    "script",
-    "sentences",
-    "stages",
-    "text",
-    "tokenise",
-    "words",
-]
+from support_scripts import Ended, Runs, hashes, symbols
 
 SYLLABLES = "ka lo mi ne ru sta ver on del pra".split()
 
@@ -101,25 +48,8 @@ def gpt2(folder: Path) -> Path:
     return folder
 
 
-def script(name: str, *words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run prepare_NAME.sh in a folder, with this environment."""
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    command = map(str, [SCRIPTS / f"prepare_{name}.sh", *words])
-    return subprocess.run([*command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-class Ended(NamedTuple):
-    status: int
-    out: str
-    error: str
-
-
-class Corpora:
-    """Run prepare_corpus.py in a folder."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._capsys = folder, capsys
-        self.output = folder / "out"
+class Corpora(Runs):
+    """Run prepare_corpus.py."""
 
     def write(self, name: str, content: str | bytes) -> Path:
         path = self.folder / name
@@ -131,15 +61,6 @@ class Corpora:
         """Write a training and a validation file."""
         return self.write("train.txt", text(documents(60))), self.write("valid.txt", text(documents(5, seed=1)))
 
-    def run(self, *words: object, output: Path | None = None) -> Ended:
-        arguments = [*map(str, words), "--output", str(output or self.output)]
-        try:
-            status = prepare_corpus.main(arguments)
-        except SystemExit as error:
-            status = int(str(error.code))
-        captured = self._capsys.readouterr()
-        return Ended(status, captured.out, captured.err)
-
     def learn(self, *words: object, vocabulary: int = 60, output: Path | None = None) -> Ended:
         """Learn a SentencePiece model."""
         return self.run(*words, "--tokenizer", "sentencepiece", "--vocabulary", vocabulary, output=output)
@@ -150,19 +71,14 @@ class Corpora:
 
 @pytest.fixture
 def corpora(tmp_path, capsys) -> Corpora:
-    return Corpora(tmp_path, capsys)
+    return Corpora(prepare_corpus.main, tmp_path, capsys)
 
 
-def hashes(output: Path) -> dict[str, str]:
+def trained_on(output: Path) -> dict[str, str]:
     """Return the hashes of all files that are used for training."""
-    paths = (path for path in sorted(output.rglob("*")) if path.is_file() and path.name != "corpus.json")
-    return {str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {name: digest for name, digest in hashes(output).items() if name != "corpus.json"}
 
 
 def items(shard: Path, split: str = "train") -> list[list[str]]:
     """Return the pieces of each item, as fairseq reads them."""
-    from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
-
-    dictionary = Dictionary.load(str(shard / "dict.txt"))
-    dataset = data_utils.load_indexed_dataset(str(shard / split), dictionary, "mmap")
-    return [[dictionary[number] for number in dataset[index].tolist()] for index in range(len(dataset))]
+    return symbols(shard / split, shard / "dict.txt")

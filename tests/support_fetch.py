@@ -7,36 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
+import fetch
 import pytest
+from fetching import download, sources
 from support_http import Site, serve
-
-SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-import fetch  # noqa: E402  (a script's folder, no package)
-from fetching import download, record, sources, transfer, unpack  # noqa: E402
-
-__all__ = [
-    "HASH",
-    "SCRIPTS",
-    "TEXT",
-    "Lab",
-    "Site",
-    "fetch",
-    "record",
-    "sources",
-    "tar",
-    "transfer",
-    "unpack",
-    "zipped",
-]
+from support_scripts import Ended, Runs
 
 TEXT = bytes(range(256)) * 1024  # 256 KiB, four chunks
 HASH = hashlib.sha256(TEXT).hexdigest()
@@ -50,17 +30,12 @@ def site(monkeypatch) -> Iterator[Site]:
         yield site
 
 
-class Ended(NamedTuple):
-    status: int
-    out: str
-    error: str
-
-
-class Lab:
+class Lab(Runs):
     """Run the downloader with a list of sources and an output folder."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.output, self.list, self.capsys = folder / "raw", folder / "sources.tsv", capsys
+        super().__init__(fetch.main, folder, capsys)
+        self.output, self.list = folder / "raw", folder / "sources.tsv"
         self.list.write_text("\t".join(sources.COLUMNS) + "\n")
 
     def row(self, name: str, urls: str, sha256: str = "", size: int | None = None, corpus: str = "text") -> None:
@@ -68,10 +43,8 @@ class Lab:
         with self.list.open("a") as file:
             file.write("\t".join(fields) + "\n")
 
-    def run(self, *arguments: object) -> Ended:
-        words = [str(word) for word in (arguments or ("text",))]
-        status = fetch.main([*words, "--output", str(self.output), "--sources", str(self.list)])
-        return Ended(status, *self.capsys.readouterr())
+    def run(self, *words: object, output: Path | None = None) -> Ended:
+        return super().run(*(words or ("text",)), "--sources", self.list, output=output)
 
     def files(self) -> set[str]:
         """Return the names of all files except the program's own records."""

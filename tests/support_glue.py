@@ -10,9 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import support_corpora  # noqa: F401  puts the scripts' folder on the path
-
-import prepare_glue  # isort: skip
+import prepare_glue
+from support_scripts import symbols
 
 PARSES = ("(w1)", "(w2)", "(w3)", "(w4)")
 MNLI = ("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse")
@@ -134,8 +133,4 @@ def record(folder: Path) -> dict[str, Any]:
 
 def items(folder: Path, name: str, split: str) -> list[list[str]]:
     """Return pieces and labels as fairseq reads them."""
-    from fairseq.data import Dictionary, data_utils
-
-    dictionary = Dictionary.load(str(folder / name / "dict.txt"))
-    dataset = data_utils.load_indexed_dataset(str(folder / name / split), dictionary, "mmap")
-    return [[dictionary[number] for number in dataset[index].tolist()] for index in range(len(dataset))]
+    return symbols(folder / name / split, folder / name / "dict.txt")

@@ -5,40 +5,16 @@ PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import prepare_parallel
 import pytest
-
-SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-import prepare_parallel  # noqa: E402  (a script's folder, no package)
-from corpora.errors import CorpusError  # noqa: E402
-from parallel import cleaning, merge, parts, sgm  # noqa: E402
-
-__all__ = [
-    "SCRIPTS",
-    "CorpusError",
-    "Lines",
-    "Parallel",
-    "cleaning",
-    "hashes",
-    "lines",
-    "merge",
-    "parts",
-    "prepare_parallel",
-    "sentences",
-    "sgm",
-    "sgm_pair",
-    "sgm_text",
-]
+from support_scripts import Runs
 
 SYLLABLES = {"en": "the dog ran old tree of", "de": "der Hund lief alt Baum von", "cs": "pes běžel starý strom na ten"}
 Lines = tuple[list[str], list[str]]
@@ -79,24 +55,8 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def hashes(folder: Path) -> dict[str, str]:
-    """Return the hashes of all files in a folder, including those with counts."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-class Ended(NamedTuple):
-    status: int
-    out: str
-    error: str
-
-
-class Parallel:
-    """Run prepare_parallel.py in a folder."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._capsys = folder, capsys
-        self.output = folder / "out"
+class Parallel(Runs):
+    """Run prepare_parallel.py."""
 
     def write(self, name: str, a: Sequence[str | bytes], b: Sequence[str | bytes], pair: str = "en-de") -> Path:
         """Write NAME.A and NAME.B, and return their path without the endings."""
@@ -112,13 +72,6 @@ class Parallel:
         options: list[object] = ["--pair", "en-de", "--train", *train]
         return [*options, "--valid", sets["valid"], "--test", sets["test"]]
 
-    def run(self, *words: object, output: Path | None = None) -> Ended:
-        try:
-            status = prepare_parallel.main([*map(str, words), "--output", str(output or self.output)])
-        except SystemExit as error:
-            status = int(str(error.code))
-        return Ended(status, *self._capsys.readouterr())
-
     def record(self) -> dict[str, Any]:
         record: dict[str, Any] = json.loads((self.output / "corpus.json").read_text())
         return record
@@ -131,4 +84,4 @@ class Parallel:
 
 @pytest.fixture
 def parallel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Parallel:
-    return Parallel(tmp_path, capsys)
+    return Parallel(prepare_parallel.main, tmp_path, capsys)

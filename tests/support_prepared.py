@@ -12,26 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import prepare_questions
 import pytest
-from support_corpora import SCRIPTS
-
-import prepare_questions  # isort: skip  (a script's folder, which support_corpora puts on the path)
-
-__all__ = [
-    "CITY",
-    "DATA",
-    "LAKE",
-    "SCRIPTS",
-    "Prepared",
-    "asked",
-    "good",
-    "items",
-    "needs_data",
-    "prepare_questions",
-    "prepared",
-    "problems",
-    "squad",
-]
+from support_scripts import Runs
 
 DATA = Path(os.environ.get("POSENC_DATA") or "not given")
 needs_data = pytest.mark.skipif(not (DATA / "squad-v1.1").is_dir(), reason="POSENC_DATA names no folder with SQuAD")
@@ -61,17 +44,8 @@ def good() -> dict[str, Any]:
     return squad([(CITY, city)], [(LAKE, [asked("d", "Which lake is deep?", ("Lake Ember", 0))])])
 
 
-class Ended(NamedTuple):
-    status: int
-    out: str
-    error: str
-
-
-class Prepared:
-    """Run prepare_questions.py in a folder."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._capsys, self.output = folder, capsys, folder / "out"
+class Prepared(Runs):
+    """Run prepare_questions.py."""
 
     def write(self, name: str, content: Any) -> Path:
         path = self.folder / name
@@ -84,15 +58,6 @@ class Prepared:
         files = (self.write("train.json", train or good()), self.write("valid.json", valid or good()))
         return ["--train", files[0], "--valid", files[1]]
 
-    def run(self, *words: object, output: Path | None = None) -> Ended:
-        arguments = [*map(str, words), "--output", str(output or self.output)]
-        try:
-            status = prepare_questions.main(arguments)
-        except SystemExit as error:
-            status = int(str(error.code))
-        captured = self._capsys.readouterr()
-        return Ended(status, captured.out, captured.err)
-
     def made(self, *words: object, output: Path | None = None) -> Path:
         ended = self.run(*words, output=output)
         assert ended.status == 0, ended.error
@@ -104,7 +69,7 @@ class Prepared:
 
 @pytest.fixture
 def prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Prepared:
-    return Prepared(tmp_path, capsys)
+    return Prepared(prepare_questions.main, tmp_path, capsys)
 
 
 class Items(NamedTuple):

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import prepare_spans
 import torch
 from integration import support
-from support_corpora import SCRIPTS  # noqa: F401  puts data-bin-scripts on the path
 
 from fairseq_posenc.hub import MaskedLM, ModelConfig
 from fairseq_posenc.hub.checkpoint import save
 from fairseq_posenc.hub.convert import Report
 from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
-
-import prepare_spans  # isort: skip
 
 LETTERS = "bcdefghijklmnop"  # no "a", because it is an article
 WORDS = ["what", "?", "(", ")", *LETTERS]

@@ -6,14 +6,12 @@ import random
 from typing import Any
 
 import pytest
+from questions.items import Cutter, Shape
+from questions.reading import Answer, Question
+from questions.sentences import around, language_of
 from support_prepared import CITY, LAKE, Prepared, asked, good, items, squad
 
 from fairseq_posenc.data import question_pieces
-
-from questions.items import Cutter, Shape  # isort: skip
-from questions.reading import Answer, Question  # isort: skip
-from questions.sentences import around, language_of  # isort: skip
-
 
 pytest_plugins = ["support_prepared"]
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from support_corpora import CorpusError, dump, files, lines, reading, sentences
+from corpora import documents as reading
+from corpora import dump, files, lines, sentences
+from corpora.errors import CorpusError
 
 TEXT = "First one.\nIts second line.\n\n\nSecond: gr\u00fcn, \u6f22\u5b57.\n"
 WIKI = '<doc id="1" url="u" title="A">\nA\n\nText of A.\n</doc>\n<doc id="2" url="u" title="B">\nB\n</doc>\n'

@@ -12,25 +12,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import prepare_corpus
 import pytest
+from corpora import cluster, counts, files, keys, sample, stages, tokenise
 from filelock import FileLock
-from support_corpora import (
-    SCRIPTS,
-    Corpora,
-    cluster,
-    counts,
-    documents,
-    files,
-    gpt2,
-    hashes,
-    items,
-    keys,
-    prepare_corpus,
-    sample,
-    stages,
-    text,
-    tokenise,
-)
+from support_corpora import Corpora, documents, gpt2, items, text, trained_on
+from support_scripts import SCRIPTS
 
 pytest_plugins = ["support_corpora"]
 TASKS = 2
@@ -54,23 +41,23 @@ def plain(tmp_path_factory) -> tuple[list[object], dict[str, str]]:
     assert prepare_corpus.main([*map(str, options), "--output", str(folder / "out")]) == 0
     record = json.loads((folder / "out" / "corpus.json").read_text())
     assert set(record) == {"counts", "languages", "options", "tokenizer", "identity"}
-    return options, hashes(folder / "out")
+    return options, trained_on(folder / "out")
 
 
 def test_neither_workers_nor_the_order_of_tasks_change_a_byte(corpora, plain, monkeypatch):
     options, expected = plain
     assert corpora.run(*options, "--workers", 3).status == 0
-    assert hashes(corpora.output) == expected
+    assert trained_on(corpora.output) == expected
     ranks = stages.Local.get_incomplete_ranks
     monkeypatch.setattr(stages.Local, "get_incomplete_ranks", lambda self, **more: ranks(self, **more)[::-1])
     assert corpora.run(*options, output=corpora.folder / "backwards").status == 0
-    assert hashes(corpora.folder / "backwards") == expected
+    assert trained_on(corpora.folder / "backwards") == expected
 
 
 def test_the_seed_changes_the_order(corpora, plain):
     options, expected = plain
     assert corpora.run(*options, "--seed", 2).status == 0
-    written = hashes(corpora.output)
+    written = trained_on(corpora.output)
     assert written["shard00000/train.bin"] != expected["shard00000/train.bin"]
     assert written["shard00000/valid.bin"] == expected["shard00000/valid.bin"]
 
@@ -91,7 +78,7 @@ def test_learning_gives_the_same_vocabulary_again(corpora):
             output = corpora.folder / f"{scheme}-{name}"
             options = ["--train", corpora.folder / "train.txt", "--valid-part", 0.2, "--tokenizer", scheme]
             assert corpora.run(*options, "--vocabulary", size, output=output).status == 0
-            vocabularies.append(hashes(output))
+            vocabularies.append(trained_on(output))
         assert vocabularies[0] == vocabularies[1]
 
 
@@ -136,7 +123,7 @@ class TestKilled:
         assert "continuing the interrupted run" in ended.out
         assert done.items() <= seen[0].items()  # not done again
         assert first in (None, seen[1])
-        assert hashes(corpora.output) == expected
+        assert trained_on(corpora.output) == expected
 
     def test_no_task_outlives_its_run(self, corpora):
         options = words(corpora.folder, files=3)
@@ -172,7 +159,7 @@ class TestKilled:
         assert "task 1 was killed by SIGKILL. SIGKILL often means that memory ran out" in ended.error
         monkeypatch.undo()
         assert corpora.run(*options).status == 0
-        assert hashes(corpora.output) == expected
+        assert trained_on(corpora.output) == expected
 
     def test_other_options_begin_anew_and_say_so(self, corpora, plain, monkeypatch):
         options, _ = plain
@@ -226,7 +213,7 @@ class TestClusters:
         more = ["--executor", "slurm", "--slurm-partition", "cpu", "--slurm-arg", "account=me", "--workers", 2]
         ended = corpora.run(*options, *more)
         assert ended.status == 0, ended.error + (queue / "log").read_text()
-        assert hashes(corpora.output) == expected
+        assert trained_on(corpora.output) == expected
         script = (queue / "script").read_text()
         for line in ("--partition=cpu", "--account=me", "--array=0-1%2", "--time=24:00:00"):
             assert f"#SBATCH {line}" in script

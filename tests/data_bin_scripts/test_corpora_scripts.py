@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from support_corpora import SCRIPTS, documents, gpt2, script, text
+from support_corpora import documents, gpt2, text
+from support_scripts import SCRIPTS, script
 
 pytest_plugins = ["support_corpora"]
 NAMES = ("wikipedia", "openwebtext", "c4", "bookscorpus")

@@ -12,7 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from support_fetch import HASH, SCRIPTS, TEXT, record, sources, tar, transfer
+from fetching import record, sources, transfer
+from support_fetch import HASH, TEXT, tar
+from support_scripts import SCRIPTS
 
 pytest_plugins = ["support_fetch"]  # the fixtures `site` and `lab`
 

@@ -7,7 +7,8 @@ import tarfile
 from collections.abc import Callable
 
 import pytest
-from support_fetch import TEXT, tar, unpack, zipped
+from fetching import unpack
+from support_fetch import TEXT, tar, zipped
 
 pytest_plugins = ["support_fetch"]  # the fixtures `site` and `lab`
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support_corpora import SCRIPTS, script
+from support_scripts import SCRIPTS, script
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
+import prepare_parallel
 import pytest
-from support_parallel import SCRIPTS, Lines, hashes, lines, prepare_parallel
+from support_parallel import Lines, lines
+from support_scripts import hashes, symbols
 
 pytest.importorskip("fairseq")
-sys.path.insert(0, str(SCRIPTS))
 
 import binarise_parallel
 from parallel import binarise
@@ -76,12 +77,8 @@ def run(prepared: Path, output: Path, *words: object) -> int:
 
 
 def decoded(folder: Path, split: str, code: str) -> list[str]:
-    """Return the pieces of each line as fairseq reads them."""
-    from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
-
-    dictionary = Dictionary.load(str(folder / f"dict.{code}.txt"))
-    dataset = data_utils.load_indexed_dataset(str(folder / f"{split}.en-de.{code}"), dictionary)
-    return [dictionary.string(dataset[number]) for number in range(len(dataset))]
+    """Return the pieces of each line as fairseq reads them, without </s>."""
+    return [" ".join(item[:-1]) for item in symbols(folder / f"{split}.en-de.{code}", folder / f"dict.{code}.txt")]
 
 
 def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(

@@ -8,7 +8,8 @@ import sys
 import types
 
 import pytest
-from support_parallel import Parallel, cleaning, lines, parts, sentences
+from parallel import cleaning, parts
+from support_parallel import Parallel, lines, sentences
 
 pytest_plugins = ["support_parallel"]
 #: The two sides, and the step that leaves the pair out, or None for a pair that is kept.

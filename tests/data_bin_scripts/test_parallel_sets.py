@@ -7,8 +7,11 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from support_fetch import Site, tar
-from support_parallel import CorpusError, Parallel, lines, sentences, sgm, sgm_pair, sgm_text
+from corpora.errors import CorpusError
+from parallel import sgm
+from support_fetch import tar
+from support_http import Site
+from support_parallel import Parallel, lines, sentences, sgm_pair, sgm_text
 
 pytest_plugins = ["support_fetch", "support_parallel"]
 SOURCE = [["Fish & chips", 'He said: "no"'], ["<b> 5 > 3", "a &amp; b"], ["last"]]

@@ -6,10 +6,9 @@ import gzip
 import json
 from pathlib import Path
 
+import prepare_words
 import pytest
-from support_corpora import script
-
-import prepare_words  # isort: skip  (a script's folder, which support_corpora puts on the path)
+from support_scripts import script
 
 TEXT = {"train": " = A = \n\n a b <unk> a \n", "valid": " a b \n", "test": " c  a \n"}
 TYPES = 5  # =, A, a, b and <unk>

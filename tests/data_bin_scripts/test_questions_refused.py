@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_corpora import script
+from questions.checks import nearest
 from support_prepared import CITY, DATA, Prepared, asked, items, needs_data, problems, squad
-
-from questions.checks import nearest  # isort: skip  (a script's folder, which support_corpora puts on the path)
-
+from support_scripts import hashes, script
 
 pytest_plugins = ["support_prepared"]
 
@@ -174,10 +170,6 @@ def test_what_is_there_is_not_touched(prepared: Prepared) -> None:
         1,
         f"error: {prepared.output} exists. Move it, or choose another --output.\n",
     )
-
-
-def hashes(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
 def test_neither_workers_nor_places_change_a_byte(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:

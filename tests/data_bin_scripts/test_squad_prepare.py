@@ -13,11 +13,10 @@ pytest.importorskip("fairseq")
 
 import support_squad as s
 from integration import support
+from questions import reading
 
 from fairseq_posenc.data import spans
 from recipes.lib.finetuning.questions import answers
-
-from questions import reading  # isort: skip
 
 DEV = s.squad(40, 2)
 

@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import prepare_text_classification
 import pytest
+from classification import glove
+from classification.words import Segmenter, vocabulary
+from corpora.errors import CorpusError
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import load_indexed_dataset
 from safetensors.numpy import load_file
-from support_corpora import SCRIPTS
-
-import prepare_text_classification  # isort: skip
-from classification import glove  # isort: skip
-from classification.words import Segmenter, vocabulary  # isort: skip
-from corpora.errors import CorpusError  # isort: skip
+from support_scripts import SCRIPTS
 
 WORDS = "a good film with great songs|a bad film with poor songs|the cat sat here|stocks fell today".split("|")
 LABELS = ("up", "down", "pets", "money")

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import prepare_questions
 import pytest
-from support_prepared import prepare_questions
 
 from fairseq_posenc import metrics
 from recipes.lib import report

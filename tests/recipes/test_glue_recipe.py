@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import support_corpora  # noqa: F401  puts the scripts' folder on the path
+from glue import formats, reading
 from support_glue import FILES, task_files
 
 from recipes.finetune_glue import builtin
@@ -27,8 +27,6 @@ from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
-
-from glue import formats, reading  # isort: skip
 
 OUTPUT = Path("/tmp/an output")
 ABLATIONS = [name for name in FINETUNE_GLUE.presets() if name not in ("smoke", "small", "paper")]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import support_corpora  # noqa: F401  puts data-bin-scripts on the path
 from fairseq import checkpoint_utils
 from integration import support
 

@@ -15,19 +15,14 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
+import prepare_parallel
 import pytest
-from support_fetch import Site, sources, tar
-from support_parallel import (
-    SCRIPTS,
-    Lines,
-    Parallel,
-    hashes,
-    lines,
-    parts,
-    prepare_parallel,
-    sentences,
-    sgm_pair,
-)
+from fetching import sources
+from parallel import parts
+from support_fetch import tar
+from support_http import Site
+from support_parallel import Lines, Parallel, lines, sentences, sgm_pair
+from support_scripts import SCRIPTS, hashes
 
 from recipes.lib.translation import parallel as recipe
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_corpora import SCRIPTS  # noqa: F401  puts data-bin-scripts on the path
-
-from glue import formats  # isort: skip
-from spans import sets as files  # isort: skip
+from glue import formats
+from spans import sets as files
 
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_glue.published import paper

@@ -1,0 +1,60 @@
+"""Run the data scripts in this process or in a shell, and read what they wrote.
+
+PYTEST_DONT_REWRITE: it asserts nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    error: str
+
+
+class Runs:
+    """Run the `main` of a script in this process, with its output in a folder."""
+
+    def __init__(self, main: Callable[[list[str]], int], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.main, self.folder, self.output, self._capsys = main, folder, folder / "out", capsys
+
+    def run(self, *words: object, output: Path | None = None) -> Ended:
+        try:
+            status = self.main([*map(str, words), "--output", str(output or self.output)])
+        except SystemExit as error:
+            status = int(str(error.code))
+        return Ended(status, *self._capsys.readouterr())
+
+
+def script(name: str, *words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run prepare_NAME.sh in a folder, with this environment."""
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    command = map(str, [SCRIPTS / f"prepare_{name}.sh", *words])
+    return subprocess.run([*command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Return the hashes of all files in a folder."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def symbols(prefix: Path, dictionary: Path) -> list[list[str]]:
+    """Return the symbols of each item of PREFIX.bin, as fairseq reads them."""
+    from fairseq.data import Dictionary, data_utils  # takes seconds, and not all tests need it
+
+    known = Dictionary.load(str(dictionary))
+    dataset = data_utils.load_indexed_dataset(str(prefix), known, "mmap")
+    return [[known[number] for number in dataset[index].tolist()] for index in range(len(dataset))]

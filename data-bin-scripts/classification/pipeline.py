@@ -6,20 +6,20 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from corpora import lines
 from corpora.errors import CorpusError
-from corpora.pieces import END, UNKNOWN
-from glue.output import Item, split_files
+from glue.output import Example, Layout, write_dictionaries, write_split
 from questions import output as files
 from questions import problems
 from questions.problems import Problem
 
 from . import reading
 from .reading import Columns, Row, Source
-from .words import Segmenter, Vocabulary, vocabulary
+from .words import Segmenter, vocabulary
 
 RECORD = "glue.json"  # the name that prepare_glue.py uses; from this file the task reads the length of the longest item
 VECTORS = "word_vectors.safetensors"
@@ -44,14 +44,6 @@ class Settings:
     seed: int
     bad: str
     limit: int
-
-
-@dataclass(frozen=True)
-class Example:
-    """A row whose texts are split into words."""
-
-    row: Row
-    sentences: tuple[tuple[str, ...], ...]
 
 
 def prepare(where: Path, settings: Settings) -> dict[str, Any]:
@@ -155,17 +147,22 @@ def with_valid(rows: dict[str, list[Row]], settings: Settings) -> dict[str, list
 def write(folder: Path, rows: dict[str, list[Row]], labels: tuple[str, ...], settings: Settings) -> dict[str, Any]:
     """Write all files except glue.json and problems.jsonl; return the content of glue.json without file hashes."""
     segmenter = Segmenter(settings.tokenizer)
-    examples = {
-        split: [Example(row, tuple(tuple(segmenter.words(text)) for text in row.texts)) for row in split_rows]
+    texts = {
+        split: [[segmenter.words(text) for text in row.texts] for row in split_rows]
         for split, split_rows in rows.items()
     }
-    counted = Counter(word for example in examples["train"] for sentence in example.sentences for word in sentence)
-    words = vocabulary(counted, settings.more_than, settings.glove)
+    words = vocabulary(Counter(chain(*chain(*texts["train"]))), settings.more_than, settings.glove)
     sentences = len(rows["train"][0].texts)
-    counts = {name: _split(folder, name, split, words, labels, settings) for name, split in examples.items()}
-    for number in range(sentences):
-        (folder / f"input{number}" / "dict.txt").write_text(words.text(), encoding="utf-8")
-    (folder / "label" / "dict.txt").write_text("".join(f"{label} 1\n" for label in labels), encoding="utf-8")
+    layout = Layout(len(words.counts), sentences, labels, settings.longest, MARKS[sentences])
+    counts = {}
+    for split, split_rows in rows.items():
+        examples = (
+            Example(row.where, [words.encode(text) for text in row_texts], row.label)
+            for row, row_texts in zip(split_rows, texts[split], strict=True)
+        )
+        counts[split] = write_split(folder, split, examples, layout)
+        counts[split]["labels"] = dict(Counter(row.label for row in split_rows))
+    write_dictionaries(folder, words.text(), layout)
     if words.vectors is not None:
         from safetensors.numpy import save_file
 
@@ -181,28 +178,3 @@ def write(folder: Path, rows: dict[str, list[Row]], labels: tuple[str, ...], set
         "word vectors": None if settings.glove is None else files.described(settings.glove),
         "splits": counts,
     }
-
-
-def _split(
-    folder: Path, split: str, examples: list[Example], words: Vocabulary, labels: tuple[str, ...], settings: Settings
-) -> dict[str, Any]:
-    """Write the files of a split, and return the counts of items, tokens and labels."""
-    tally, longest = Counter[str](items=0, cut=0, pieces=0, unknown=0), 0
-    sentences = len(examples[0].sentences)
-    with split_files(folder, split, len(words.counts), sentences, labels) as writer:
-        for example in examples:
-            item = cut([words.encode(sentence) for sentence in example.sentences], settings.longest)
-            writer.add(example.row.where, item, example.row.label)
-            longest = max(longest, min(item.pieces, settings.longest))
-            unknown = sum(ids.count(UNKNOWN) for ids in item.sentences)
-            tally.update(items=1, cut=int(item.cut), pieces=item.pieces, unknown=unknown)
-    label_counts = dict(Counter(example.row.label for example in examples))
-    return {**tally, "labelled": True, "longest": longest, "labels": label_counts}
-
-
-def cut(sentences: list[list[int]], longest: int) -> Item:
-    """Return an item of at most `longest` tokens; words are removed one by one from the longer sentence of a pair."""
-    marks, words = MARKS[len(sentences)], sum(map(len, sentences))
-    while sum(map(len, sentences)) > longest - marks:
-        max(reversed(sentences), key=len).pop()  # if both are equally long, from the second
-    return Item([[*ids, END] for ids in sentences], words + marks, words > longest - marks)

@@ -7,99 +7,100 @@ All lengths include these symbols.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from corpora.binary import ShardWriter, dtype_for, shard
+from corpora.binary import dtype_for, shard
 from corpora.pieces import END, SPECIALS, UNKNOWN
 
-from .reading import Row
 
-if TYPE_CHECKING:
-    from fairseq_posenc.data.question_pieces import Surface
-
-
-class Item(NamedTuple):
+class Example(NamedTuple):
     """A row that was converted to ids.
 
     Args:
-        sentences: Ids of each sentence with its </s>.
-        pieces: Number of pieces before the item was cut.
-        cut: Whether the item was too long and was cut.
+        name: Name of the row in SPLIT.ids.
+        sentences: Ids of each sentence, without special symbols.
+        label: Label, or None if the file has none.
     """
 
+    name: str
     sentences: list[list[int]]
-    pieces: int
-    cut: bool
+    label: str | None
 
 
-class Cutter:
-    """Convert rows to items.
-
-    Args:
-        surface: Tokenizer.
-        known: Id of each piece.
-        longest: Maximum number of pieces of an item, including special symbols.
-        separators: Number of </s> between the sentences of a pair.
-    """
-
-    def __init__(self, surface: Surface, known: Mapping[str, int], longest: int, separators: int) -> None:
-        self.surface, self.known, self.longest, self.separators = surface, known, longest, separators
-
-    def item(self, row: Row) -> Item:
-        """Return the item of a row; while it is too long, drop the last piece of its longer sentence, as BERT does."""
-        ids = [[self.known.get(piece[0], UNKNOWN) for piece in self.surface.cut(text)] for text in row.sentences]
-        pieces = sum(map(len, ids))
-        marks = 2 if len(ids) == 1 else 2 + self.separators
-        room = self.longest - marks
-        while sum(map(len, ids)) > room:
-            max(reversed(ids), key=len).pop()  # shortens the second sentence if both are equally long
-        return Item([[*sentence, END] for sentence in ids], pieces + marks, pieces > room)
-
-
-@dataclass
-class SplitWriter:
-    """Write the items of a split (see `split_files`). Either all items must have labels, or none of them."""
-
-    inputs: list[ShardWriter]
-    labels: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-
-    def add(self, index: str, item: Item, label: str | None) -> None:
-        for writer, sentence in zip(self.inputs, item.sentences, strict=True):
-            writer.put(sentence)
-        self.ids.append(index)
-        if label is not None:
-            self.labels.append(label)
-
-
-@contextmanager
-def split_files(folder: Path, split: str, size: int, sentences: int, labels: tuple[str, ...]) -> Iterator[SplitWriter]:
-    """Yield a writer of a split's files.
-
-    It writes input0/SPLIT, input1/SPLIT for pairs, and SPLIT.ids. If the rows have labels, it writes label/SPLIT for
-    classes and label/SPLIT.label for regression.
+@dataclass(frozen=True)
+class Layout:
+    """The properties that all splits of a folder share.
 
     Args:
         size: Size of the dictionary.
         sentences: Number of sentences of a row, 1 or 2.
         labels: Labels of the classes; empty for regression.
+        longest: Maximum number of pieces of an item, including special symbols.
+        marks: Number of special symbols of an item.
     """
+
+    size: int
+    sentences: int
+    labels: tuple[str, ...]
+    longest: int
+    marks: int
+
+
+def write_split(folder: Path, split: str, examples: Iterable[Example], layout: Layout) -> dict[str, Any]:
+    """Write the files of a split, and return its counts.
+
+    The files are input0/SPLIT, input1/SPLIT for pairs, and SPLIT.ids. If all examples have labels, the function also
+    writes label/SPLIT for classes, or label/SPLIT.label for regression.
+    """
+    tally, longest = Counter[str](items=0, cut=0, pieces=0, unknown=0), 0
+    names, labels = list[str](), list[str | None]()
     with ExitStack() as stack:
-        files = [folder / f"input{number}" / split for number in range(sentences)]
-        writer = SplitWriter([stack.enter_context(shard(file, dtype_for(size))) for file in files])
-        yield writer
-    _write_lines(folder / f"{split}.ids", writer.ids)
-    if writer.labels and not labels:
-        (folder / "label").mkdir(exist_ok=True)
-        _write_lines(folder / "label" / f"{split}.label", writer.labels)
-    elif writer.labels:
-        with shard(folder / "label" / split, dtype_for(len(labels))) as classes:
-            for label in writer.labels:
-                classes.put([len(SPECIALS) + labels.index(label), END])
+        files = [folder / f"input{number}" / split for number in range(layout.sentences)]
+        writers = [stack.enter_context(shard(file, dtype_for(layout.size))) for file in files]
+        for name, sentences, label in examples:
+            pieces = sum(map(len, sentences)) + layout.marks
+            cut(sentences, layout.longest - layout.marks)
+            for writer, sentence in zip(writers, sentences, strict=True):
+                writer.put([*sentence, END])
+            unknown = sum(sentence.count(UNKNOWN) for sentence in sentences)
+            tally.update(items=1, cut=int(pieces > layout.longest), pieces=pieces, unknown=unknown)
+            longest = max(longest, min(pieces, layout.longest))
+            names.append(name)
+            labels.append(label)
+    _write_lines(folder / f"{split}.ids", names)
+    labelled = [label for label in labels if label is not None]
+    if len(labelled) == len(names):
+        _write_labels(folder / "label", split, labelled, layout.labels)
+    return {**tally, "labelled": len(labelled) == len(names), "longest": longest}
+
+
+def cut(sentences: list[list[int]], room: int) -> None:
+    """While an item is too long, drop the last piece of its longer sentence, as BERT does."""
+    while sum(map(len, sentences)) > room:
+        max(reversed(sentences), key=len).pop()  # shortens the second sentence if both are equally long
+
+
+def _write_labels(folder: Path, split: str, labels: list[str], classes: tuple[str, ...]) -> None:
+    folder.mkdir(exist_ok=True)
+    if not classes:
+        _write_lines(folder / f"{split}.label", labels)
+        return
+    with shard(folder / split, dtype_for(len(classes))) as writer:
+        for label in labels:
+            writer.put([len(SPECIALS) + classes.index(label), END])
+
+
+def write_dictionaries(folder: Path, content: str, layout: Layout) -> None:
+    """Write the dictionary of each input, and that of the classes."""
+    for number in range(layout.sentences):
+        (folder / f"input{number}" / "dict.txt").write_text(content, encoding="utf-8")
+    if layout.labels:
+        _write_lines(folder / "label" / "dict.txt", [f"{label} 1" for label in layout.labels])
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:

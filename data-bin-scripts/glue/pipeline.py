@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from shared import digest
 from . import reading
 from .checks import Split, checked, strays, translations
 from .formats import TASKS, Format, language
-from .output import Cutter, split_files
+from .output import Example, Layout, write_dictionaries, write_split
 from .reading import Row
 
 RECORD = "glue.json"
@@ -178,14 +177,18 @@ def _write(folder: Path, splits: list[Split], settings: Settings) -> dict[str, A
 
     form = settings.form
     dictionary = vocabulary.pretrained(settings.checkpoint, settings.tokenizer_path, "--checkpoint")
+    ids = dictionary.ids()
     surface = question_pieces.Pretrained(dictionary.contents or {})
-    cutter = Cutter(surface, dictionary.ids(), settings.longest, settings.separators)
-    counts = {split.name: _split(folder, split.name, split.rows, cutter, form, len(dictionary)) for split in splits}
+
+    def example(row: Row) -> Example:
+        sentences = [[ids.get(piece[0], UNKNOWN) for piece in surface.cut(text)] for text in row.sentences]
+        return Example(row.id, sentences, row.label)
+
+    marks = 2 + settings.separators * (len(form.sentences) - 1)
+    layout = Layout(len(dictionary), len(form.sentences), form.labels, settings.longest, marks)
+    counts = {split.name: write_split(folder, split.name, map(example, split.rows), layout) for split in splits}
     _refuse_long(max(facts["longest"] for facts in counts.values()), settings)
-    for number in range(len(form.sentences)):
-        (folder / f"input{number}" / "dict.txt").write_text(dictionary.text(), encoding="utf-8")
-    if form.labels:
-        (folder / "label" / "dict.txt").write_text("".join(f"{label} 1\n" for label in form.labels), encoding="utf-8")
+    write_dictionaries(folder, dictionary.text(), layout)
     unknown = counts["train"]["unknown"] / max(counts["train"]["pieces"], 1)
     if unknown > MOST_UNKNOWN:
         raise CorpusError(
@@ -219,17 +222,3 @@ def _refuse_long(longest: int, settings: Settings) -> None:
     with vocabulary.readable(settings.checkpoint, "--checkpoint"):
         pos = fine_tuned(read(settings.checkpoint), settings.pos_enc_args)
         check_length(pos, longest, "items", "Cut them with --longest LIMIT, or use another encoding.", TRAINED)
-
-
-def _split(folder: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
-    """Write the files of a split, and return its counts."""
-    tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
-    labelled, longest = all(row.label is not None for row in rows), 0
-    with split_files(folder, split, size, len(form.sentences), form.labels) as writer:
-        for row in rows:
-            item = cutter.item(row)
-            writer.add(row.id, item, row.label if labelled else None)
-            longest = max(longest, min(item.pieces, cutter.longest))
-            unknown = sum(ids.count(UNKNOWN) for ids in item.sentences)
-            tally.update(items=1, cut=int(item.cut), pieces=item.pieces, unknown=unknown)
-    return {**tally, "labelled": labelled, "longest": longest}

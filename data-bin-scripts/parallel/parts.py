@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections import Counter
+from collections.abc import Iterator
 from itertools import count, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -21,7 +17,6 @@ import numpy as np
 from corpora.binary import replacing
 from corpora.compressed import DAMAGED, damaged, opened
 from corpora.errors import CorpusError
-from corpora.processes import die_with_run
 
 from .cleaning import Cleaner, Kept
 from .sets import unequal
@@ -84,12 +79,14 @@ def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
 
 
 def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
-    """Clean a chunk, write its part, and return the number of pairs that were read.
+    """Clean a chunk and write its part, unless an earlier run wrote it; return the number of pairs in the chunk.
 
     The .json file says how many pairs each step left out, with the line numbers of the first such pairs.
     """
     left_out, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
     sides = [side.split(b"\n") for side in chunk.sides]
+    if (folder / f"{chunk.part}.json").is_file():
+        return len(sides[0])
     with replacing(folder / chunk.part, ENDS) as new:
         with new["a"].open("wb") as a, new["b"].open("wb") as b:
             for line, pair in enumerate(zip(*sides, strict=True), start=chunk.line):
@@ -113,50 +110,3 @@ def _key(texts: tuple[bytes, bytes]) -> tuple[int, int]:
     """Return a hash of 128 bits as two numbers; even among a billion pairs, a collision is improbable."""
     digest = hashlib.blake2b(b"".join(texts), digest_size=16).digest()
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
-
-
-# --- processes
-
-_work: tuple[Path, Cleaner]
-
-
-def _start(folder: Path, cleaner: Cleaner) -> None:
-    global _work
-    _work = folder, cleaner
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C
-    die_with_run()
-
-
-def _clean(chunk: Chunk) -> int:
-    return clean(*_work, chunk)
-
-
-def clean_all(folder: Path, cleaner: Cleaner, corpus: Iterable[Chunk], workers: int) -> Iterator[int]:
-    """Yield the number of pairs of each chunk when it is done, including chunks of an earlier run.
-
-    Raises:
-        CorpusError: A process was killed, or a chunk cannot be read.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    waiting: deque[Future[int]] = deque()
-    # A forked process inherits the imported modules and starts at once; it does not need the thread of the progress
-    # bar.
-    with ProcessPoolExecutor(workers, get_context("fork"), _start, (folder, cleaner)) as pool:
-        try:
-            for chunk in corpus:
-                if (folder / f"{chunk.part}.json").is_file():
-                    yield chunk.sides[0].count(b"\n") + 1
-                    continue
-                if workers == 1:
-                    yield clean(folder, cleaner, chunk)
-                    continue
-                waiting.append(pool.submit(_clean, chunk))
-                if len(waiting) > 2 * workers:  # bounds the memory for large corpora
-                    yield waiting.popleft().result()
-            for future in waiting:
-                yield future.result()
-        except BrokenProcessPool:
-            what = "a process was killed, perhaps for lack of memory. Run again with fewer workers to continue."
-            raise CorpusError(f"--workers {workers}: {what}") from None
-        finally:
-            pool.shutdown(cancel_futures=True)

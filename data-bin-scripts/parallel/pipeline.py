@@ -6,12 +6,14 @@ import json
 import shutil
 import unicodedata
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from corpora.errors import CorpusError
 from corpora.partial import RECORD, make
+from corpora.processes import mapped
 from shared import digest, write_whole
 from tqdm import tqdm
 
@@ -108,11 +110,12 @@ def _sides(folder: Path, split: str, settings: Settings) -> tuple[Path, Path]:
 
 
 def _clean(folder: Path, corpora: list[Source], settings: Settings, workers: int) -> None:
-    cleaner = Cleaner(settings, settings.languages)
+    folder.mkdir(parents=True, exist_ok=True)
+    clean = partial(parts.clean, folder, Cleaner(settings, settings.languages))
     for number, source in enumerate(corpora):
         chunks = parts.chunks(number, source, settings.limit)
         with tqdm(desc=source.name, unit=" pairs", mininterval=5, disable=None, leave=False) as bar:
-            for pairs in parts.clean_all(folder, cleaner, chunks, workers):
+            for pairs in mapped(clean, chunks, workers):
                 bar.update(pairs)
 
 

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from corpora.binary import dtype_for, shard
 from corpora.errors import CorpusError
+from corpora.processes import mapped
 
 from . import output, problems, splits, vocabulary, workers
 from .checks import checked
@@ -131,7 +133,7 @@ class Run:
         cutter = Cutter(question_pieces.Words(kind, cased=settings.cased), shape)
         parts = workers.chunks("train", usable["train"])
         counts = Counter[str]()
-        for chunk_counts in workers.mapped(workers.count, cutter, parts, settings.workers):
+        for chunk_counts in mapped(partial(workers.count, cutter), parts, settings.workers):
             counts.update(chunk_counts)
         return cutter, vocabulary.learned(counts, settings.vocabulary)
 
@@ -162,7 +164,8 @@ class Run:
         return {name: tally[name] for name in TALLIED} | {"sources": len({line["source"] for line in lines})}
 
     def _cut(self, split: str, questions: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
-        for results in workers.mapped(workers.cut, cutter, workers.chunks(split, questions), self.settings.workers):
+        chunks = workers.chunks(split, questions)
+        for results in mapped(partial(workers.cut, cutter), chunks, self.settings.workers):
             for cut, question_problems in results:
                 self.problems += question_problems
                 yield cut

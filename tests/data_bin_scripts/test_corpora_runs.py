@@ -14,7 +14,8 @@ from typing import ClassVar
 import numpy as np
 import prepare_corpus
 import pytest
-from corpora import cluster, counts, files, keys, sample, stages, tokenise
+from corpora import cluster, counts, files, keys, processes, sample, stages, tokenise
+from corpora.errors import CorpusError
 from filelock import FileLock
 from support_corpora import Corpora, documents, gpt2, items, text, trained_on
 from support_scripts import SCRIPTS
@@ -160,6 +161,10 @@ class TestKilled:
         monkeypatch.undo()
         assert corpora.run(*options).status == 0
         assert trained_on(corpora.output) == expected
+
+    def test_a_killed_process_is_told(self):
+        with pytest.raises(CorpusError, match="--workers 2: a process was killed"):
+            list(processes.mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), range(3), 2))
 
     def test_other_options_begin_anew_and_say_so(self, corpora, plain, monkeypatch):
         options, _ = plain

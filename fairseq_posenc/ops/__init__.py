@@ -1,1 +1,1 @@
-"""Products with relative vectors and other tensor operations. This folder does not import `Positions`."""
+"""Compute products with vectors of relative distances, and the other tensor operations of the encodings."""

@@ -1,11 +1,12 @@
-"""Products with the vectors of all relative distances, computed in blocks of rows, forward and backward.
+"""Multiply queries or keys with the vectors of their relative distances in blocks of rows, forward and backward.
 
-The distance of row r and column c is c - r. A block of rows needs only the vectors of the distances that occur in it,
-its window. Computing in blocks takes half as many products as multiplying all rows with all distances, and its
-temporary tensors are small.
+The rows are queries and the columns are keys, or the reverse. The distance from row r to column c is c - r. The window
+of a block of rows is the range of distances that occur in the block. Each block is multiplied only with the vectors of
+its window. Working in blocks takes half as many products as multiplying every row with the vectors of all distances.
+Temporary tensors also stay small.
 
-Legend: G = B h matrices, R rows, C columns, D head width, L = R + C - 1 distances. The vector of the pair (r, c) is
-entry c - r + R - 1.
+Legend: G matrices (one per sample and head), R rows, C columns, D head width, L = R + C - 1 distances. Entry
+c - r + R - 1 of a table is the vector of row r and column c.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from torch import Tensor
 from . import cpp
 from .precision import promoted
 
-#: Rows per block: SMALL_BLOCK up to FEW_ROWS rows, otherwise LARGE_BLOCK. Small blocks need fewer products, but more
-#: calls.
+#: Rows per block: SMALL_BLOCK for matrices with at most FEW_ROWS rows, otherwise LARGE_BLOCK. Small blocks need fewer
+#: products, but more calls.
 SMALL_BLOCK, LARGE_BLOCK, FEW_ROWS = 32, 64, 256
-#: Minimum number of rows per copy at which copies are faster than `torch.where`.
+#: Copying several rows at a time is faster than `torch.where` from this number of rows on.
 LEAST_COPIED = 16
-#: Numbers per tensor that `in_cache` yields at a time, so that a CPU keeps them in its cache.
+#: Size of the tensors that `in_cache` yields, in numbers; a CPU keeps tensors of this size in its cache.
 CACHED = 1 << 18
 
 
 class Terms(NamedTuple):
-    """Hold the tensors of the sum q_i·a[j - i] + k_j·b[j - i] + scale * q'_i·k'_j for all pairs.
+    """Hold the tensors of the sum q_i·a[j - i] + k_j·b[j - i] + scale * q'_i·k'_j for all pairs (i, j).
 
-    Each of the three terms may be left out; both of its tensors are then None. A second object of this class holds the
-    gradients of the six tensors.
+    If one of the three terms is left out, both of its tensors are None. The backward uses a second object of this
+    class for the gradients of the six tensors.
 
     Args:
         q, k: [..., Q, D] and [..., K, D].
-        for_queries, for_keys: Tables of vectors, [1 or h, Q+K-1, D], in the order of the distances.
-        content_q, content_k: q' and k', shaped as q and k.
+        for_queries, for_keys: Tables of the vectors a and b, [1 or h, Q+K-1, D], in the order of the distances.
+        content_q, content_k: q' and k', with the shapes of q and k.
     """
 
     q: Any
@@ -51,11 +52,11 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Vectors:
-    """Hold the vectors of all distances.
+    """Hold a table with the vectors of all distances, and say which of its entries are equal.
 
     Args:
         table: The vectors, [1 or h, L, D].
-        first, last: The entries up to `first` hold the same vector, and so do the entries from `last` on.
+        first, last: All entries up to `first` hold the same vector, and all entries from `last` on hold the same one.
     """
 
     table: Tensor
@@ -70,9 +71,9 @@ class Vectors:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of the rows start .. stop-1.
+    """Describe the block of the rows from `start` to `stop` - 1 of a matrix with `rows` rows.
 
-    The columns before `left` share a vector, and so do the columns from `right` on.
+    All columns before `left` use the same vector, and all columns from `right` on use the same vector.
     """
 
     start: int
@@ -83,18 +84,18 @@ class _Block:
 
     @property
     def width(self) -> int:
-        """Return the number of distances in the window."""
+        """Return the number of distances between rows of the block and the columns from `left` to `right` - 1."""
         return self.right - self.left + self.stop - self.start - 1
 
     @property
     def window(self) -> slice:
-        """Return the entries of the columns left .. right-1."""
+        """Return the table entries for the columns from `left` to `right` - 1."""
         begin = self.left + self.rows - self.stop
         return slice(begin, begin + self.width)
 
 
 def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
-    narrow = vectors.last - vectors.first < rows  # most of a large window would not be needed
+    narrow = vectors.last - vectors.first < rows  # a large block would compute mostly products that nobody reads
     size = SMALL_BLOCK if rows <= FEW_ROWS or narrow else LARGE_BLOCK
     for start in range(0, rows, size):
         stop = min(start + size, rows)
@@ -104,7 +105,7 @@ def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
 
 
 def _by_column(window: Tensor, columns: int) -> Tensor:
-    """View products that are ordered by distance, [1 or h, samples, rows, columns + rows - 1], by column.
+    """View products that are ordered by distance, [1 or h, samples, rows, columns + rows - 1], in the order of columns.
 
     Returns:
         [samples, 1 or h, rows, columns].
@@ -115,35 +116,35 @@ def _by_column(window: Tensor, columns: int) -> Tensor:
 
 
 def _by_sample(x: Tensor, tables: int) -> Tensor:
-    """View [G, ...] as [samples, 1 or h, ...]."""
+    """View a tensor [G, ...] as [samples, `tables`, ...]."""
     return x.unflatten(0, (-1, tables))
 
 
 def _behind(x: Tensor, tables: int) -> Tensor:
-    """Join the rows that share a table, for one matrix product: [G, rows, D] -> [1 or h, samples * rows, D]."""
+    """Join the rows that use the same table, for one matrix product: [G, rows, D] -> [1 or h, samples * rows, D]."""
     return _by_sample(x, tables).transpose(0, 1).flatten(1, 2)
 
 
 def _window(x: Tensor, table: Tensor) -> Tensor:
-    """Return the products of x [G, rows, D] with the table [1 or h, W, D]: [1 or h, samples, rows, W]."""
+    """Multiply x [G, rows, D] with W vectors `table` [1 or h, W, D], and return [1 or h, samples, rows, W]."""
     return torch.bmm(_behind(x, len(table)), table.mT).unflatten(1, (-1, x.shape[1]))
 
 
 def of_groups(table: Tensor, groups: int) -> Tensor:
-    """Repeat tables for every sample: [1 or h, ...] -> [G, ...]."""
+    """Repeat the tables of the heads for every sample: [1 or h, ...] -> [G, ...]."""
     if len(table) == 1:
         return table.expand(groups, -1, -1)
     return table.repeat(groups // len(table), 1, 1)
 
 
 def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor], object] = Tensor.copy_) -> None:
-    """Write x[g, r]·(vector of (r, c)) to out[g, r, c].
+    """Write the dot product of x[g, r] and the vector of distance c - r to out[g, r, c].
 
     Args:
         out: [G, R, C].
         x: [G, R, D].
         vectors: The vectors of all distances.
-        put: `Tensor.copy_` to replace the numbers in `out`, or `Tensor.add_` to add to them.
+        put: `Tensor.copy_` to replace the numbers in `out`, or `Tensor.add_` to add the products to these numbers.
     """
     columns, table = out.shape[-1], vectors.table
     ends = _ends(x, vectors)
@@ -160,9 +161,9 @@ def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor
 
 
 def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
-    """Write x[g, c]·(vector of (r, c)) to out[g, r, c], where x [G, C, D] belongs to the columns.
+    """Write the dot product of x[g, c] and the vector of distance c - r to out[g, r, c], where x is [G, C, D].
 
-    The pairs whose distances share a vector are written first. The other pairs follow in blocks of columns.
+    Pairs (r, c) whose distances share a vector are written first. The other pairs follow in blocks of columns.
     """
     rows, columns = out.shape[1:]
     flipped = vectors.flipped()
@@ -182,20 +183,20 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
 
 
 def _natively(pairs: Tensor) -> bool:
-    """Return whether C++ can transpose these pairs, which is four times as fast as a strided copy."""
+    """Return whether C++ can transpose the tensor `pairs`. C++ is four times as fast as a strided copy in torch."""
     single = pairs.device.type == "cpu" and pairs.dtype == torch.float32 and pairs.is_contiguous()
     return single and cpp.works("clipped_products")
 
 
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
-    """Fill out [G, R, C] with the products at the far left and at the far right of each row, [G, 1, C] each.
+    """Fill the beginning of each row of `out` [G, R, C] from `left`, and its end from `right`, both [G, 1, C].
 
-    The pairs that are not far are overwritten later. Several rows can therefore switch from the left product to the
-    right one at the same column, if that column is near to all of them. This takes a third of the time of
-    `torch.where`.
+    The caller overwrites the middle of each row, where distances have their own vectors. Several rows can therefore
+    switch from `left` to `right` at one column that lies in the middle of all of them. This takes a third of the time
+    of `torch.where`.
     """
     rows, columns = out.shape[1:]
-    middle = (vectors.first + vectors.last) // 2 + 2 - rows  # a row plus this is the column where it switches
+    middle = (vectors.first + vectors.last) // 2 + 2 - rows  # row r switches at column r + middle
     size = vectors.last - vectors.first - 1
     if size < LEAST_COPIED or out.device.type != "cpu":
         torch.where(torch.ones(rows, columns, dtype=torch.bool, device=out.device).triu(middle), right, left, out=out)
@@ -208,9 +209,9 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
 
 
 def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
-    """Return the products of x with the vectors at `first` and at `last`, [G, R, 1] each, by their entries.
+    """Return the products of x with the entries `first` and `last` of the table, [G, R, 1] each, by entry.
 
-    An entry outside of the table is left out: no distances share a vector there.
+    An entry outside of the table is left out, because no distances share a vector on that side.
     """
     entries = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2])
     return {entry: torch.bmm(x, of_groups(vectors.table[:, entry, :, None], len(x))) for entry in entries}
@@ -219,7 +220,7 @@ def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
 def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor]:
     """Return the gradients of x and of the table, given the gradient [G, R, C] of the output of `fill`.
 
-    The gradient of x is [G, R, D]. The gradient of the table, [1 or h, L, D], is in at least float32.
+    The gradient of x has the shape [G, R, D]. The gradient of the table, [1 or h, L, D], is in at least float32.
     """
     table, tables, across = vectors.table, len(vectors.table), grad.stride(-1) != 1 and _natively(grad.mT)
     for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(table))
@@ -236,25 +237,25 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             near = _by_sample(grad[:, rows, block.left : block.right], tables)
             shape = (tables, len(near), near.shape[2], block.width)
             if window is None or window.shape != shape:
-                window = grad.new_zeros(shape)  # only the pairs are written, so its corners stay zero
+                window = grad.new_zeros(shape)  # only entries that belong to a column are written; others stay zero
             if across:
                 cpp.across_backward(grad.mT, window, block.start, block.left)
             else:
                 _by_column(window, near.shape[-1]).copy_(near)
             by_entry = window.flatten(1, 2)
-            products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a view: one product per matrix
+            products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a view would multiply one by one
             _by_sample(for_x[:, rows], tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
             for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(x[:, rows], tables))
     return for_x, for_table
 
 
 def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> None:
-    """Add by_entry^T x to for_table[entries], summed over the matrices that share a table.
+    """Add the matrix product by_entry^T x to `for_table` at `entries`, summed over the matrices that share a table.
 
     Args:
         for_table: Gradient of the table, [1 or h, L, D].
-        entries: The W entries of the table to add to.
-        by_entry: Gradients of the products with these entries, [G, rows, W].
+        entries: The W entries of the table whose gradients are added.
+        by_entry: Gradients of the products with the vectors at `entries`, [G, rows, W].
         x: [G, rows, D].
     """
     tables = len(for_table)
@@ -266,7 +267,7 @@ def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> N
 
 
 def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yield a few of the matrices of each [G, Q, K] at a time, so that a CPU keeps them in its cache."""
+    """Yield parts of tensors [G, Q, K], a few matrices at a time, so that a CPU keeps the parts in its cache."""
     groups, queries, keys = pairs[0].shape
     size = max(1, CACHED // max(1, queries * keys)) if pairs[0].device.type == "cpu" else groups
     return zip(*(x.split(size) for x in pairs), strict=True)
@@ -274,17 +275,21 @@ def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 @dataclass(frozen=True)
 class Blocked:
-    """Compute sums and gated products of pairs [G, Q, K] in blocks; see `Vectors` for `first` and `last`."""
+    """Compute sums of `Terms` and the gated products of M4M for all pairs [G, Q, K], in blocks of rows.
+
+    A gate is a factor o + q_i·a_ij or o + k_j·a_ij on the query-key product, which is called the content. See `Vectors`
+    for `first` and `last`.
+    """
 
     first: int
     last: int
 
     def vectors(self, table: Tensor) -> Vectors:
-        """Return the vectors of a table [1 or h, Q+K-1, D]."""
+        """Return a table [1 or h, Q+K-1, D] as `Vectors` with the `first` and `last` of this object."""
         return Vectors(table, self.first, self.last)
 
     def fill(self, out: Tensor, terms: Terms, scale: float) -> None:
-        """Write the sum of the terms into `out` [G, Q, K]."""
+        """Write the sum of `terms` for all pairs into `out` [G, Q, K]; `scale` multiplies q'_i·k'_j."""
         if terms.k is not None:
             fill_across(out, terms.k, self.vectors(terms.for_keys))
         if terms.q is not None:
@@ -293,12 +298,12 @@ class Blocked:
             out.baddbmm_(terms.content_q, terms.content_k.mT, alpha=scale)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals` and add the gradients of their tables to it.
+        """Write the gradients of q and k into `totals`, and add the gradients of both tables to those in `totals`.
 
         Args:
-            grad: Gradient of the sums, [G, Q, K].
-            terms: The terms of the forward.
-            totals: Gradients of the terms.
+            grad: Gradient of the sums that `fill` wrote, [G, Q, K].
+            terms: The tensors that `fill` received.
+            totals: Gradients of these tensors, which are written or added to.
         """
         if terms.q is not None:
             for_q, for_table = gradients(grad, terms.q, self.vectors(terms.for_queries))
@@ -310,9 +315,9 @@ class Blocked:
             totals.for_keys.add_(for_table.flip(-2))
 
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
-        """Multiply the content [G, Q, K] by both gates in place, and return what `gate_backward` needs.
+        """Multiply the query-key products `content` [G, Q, K] by both gates in place, and return the gate of the keys.
 
-        This is the gate of the keys. The gate of the queries is cheaper, so the backward computes it again.
+        The gate of the queries is not returned: it is cheaper, and `gate_backward` computes it again.
         """
         vectors, of_key = self.vectors(table), torch.empty_like(content)
         fill_across(of_key, k, vectors)
@@ -324,9 +329,10 @@ class Blocked:
     def gate_backward(
         self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Do the same as `fill_backward` for the gates, and return the gradient of the content.
+        """Write and add the gradients of `gate` as `fill_backward` does, and return the gradient of `content`.
 
-        Both gates use the table `for_queries`. The content, [G, Q, K] before the gates, is overwritten.
+        Both gates use the table `terms.for_queries`. This method overwrites `content`, the query-key products
+        [G, Q, K] before `gate`.
         """
         (of_key,), vectors = gates, self.vectors(terms.for_queries)
         of_query, for_key = _query_gate(terms.q, vectors, offset, of_key), torch.empty_like(content)
@@ -345,7 +351,7 @@ class Blocked:
 
 
 def _query_gate(q: Tensor, vectors: Vectors, offset: float, like: Tensor) -> Tensor:
-    """Return the gate of the queries, o + q_i·a_ij: [G, Q, K]."""
+    """Return the gate of the queries, o + q_i·a_ij, for all pairs, [G, Q, K]; o is `offset`."""
     gate = torch.empty_like(like)
     fill(gate, q, vectors)
     return _raised(gate, offset)

@@ -1,7 +1,7 @@
 """Compile the C++ sources once per machine and keep the libraries for later processes.
 
-The name of a library contains a hash of everything that its code depends on: the source, the compiler, the flags and
-the CPU.
+The name of a library contains a hash of everything that determines its code: the source, the compiler, the compiler's
+flags and the CPU.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from pathlib import Path
 
 from .compiled import compiler
 
-#: -ffast-math is missing on purpose: with it, some compilers make the whole process flush denormal numbers to zero.
+#: -ffast-math is not used, because with this flag some compilers make the whole process flush denormal numbers to zero.
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
-#: Environment variable that names the folder of the libraries; if unset, fairseq_posenc/ in the user's cache folder.
+#: Environment variable that names the folder of the libraries. If it is unset, the folder is fairseq_posenc/ in the
+#: user's cache folder.
 VARIABLE = "FAIRSEQ_POSENC_CACHE"
 
 
 def shared_library(source: Path) -> ctypes.CDLL:
-    """Load the library of a C++ source; compile it unless an earlier process did.
+    """Load the library of a C++ source, and compile the source unless an earlier process did.
 
     Raises:
-        OSError, subprocess.SubprocessError: There is no working compiler, or its output cannot be loaded.
+        OSError, subprocess.SubprocessError: There is no working compiler, or the compiled library cannot be loaded.
     """
     command = [compiler(), *FLAGS]
     stored = _stored_path(source, command)
@@ -61,9 +62,10 @@ def _stored_path(source: Path, command: list[str]) -> Path | None:
 
 
 def _folder() -> Path | None:
-    """Return the folder of the libraries, or None if it cannot be used.
+    """Return the folder of the compiled libraries, or None if the folder cannot be used.
 
-    The process loads code from this folder. It must therefore belong to the user, and nobody else may write to it.
+    The process runs code from this folder. The folder must therefore belong to the user, and nobody else may be
+    allowed to write to it.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get(VARIABLE) or os.path.join(cache, "fairseq_posenc"))
@@ -77,7 +79,7 @@ def _folder() -> Path | None:
 
 
 def _cpu() -> str:
-    """Return the CPU's model and instruction sets, on which the code of -march=native depends."""
+    """Return the CPU's model and instruction sets, because code compiled with -march=native depends on both."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -1,10 +1,11 @@
-// Products of all pairs with the vectors of their distances, if far distances share a vector. `spread` computes the sum
-// of the products of queries and of keys. `gates` computes M4M's content (o + q_i·a_ij) (o + k_j·a_ij). Each has a
-// backward. cpp.py compiles and calls this file; see also clipped_products.py.
+// Combines the products of queries and of keys with the vectors of distances, if all distances beyond a limit share a
+// vector. `spread` adds both products for each pair. `gates` computes M4M's q_i·k_j (o + q_i·a_ij) (o + k_j·a_ij).
+// The factor q_i·k_j is called the content. Both functions have a backward. cpp.py compiles and calls this file; see
+// also clipped_products.py.
 //
-// Legend: G = B h matrices of Q queries and K keys. There are E vectors. The pair (i, j) has vector
-// j - i + Q - 1 - first, or the nearer of the vectors 0 and E - 1 if that is out of range. `of_query` [G, Q, E] and
-// `of_key` [G, K, E] are the products with all E vectors.
+// Legend: G matrices (one per sample and head) of Q queries and K keys. There are E vectors. The pair (i, j) has vector
+// j - i + Q - 1 - first, clamped to the range from 0 to E - 1. `of_query` [G, Q, E] and `of_key` [G, K, E] are the
+// products with all E vectors.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace {
 
 using Size = std::int64_t;
 
-// The vectors of a row: the columns before `left` have the first vector, and the columns from `right` on have the last
-// one. A column j between them has the vector j + `shift`.
+// Says which vector each column of a row has: the columns before `left` have the first vector, and the columns from
+// `right` on have the last one. A column j between them has the vector j + `shift`.
 struct Row {
     Size left, right, shift;
     Row(Size i, Size queries, Size keys, Size first, Size vectors) {
@@ -25,7 +26,7 @@ struct Row {
     }
 };
 
-// Copies the first and the last column of `of_key`, and adds the offset to both.
+// Copies the first and the last column of `of_key`, and adds `offset` to both copies.
 void ends(const float* of_key, Size keys, Size vectors, float offset, float* firsts, float* lasts) {
     for (Size j = 0; j < keys; j++) {
         firsts[j] = of_key[j * vectors] + offset;
@@ -99,8 +100,8 @@ inline void scale(float* content, const float* gates, float gate, Size count) {
     for (Size j = 0; j < count; j++) content[j] *= gates[j] * gate;
 }
 
-// Computes the gradients for the columns that share a vector. The gradient of the content replaces the content, that of
-// the keys' gates is added to `for_gates`, and that of the query's gate is returned.
+// Computes the gradients for the columns that share a vector. The function replaces the content by its gradient, adds
+// the gradient of the keys' gates to `for_gates`, and returns the gradient of the query's gate.
 inline float scaled(float* content, const float* grad, const float* gates, float gate, float* for_gates, Size count) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -117,8 +118,8 @@ inline float scaled(float* content, const float* grad, const float* gates, float
 
 extern "C" {
 
-// Copies a window [T, G/T, wide, W] by distance to the pairs [G, R, C], transposed: to the `wide` columns from `start`
-// on, and to the W - wide + 1 rows from `top` on.
+// Copies products by distance, `window` [tables, G / tables, wide, width], to `pairs` [G, rows, columns]. They are
+// written to `wide` columns from `start` on and to `width` - `wide` + 1 rows from `top` on.
 void clipped_across(float* pairs, const float* window, Size matrices, Size tables, Size rows, Size columns, Size start,
                 Size wide, Size top, Size width, int threads) {
 #pragma omp parallel for num_threads(threads)
@@ -149,7 +150,8 @@ void clipped_across_backward(const float* pairs, float* window, Size matrices, S
     }
 }
 
-// Writes the sum of `of_query` and `of_key`, either of which may be null, to out [G, Q, K], or adds it if `add` is set.
+// Writes the sum of `of_query` and `of_key` to out [G, Q, K], or adds the sum to `out` if `add` is set. Either of the
+// two pointers may be null.
 void clipped_spread(float* out, const float* of_query, const float* of_key, Size matrices, Size queries, Size keys,
                 Size first, Size vectors, int add, int threads) {
     const auto kernel = of_query ? of_key ? (add ? spread<true, true, true> : spread<true, true, false>)
@@ -161,7 +163,8 @@ void clipped_spread(float* out, const float* of_query, const float* of_key, Size
                of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
 }
 
-// Writes the gradients of `clipped_spread` into `of_query` and `of_key`, which must be zeros before, or null.
+// Writes the gradients of `clipped_spread` into `of_query` and `of_key`, which must hold zeros before. Either of the
+// two pointers may be null.
 void clipped_spread_backward(const float* grad, float* of_query, float* of_key, Size matrices, Size queries, Size keys,
                          Size first, Size vectors, int threads) {
     const auto kernel = of_query ? of_key ? spread_backward<true, true> : spread_backward<true, false>
@@ -197,7 +200,7 @@ void clipped_gates(float* content, const float* of_query, const float* of_key, S
 }
 
 // Replaces content [G, Q, K] by its gradient, and adds the gradients of `of_query` and `of_key` to `for_query` and
-// `for_key`, which must be zeros before.
+// `for_key`, which must hold zeros before.
 void clipped_gates_backward(float* content, const float* grad, const float* of_query, const float* of_key,
                         float* for_query, float* for_key, Size matrices, Size queries, Size keys, Size first,
                         Size vectors, float offset, int threads) {

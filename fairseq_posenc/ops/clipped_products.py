@@ -1,10 +1,11 @@
-"""Multiply queries or keys with the vectors of distances on a CPU, if all far distances share a vector.
+"""Multiply queries or keys with the vectors of distances on a CPU, if all distances beyond a limit share a vector.
 
-Each query or key is multiplied once with each vector, which often takes far fewer products than one per key. These
-products are never written out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies the
-content by them (M4M).
+Each query or key is multiplied once with each of the different vectors. This often takes far fewer products than one
+per query-key pair. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k
+by them (M4M). No tensor holds the products with vectors for all pairs.
 
-Legend: as in blocked_products.py; E is the number of different vectors, entries `first` to `last` of the table.
+See blocked_products.py for the legend. In addition, E is the number of different vectors, which are the entries `first`
+to `last` of the table.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .blocked_products import Terms, collect, of_groups
 
 @dataclass(frozen=True)
 class Clipped:
-    """Compute sums and gated products of pairs [G, Q, K] in float32, from E products for each query and each key.
+    """Compute the same sums and gated products as `Blocked` in float32, from E products for each query and each key.
 
     `first` and `last` have the same meaning as in `blocked_products.Vectors`. In a decoder with memory, `last` may be
     beyond the end of the table.
@@ -32,8 +33,9 @@ class Clipped:
     def serves(self, queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
         """Return whether this kernel can compute the products and is faster than `Blocked`.
 
-        It needs float32 on a CPU, a C++ compiler and distances that share a vector. If there are fewer queries than
-        vectors, `Blocked` is faster, because a key has one distance per query.
+        The kernel needs float32 tensors on a CPU, a C++ compiler and distances that share a vector. If keys are
+        multiplied and there are fewer queries than vectors, `Blocked` is faster, because it computes only as many
+        products per key as there are queries.
         """
         tensors = [x for x in (k, *others) if x is not None]
         single = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors)
@@ -45,27 +47,27 @@ class Clipped:
         return slice(self.first, self.last + 1)
 
     def _vectors(self, table: Tensor, x: Tensor) -> Tensor:
-        """Return the E vectors of the table [1 or h, Q+K-1, D], repeated for each matrix of x: [G, E, D]."""
+        """Return the E different vectors of the table [1 or h, Q+K-1, D], repeated for each matrix of x: [G, E, D]."""
         return of_groups(table[:, self._entries], len(x))
 
     def _products(self, x: Tensor | None, table: Tensor) -> Tensor | None:
-        """Return the products of x [G, R, D] with the E vectors, [G, R, E]."""
+        """Return the products of x [G, R, D] with the E different vectors of the table, [G, R, E]."""
         return None if x is None else torch.bmm(x, self._vectors(table, x).mT)
 
     def fill(self, out: Tensor, terms: Terms, scale: float) -> None:
-        """Write the sum of the terms into `out` [G, Q, K]."""
+        """Write the sum of `terms` for all pairs into `out` [G, Q, K]; `scale` multiplies q'_i·k'_j."""
         of_query, of_key = self._products(terms.q, terms.for_queries), self._products(terms.k, terms.for_keys)
         if terms.content_q is not None:
             torch.bmm(terms.content_q * scale, terms.content_k.mT, out=out)
         cpp.spread(out, of_query, of_key, self.first, add=terms.content_q is not None)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals`, and add the gradients of the tables to those in `totals`.
+        """Write the gradients of q and k into `totals`, and add the gradients of both tables to those in `totals`.
 
         Args:
-            grad: Gradient of the sums, [G, Q, K].
-            terms: The terms of the forward.
-            totals: Gradients of the terms.
+            grad: Gradient of the sums that `fill` wrote, [G, Q, K].
+            terms: The tensors that `fill` received.
+            totals: Gradients of these tensors, which are written or added to.
         """
         by_query, by_key = (
             None if x is None else x.new_zeros(*x.shape[:2], table[:, self._entries].shape[1])
@@ -79,7 +81,7 @@ class Clipped:
         """Write the gradient of x into `for_x` and add the gradient of the table to `for_table`.
 
         Args:
-            by_entry: Gradient of the products of x with the E vectors, [G, R, E]; None if there are none.
+            by_entry: Gradient of the products of x with the E vectors, [G, R, E]; None if x is not multiplied.
             x: [G, R, D].
             table: [1 or h, Q+K-1, D].
             for_x, for_table: Gradients of x and of the table.
@@ -89,7 +91,11 @@ class Clipped:
             collect(for_table, self._entries, by_entry, x)
 
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
-        """Multiply the content [G, Q, K] by both gates in place, and return the E products of queries and of keys."""
+        """Multiply the query-key products `content` [G, Q, K] by both gates of M4M in place (see `Blocked`).
+
+        Returns:
+            The products of the queries and of the keys with the E vectors, [G, Q, E] and [G, K, E].
+        """
         of_query, of_key = (torch.bmm(x, self._vectors(table, x).mT) for x in (q, k))
         cpp.gates(content, of_query, of_key, self.first, offset)
         return of_query, of_key
@@ -97,9 +103,10 @@ class Clipped:
     def gate_backward(
         self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Do the same as `fill_backward` for the gates, and return the gradient of the content.
+        """Write and add the gradients of `gate` as `fill_backward` does, and return the gradient of `content`.
 
-        Both gates use the table `for_queries`. The content, [G, Q, K] before the gates, is overwritten.
+        Both gates use the table `terms.for_queries`. This method overwrites `content`, the query-key products
+        [G, Q, K] before `gate`.
         """
         of_query, of_key = gates
         by_query, by_key = cpp.gates_backward(content, grad.contiguous(), of_query, of_key, self.first, offset)

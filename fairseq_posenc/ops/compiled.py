@@ -1,7 +1,7 @@
-"""Formulas over all pairs that torch.compile turns into loops, without a tensor larger than their inputs and outputs.
+"""Compile formulas over all query-key pairs into loops, whose temporary tensors are not larger than the result.
 
-They are used on a CPU with a C++ compiler if there are enough products. Without a compiler, `usable` logs a warning
-once, and the callers compute the formula in another way.
+Compiled loops are used on a CPU with a C++ compiler if there are enough products. Without a compiler, `usable` logs a
+warning once, and the callers compute the formula in another way.
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 logger = logging.getLogger(__name__)
 
-#: Limit of the versions of one kernel; torch compiles a new one, for example, for another dtype or a size of 1.
-#: Beyond the limit torch raises (fullgraph=True). Running the formula without compiling it instead would silently
-#: allocate a vector for every pair.
+#: Maximum number of compiled versions of one kernel. Torch compiles a new version, for example, for another dtype or
+#: for a size of 1. Beyond the limit, torch raises an error because of fullgraph=True. Without fullgraph=True, torch
+#: would silently run the formula uncompiled and allocate a vector for every pair.
 _VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signature(torch.compile).parameters else {}
 
 
 def usable(products: int, least: int, device: torch.device) -> bool:
     """Return whether to use compiled loops: for at least `least` products, on a CPU with a working compiler.
 
-    They are not used under a mode that watches each operation, for example one that counts them, because torch does
+    Compiled loops are not used under a torch dispatch mode, for example one that counts operations, because torch does
     not compile there.
     """
     return products >= least and device.type == "cpu" and eagerly() and _compiler_works()
 
 
 def eagerly() -> bool:
-    """Return whether operations run eagerly: not traced, not transformed (vmap, forward gradients) and not watched."""
+    """Return whether torch runs operations eagerly.
+
+    Torch does not do so while it traces or transforms a function (vmap, forward gradients) or under a dispatch mode.
+    """
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
     transformed = torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
     return not (traced or transformed) and _get_current_dispatch_mode() is None
@@ -45,7 +48,7 @@ def eagerly() -> bool:
 
 @functools.cache
 def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the compiled kernel for all shapes; torch compiles it at its first call."""
+    """Return a version of the function `kernel` for tensors of any size, which torch compiles at its first call."""
     if not _VERSIONS:  # an older torch has only one limit for the whole process
         torch._dynamo.config.cache_size_limit = max(64, torch._dynamo.config.cache_size_limit)
     return torch.compile(kernel, dynamic=True, fullgraph=True, **_VERSIONS)
@@ -59,7 +62,7 @@ def compiler() -> str:
 
 @functools.cache
 def _compiler_works() -> bool:
-    """Return whether torch can compile a tiny kernel; this is tried once per process."""
+    """Return whether torch can compile a tiny function, which is tried once per process."""
     reason = ""
     if not compiler():
         reason = "there is no C++ compiler; install g++ or clang++, or set CXX"
@@ -70,7 +73,7 @@ def _compiler_works() -> bool:
         except Exception as error:  # noqa: BLE001 - callers work without torch.compile, whatever the error
             reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     if reason:
-        logger.warning("torch.compile is not used, so encodings with a vector per pair are slower: %s", reason)
+        logger.warning("torch.compile is not used, so the position encoding m3 is slower: %s", reason)
     return not reason
 
 

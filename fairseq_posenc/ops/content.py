@@ -1,4 +1,7 @@
-"""The product of content queries and content keys, to which encodings add their position terms."""
+"""Compute the content product q·k of queries and keys, and the weighted sum of the values.
+
+The content product is the part of the attention logits to which position encodings add their own terms.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,20 @@ from torch import Tensor
 
 from .precision import HALF, promoted
 
-#: Numbers in the matrix of one sample and head; torch multiplies smaller matrices by a slow plain loop.
+#: Torch multiplies a row with a matrix of fewer numbers than this by a slow plain loop.
 FEW = 400
 
 
 class Content:
     """Hold the factors of the content product scale * q' k'^T, [B, h, Q, K], which is not computed yet.
 
-    An encoding can compute the product together with its own terms, in one pass over the pairs. It then calls `take`,
-    and its `content_bias` returns a sum that includes the product. If no encoding takes it, the attention adds it.
+    An encoding can compute the content product together with its own terms, in one pass over the query-key pairs. The
+    encoding then calls `take`, and its `content_bias` returns a sum that includes the content product. If no encoding
+    calls `take`, the attention adds the content product.
 
     Args:
         q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
-        scale: Factor on the product.
+        scale: Number by which the product is multiplied.
     """
 
     def __init__(self, q: Tensor, k: Tensor, scale: float) -> None:
@@ -27,14 +31,14 @@ class Content:
         self.taken = False
 
     def take(self) -> Content | None:
-        """Return this object at the first call and None afterwards, so that only one caller adds the product."""
+        """Return this object at the first call and None afterwards, so that the product is added only once."""
         if self.taken:
             return None
         self.taken = True
         return self
 
     def product(self) -> Tensor:
-        """Return the product, [B, h, Q, K], in at least float32."""
+        """Return the content product, [B, h, Q, K], in at least float32."""
         return promoted(of_keys(self.q * self.scale, self.k))
 
 
@@ -53,9 +57,10 @@ def of_values(weights: Tensor, v: Tensor) -> Tensor:
 
 
 def _few(rows: Tensor, columns: Tensor) -> bool:
-    """Return whether torch would use its slow plain loop: one row and few columns on a CPU, not in half precision.
+    """Return whether element-wise multiplication and a sum are faster than `torch.matmul`.
 
-    Multiplying element by element and summing is then faster than `torch.matmul`.
+    This is the case for a single row and a small matrix on a CPU, except in half precision, because `torch.matmul` then
+    uses a slow plain loop.
     """
     single = rows.shape[2] == 1 and rows.device.type == "cpu"
     return single and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF

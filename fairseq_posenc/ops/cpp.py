@@ -1,15 +1,14 @@
-"""Functions in C++ that compute a product for every pair of a query and a key.
+"""Call C++ functions that compute one product for every pair of a query and a key.
 
-They are compiled once per machine if there is a compiler (build.py). Each is faster than torch:
+The C++ sources are compiled once per machine if there is a compiler (build.py). Each source is faster than torch:
 
-- trilinear.cpp computes M3's product of three vectors in two thirds of the time of a loop by torch.compile, which
-  sums one pair after another.
-- clipped_products.cpp serves distances that share a vector. Torch would first copy the few different products of a
+- trilinear.cpp computes M3's product of three vectors in two thirds of the time that torch.compile needs.
+- clipped_products.cpp is for distances that share a vector. Torch would first copy the few different products of a
   query to all keys, and add or multiply them afterwards.
-- single_query.cpp serves decoding, where each key has its own vector and most of the time goes into reading the keys.
-  It reads each key once.
+- single_query.cpp is for decoding steps. It reads each key only once, because reading the keys takes most of the time.
 
-No function records gradients. Each checks its tensors first (cpp_checks.py), because C++ does not check bounds.
+No function in this file records gradients. Each function checks its tensors first (cpp_checks.py), because C++ does
+not check bounds.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from .cpp_checks import (
 
 logger = logging.getLogger(__name__)
 
-#: Sources, with the first half of the warning that is logged if they cannot be compiled.
+#: C++ sources, each with the consequence that is logged if the source cannot be compiled or loaded.
 SOURCES = {
-    "trilinear": "The encoding m3 uses torch.compile instead of C++",
-    "clipped_products": "Products with clipped distances use torch instead of C++",
-    "single_query": "Decoding steps use torch instead of C++",
+    "trilinear": "the position encoding m3 is slower",
+    "clipped_products": "position encodings with the option clip are slower",
+    "single_query": "text generation with relative position encodings is slower",
 }
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 #: The ways to combine keys, vectors and query (see `single_query`), with their numbers in single_query.cpp.
@@ -61,12 +60,12 @@ _DECLARED: dict[str, dict[str, list[Any]]] = {
 
 
 def works(source: str) -> bool:
-    """Return whether a source can be compiled here. This is tried once, and a failure is logged once."""
+    """Return whether a C++ source can be compiled on this machine, and log a failure once."""
     return _library(source) is not None
 
 
 def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """Return sum_d q_id k_jd a_ijd for all pairs; see `trilinear.products`.
+    """Return M3's product sum_d q_id k_jd a_ijd for all queries i and keys j; see `trilinear.products`.
 
     Args:
         q: [B, h, Q, D]. k: [B, h, K, D].
@@ -79,9 +78,9 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     batch, heads, queries, dim = q.shape
     keys, tables = k.shape[2], len(vectors)
     length = max(queries + keys - 1, 0)
-    require_shape("products", "k", k, (batch, heads, keys, dim), "samples and heads as in `q`, keys, width of `q`")
+    require_shape("products", "k", k, (batch, heads, keys, dim), "as many samples and heads as `q`, and its width")
     require_shape(
-        "products", "vectors", vectors, (tables, length, dim), "number of tables, number of distances, width of `q`"
+        "products", "vectors", vectors, (tables, length, dim), "a vector of the width of `q` per table and distance"
     )
     require_tables("products", tables, heads)
     require_contiguous("products", "vectors", vectors)
@@ -99,17 +98,17 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 
 def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared: int) -> Tensor:
-    """Return the sums over D for one query and all keys; see single_query.py.
+    """Return the products of each key with its vector and with a single query; see single_query.py.
 
     Args:
         way: `alone` for k_j·a_j, `added` for k_j·(q + a_j), `multiplied` for sum_d k_jd q_d a_jd, and `both` for
             k_j·q and k_j·a_j.
         k: [B, h, K, D].
         vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys share the first vector.
-        q: [B, h, 1, D], or None with the way `alone`.
-        shared: Number of first keys that share the first vector; 0 if every key has a vector of its own.
+        q: [B, h, 1, D], or None if `way` is `alone`.
+        shared: Number of keys at the beginning that share the first vector; 0 if every key has a vector of its own.
     Returns:
-        [B, h, 1, K], or [B, h, 2, K] with the way `both`.
+        [B, h, 1, K], or [B, h, 2, K] if `way` is `both`.
     """
     if way not in WAYS:
         raise ValueError(f"cpp.single_query: `way` is {way!r}; it must be one of {', '.join(WAYS)}.")
@@ -123,7 +122,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         "vectors",
         vectors,
         (tables, length, dim),
-        "number of tables, number of different vectors, width of `k`",
+        "one vector per table and key, or one for all `shared` keys, of the width of `k`",
     )
     require_tables("single_query", tables, heads)
     from_q = None
@@ -147,21 +146,22 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
 
 
 def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int, add: bool) -> None:
-    """Write of_query_i[e] + of_key_j[e] into `out`, or only one of these terms if the other tensor is None.
+    """Write of_query_i[e] + of_key_j[e] into `out` for all pairs (i, j), or one summand if the other tensor is None.
+
+    The index e is j - i + Q - 1 - first, clamped to the range from 0 to E - 1. All tensors must be contiguous.
 
     Args:
         out: [G, Q, K].
-        of_query, of_key: [G, Q, E] and [G, K, E]; e = j - i + Q - 1 - first, clamped to the range from 0 to E - 1.
-            These tensors and `out` are contiguous.
+        of_query, of_key: Products of the queries and of the keys with E vectors, [G, Q, E] and [G, K, E].
         first: Index of the distance, from 0 to Q + K - 2, to which the first of the E vectors belongs.
-        add: Whether to add to the numbers in `out` instead of replacing them.
+        add: Whether to add the sums to the numbers in `out` instead of replacing these numbers.
     """
     numbers = clipped_numbers("spread", {"out": out}, of_query, of_key, first)
     _clipped("spread", {"out": out, "of_query": of_query, "of_key": of_key}, *numbers, int(add))
 
 
 def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int) -> None:
-    """Write the gradients of `spread` into `of_query` and `of_key`, which must be zeros before.
+    """Write the gradients of the arguments of `spread` into `of_query` and `of_key`, which must hold zeros before.
 
     Args:
         grad: Gradient of the output of `spread`, [G, Q, K].
@@ -172,7 +172,10 @@ def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None
 
 
 def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
-    """Multiply content_ij by (o + of_query_i[e]) (o + of_key_j[e]) in place; see `spread` for the shapes and e."""
+    """Multiply content_ij by (o + of_query_i[e]) (o + of_key_j[e]) in place, where o is `offset`.
+
+    See `spread` for the shapes and the index e.
+    """
     numbers = clipped_numbers("gates", {"content": content}, of_query, of_key, first, both=True)
     _clipped("gates", {"content": content, "of_query": of_query, "of_key": of_key}, *numbers, offset)
 
@@ -180,10 +183,10 @@ def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset:
 def gates_backward(
     content: Tensor, grad: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of `of_query` and `of_key`, and replace the content by its gradient.
+    """Return the gradients of `of_query` and `of_key`, and replace `content` by its gradient.
 
     Args:
-        content: The content before `gates`, [G, Q, K].
+        content: The tensor `content` before `gates` changed it, [G, Q, K].
         grad: Gradient of the output of `gates`, [G, Q, K].
         of_query, of_key, first, offset: See `gates`.
     """
@@ -196,27 +199,27 @@ def gates_backward(
 
 
 def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Copy the products of a block of columns, which are ordered by distance, to their pairs of row and column.
+    """Copy products of some columns, which are ordered by distance, to their places in a tensor of rows and columns.
 
     Both tensors must be contiguous.
 
     Args:
-        pairs: [G, R, C]; the block is written at the columns from `start` on and the rows from `top` on.
-        window: Products by distance, [T, G/T, columns, W]. The product of row r with column c of the block is entry
-            r - c + columns - 1 of that column.
-        start: First column of the block.
-        top: First row of the block.
+        pairs: [G, R, C]; the products are written from column `start` and row `top` on.
+        window: Products ordered by distance, [tables, G / tables, c, W], for c columns and W distances. Entry
+            i - j + c - 1 of column `start` + j is the product with row `top` + i.
+        start: First column to write.
+        top: First row to write.
     """
     _across("across", pairs, window, start, top)
 
 
 def across_backward(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Copy the pairs, which are gradients, into the window. This is the reverse of `across`."""
+    """Copy gradients from `pairs` to `window`, which is the reverse of `across`."""
     _across("across_backward", pairs, window, start, top)
 
 
 def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Check both tensors and that the window lies within the pairs, then call clipped_products.cpp."""
+    """Call a function of clipped_products.cpp after checking both tensors and that `window` lies within `pairs`."""
     for name, tensor, dims in (("pairs", pairs, 3), ("window", window, 4)):
         require_readable(function, name, tensor, dims)
         require_contiguous(function, name, tensor)
@@ -238,7 +241,7 @@ def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) 
 
 
 def _clipped(function: str, tensors: dict[str, Tensor | None], *numbers: float) -> None:
-    """Call a function of clipped_products.cpp with checked tensors and numbers, in the order of its declaration."""
+    """Call a function of clipped_products.cpp with tensors and numbers that were checked before."""
     library = _compiled(function, "clipped_products")
     if not next(iter(tensors.values())).numel():  # type: ignore[union-attr]  # an empty tensor has no pointer
         return
@@ -259,12 +262,13 @@ def _compiled(function: str, source: str) -> ctypes.CDLL:
 
 @functools.cache
 def _library(source: str) -> ctypes.CDLL | None:
-    """Load a source as a library and compile it first if necessary; if that fails, log the reason and return None."""
+    """Load the library of a C++ source, or log a warning and return None if it cannot be compiled or loaded."""
     try:
         library = shared_library(Path(__file__).with_name(f"{source}.cpp"))
     except (OSError, subprocess.SubprocessError) as error:
         lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
-        logger.warning("%s, which is slower: %s", SOURCES[source], lines[0] if lines else error)
+        reason = lines[0] if lines else error
+        logger.warning("%s.cpp could not be compiled or loaded, so %s: %s", source, SOURCES[source], reason)
         return None
     for name, declared in _DECLARED[source].items():
         function = getattr(library, name)

@@ -1,7 +1,7 @@
-"""Checks of the arguments that cpp.py passes to C++, which reads through pointers and does not check bounds.
+"""Check the arguments that cpp.py passes to C++, because C++ reads through pointers and does not check bounds.
 
-The checks raise errors instead of using `assert`, which `python -O` removes. They run in every layer of each decoding
-step, so each takes only a fraction of a microsecond.
+The checks raise errors instead of using `assert`, because `python -O` removes assertions. Each check must be fast (a
+fraction of a microsecond), because it runs in every layer of each decoding step.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from torch import Tensor
 
 
 def require_readable(function: str, name: str, tensor: Tensor | None, dims: int) -> Tensor:
-    """Return the tensor, or raise an error if C++ cannot read it.
+    """Return the argument `tensor`, or raise an error if C++ cannot read it.
 
-    It must be a dense float32 tensor on a CPU with `dims` dimensions, and must not need a gradient.
+    The argument must be a dense float32 tensor on a CPU with `dims` dimensions, and must not need a gradient.
 
     Raises:
-        TypeError: It is not a tensor, or its dtype is not float32.
-        ValueError: It does not fulfil one of the other conditions.
+        TypeError: The argument is not a tensor, or its dtype is not float32.
+        ValueError: The tensor does not fulfil one of the other conditions.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cpp.{function}: `{name}` must be a tensor, not {type(tensor).__name__}.")
@@ -39,7 +39,7 @@ def require_readable(function: str, name: str, tensor: Tensor | None, dims: int)
 
 
 def require_shape(function: str, name: str, tensor: Tensor, shape: tuple[int, ...], legend: str) -> None:
-    """Raise ValueError unless the tensor has this shape; the error quotes `legend`, which explains the sizes."""
+    """Raise ValueError unless the tensor has the given shape; the message quotes `legend`, which explains the sizes."""
     if tensor.shape != shape:
         raise ValueError(
             f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}; it must have {shape}: {legend}."
@@ -65,7 +65,7 @@ def require_tables(function: str, tables: int, heads: int) -> None:
 
 
 def require_between(function: str, name: str, number: int, last: int, legend: str) -> None:
-    """Raise TypeError if the number is not an integer, and ValueError if it is not from 0 to `last`."""
+    """Raise TypeError if `number` is not an integer, and ValueError if it is not from 0 to `last`."""
     if not isinstance(number, int):
         raise TypeError(f"cpp.{function}: `{name}` must be an integer, not {type(number).__name__}.")
     if not 0 <= number <= last:
@@ -76,8 +76,8 @@ def pointer(function: str, name: str, tensor: Tensor) -> int:
     """Return the address of the tensor's first number.
 
     Raises:
-        ValueError: The tensor has numbers but no memory. Its storage was freed, torch represents its zeros without
-            storage, or it is a fake tensor.
+        ValueError: The tensor has numbers but no memory, because its storage was freed, torch represents its zeros
+            without storage, or it is a fake tensor.
     """
     address = tensor.data_ptr()
     if not address and tensor.numel():
@@ -96,20 +96,21 @@ def clipped_numbers(
     first: int,
     both: bool = False,
 ) -> tuple[int, int, int, int, int]:
-    """Check what a pass of clipped_products.cpp reads and return its numbers: G, Q, K, first, E.
+    """Check the arguments of a function of clipped_products.cpp, and return its integer arguments G, Q, K, first, E.
 
     Args:
+        function: Name of the function in cpp.py, for error messages.
         pairs: Tensors [G, Q, K] by their names.
-        of_query, of_key: [G, Q, E] and [G, K, E], or None.
-        first: Distance that has the first of the E vectors.
-        both: Whether `of_query` and `of_key` are both needed; otherwise one is enough.
+        of_query, of_key: Products with E vectors, [G, Q, E] and [G, K, E], or None.
+        first: Index of the distance to which the first of the E vectors belongs.
+        both: Whether `of_query` and `of_key` must both be tensors; otherwise one of the two may be None.
     """
     for name, tensor in pairs.items():
         require_readable(function, name, tensor, 3)
         require_contiguous(function, name, tensor)
     matrices, queries, keys = next(iter(pairs.values())).shape
     for name, tensor in pairs.items():
-        require_shape(function, name, tensor, (matrices, queries, keys), "matrices, queries, keys")
+        require_shape(function, name, tensor, (matrices, queries, keys), "one number per matrix, query and key")
     products = {
         name: (require_readable(function, name, x, 3), length)
         for name, x, length in (("of_query", of_query, queries), ("of_key", of_key, keys))
@@ -120,9 +121,9 @@ def clipped_numbers(
     vectors = next(iter(products.values()))[0].shape[2]
     for name, (x, length) in products.items():
         require_contiguous(function, name, x)
-        require_shape(function, name, x, (matrices, length, vectors), "matrices, queries or keys, vectors")
+        require_shape(function, name, x, (matrices, length, vectors), "one product per matrix, row and vector")
         if not vectors:
             raise ValueError(f"cpp.{function}: `{name}` holds products with 0 vectors; there must be at least one.")
-    legend = f"counting the distances of {queries} queries and {keys} keys from the most negative one"
+    legend = f"the largest index of a distance between {queries} queries and {keys} keys"
     require_between(function, "first", first, max(queries + keys - 2, 0), legend)
     return matrices, queries, keys, first, vectors

@@ -1,8 +1,9 @@
-"""Sums and products of terms for all pairs of a query and a key, as autograd functions.
+"""Compute sums of position terms, and M4M's gated products, for all pairs of a query and a key, with their gradients.
 
-Two kernels compute them: `Blocked` works everywhere, and `Clipped` is for far distances that share a vector. This file
-has what both kernels need: chunks of samples or heads, saved tensors, the gradients of the content and the precision
-of sums.
+The kernel `Blocked` works on every device. The kernel `Clipped` is faster if distances beyond a limit share a vector.
+The autograd functions in this file call a kernel for a few samples or heads at a time. They save tensors for the
+backward and add up gradients in at least float32. They also compute the gradients of the query-key product q·k, which
+is called the content.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from .blocked_products import Blocked, Terms
 from .clipped_products import Clipped
 
-#: Maximum size of one temporary tensor, in numbers. On a GPU it is larger, because each kernel launch takes time.
+#: Maximum size of one temporary tensor, in numbers. The size is larger on a GPU, because each kernel launch takes time.
 CHUNK = 1 << 23
 CHUNK_ON_GPU = 1 << 26
 
@@ -36,7 +37,7 @@ def chunks(pairs: Sequence[int], device: torch.device) -> Iterator[Chunk]:
 
 
 def _of_chunk(terms: Terms, chunk: Chunk) -> Terms:
-    """Return the vectors [G, rows, D] and tables [1 or h, L, D] of a chunk, as views if the tensors are contiguous."""
+    """Return the part of `terms` that belongs to some samples and heads, as views if the tensors are contiguous."""
 
     def vectors(x: Tensor | None) -> Tensor | None:
         return None if x is None else x[chunk].flatten(0, 1)
@@ -49,7 +50,7 @@ def _of_chunk(terms: Terms, chunk: Chunk) -> Terms:
 
 
 def _zeros_like(terms: Terms) -> Terms:
-    """Return zeros for the gradients of the terms: contiguous, so that chunks are views, and in at least float32."""
+    """Return zeros for the gradients of `terms` in at least float32, contiguous so that their chunks are views."""
 
     def total(x: Tensor) -> Tensor:
         return torch.zeros(x.shape, dtype=torch.promote_types(x.dtype, torch.float32), device=x.device)
@@ -58,11 +59,11 @@ def _zeros_like(terms: Terms) -> Terms:
 
 
 class SumOfProducts(torch.autograd.Function):
-    """Compute the sum of `Terms` for all pairs, [B, h, Q, K]; it can be differentiated once."""
+    """Compute the sum of `Terms` for all pairs, [B, h, Q, K]; the sum can be differentiated once."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, scale: float, *tensors: Tensor | None) -> Tensor:
-        """Return the sum of the `Terms` in `tensors` for all samples and heads; `scale` multiplies the content."""
+        """Return the sum of the `Terms` in `tensors` for all samples and heads; `scale` multiplies q'_i·k'_j."""
         ctx.save_for_backward(*tensors)
         ctx.kernel, ctx.scale = kernel, scale
         terms = Terms(*tensors)
@@ -90,13 +91,22 @@ class SumOfProducts(torch.autograd.Function):
 
 
 class GatedProduct(torch.autograd.Function):
-    """Compute (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D), [B, h, Q, K]; it can be differentiated once."""
+    """Compute M4M's (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D) for all pairs, [B, h, Q, K].
+
+    The result can be differentiated once.
+    """
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, offset: float, keep: bool, q: Tensor, k: Tensor, table: Tensor) -> Tensor:
-        """Return the product for contiguous q and k and a table [1 or h, Q+K-1, D] in the order of the distances.
+        """Return the gated product of contiguous q and k.
 
-        `keep` says whether there will be a backward; the gates that it needs are then saved.
+        Args:
+            ctx: Context of autograd.
+            kernel: Kernel that multiplies by the gates.
+            offset: The number o that is added to both gates.
+            keep: Whether to save the gates for the backward.
+            q, k: [B, h, Q, D] and [B, h, K, D].
+            table: Vectors a, [1 or h, Q+K-1, D], in the order of the distances.
         """
         terms, saved = Terms(q, k, table, None, None, None), list[Tensor]()
         out = q.new_empty(*q.shape[:3], k.shape[2])

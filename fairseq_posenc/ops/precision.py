@@ -1,4 +1,4 @@
-"""Sums and products in at least float32, for tensors that may be in half precision."""
+"""Compute sums and products in at least float32, for tensors that may be in half precision."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def promoted(x: Tensor) -> Tensor:
-    """Convert half precision to float32 and return other tensors unchanged.
+    """Convert a tensor in half precision to float32, and return any other tensor unchanged.
 
-    Tables are promoted before their rows are read. The gradient of a row, to which all tokens or pairs contribute, is
-    then summed in float32.
+    Parameter tables are converted before their rows are read. The gradient of a row is then summed over all tokens in
+    float32.
     """
     return x.float() if x.dtype in HALF else x
 

@@ -1,4 +1,4 @@
-// A vector register with W floats, for the other C++ files.
+// Defines `Vector`, a vector register with W floats, for the other C++ files.
 
 #pragma once
 

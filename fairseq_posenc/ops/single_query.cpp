@@ -1,6 +1,6 @@
-// Products of one query with all keys, where each key has the vector a_j of its distance: the sums over D of k_j a_j,
-// k_j (q + a_j), k_j q a_j, or both k_j q and k_j a_j. Each key is read once, because reading takes most of the time.
-// cpp.py compiles and calls this file; see also single_query.py.
+// Computes products of one query with all keys, where key j has the vector a_j of its distance. The products are the
+// sums over D of k_j a_j, of k_j (q + a_j), of k_j q a_j, or of both k_j q and k_j a_j. Each key is read once, because
+// reading takes most of the time. cpp.py compiles and calls this file; see also single_query.py.
 //
 // Legend: B samples of h heads, K keys, D head width. W keys are processed at a time; a vector register has W numbers.
 
@@ -51,7 +51,7 @@ inline void block(const float* k, Size k_step, const float* q, const float* a, S
     Vector sums[W];
     Size d = 0;
 #pragma GCC unroll 16
-    for (int j = 0; j < W; j++) {  // key by key, in the order of memory
+    for (int j = 0; j < W; j++) {  // read key by key, in the order of memory
         Vector sum = {};
         for (d = 0; d + W <= dim; d += W) {
             __builtin_prefetch(k + j * k_step + d + ahead);
@@ -90,9 +90,9 @@ constexpr Pass WAYS[] = {pass<ALONE>, pass<ADDED>, pass<MULTIPLIED>, pass<BOTH>}
 
 }  // namespace
 
-// Writes the sums to out [B, h, 1 or 2, K]. k is [B, h, K, D] with the strides `steps`, and q is [B, h, D]. The tables
-// of vectors [1 or h, ..., D] are `table_step` apart, which is 0 if there is one table. The first `shared` keys have
-// the first vector.
+// Writes the sums to out [B, h, 1 or 2, K]. k is [B, h, K, D] with the strides `steps`, and q is [B, h, D].
+// `table_step` is the number of floats from one table of vectors [1 or h, ..., D] to the next, or 0 if there is one
+// table. The first `shared` keys have the first vector.
 extern "C" void single_query(const float* k, const Size* steps, const float* q, const float* vectors, Size table_step,
                           float* out, Size batch, Size heads, Size keys, Size dim, Size shared, int way, int threads) {
     const Size rows = way == BOTH ? 2 : 1;

@@ -1,9 +1,9 @@
-"""Products of keys with relative vectors for a single query, as in a decoding step.
+"""Multiply keys with relative vectors for a single query, as in a decoding step.
 
-Every key then has a vector of its own, so k_j·a_j is not a matrix product. Computing it reads each key once, and so
-does computing q·k_j. Both products are therefore computed together in C++ (cpp.py): as one sum k_j·(q + a_j) if they
-are added, otherwise as two sums. Without a compiler, or with gradients, torch makes a tensor of the size of the keys,
-which takes three times as long. For keys that share a vector, torch uses a matrix product.
+Key j has the vector a_j of its distance to the query. Most keys have a vector of their own, so the products k_j·a_j of
+all keys are not a matrix product. C++ (cpp.py) computes k_j·a_j and q·k_j together, and so reads each key only once.
+Without a compiler, or with gradients, torch makes a tensor of the size of the keys and takes three times as long. For
+keys that share a vector, torch uses a matrix product.
 
 Legend: B batch, h heads, K keys, D head width.
 """
@@ -20,19 +20,19 @@ from .compiled import eagerly
 
 #: Minimum size of the tensor of keys, in numbers, at which the C++ loop saves more time than its call takes.
 LEAST = 1 << 16
-#: Row: from a shared vector [1 or h, 1, D] to the rows whose products with the keys are the result.
-#: Rest: from keys and their own vectors to the result.
+#: `Row` turns a shared vector [1 or h, 1, D] into the rows whose products with the keys are the result. `Rest` turns
+#: keys and their own vectors into the result.
 Row = Callable[[Tensor], Tensor]
 Rest = Callable[[Tensor, Tensor], Tensor]
 
 
 def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
-    """Return k_j·a_j for all keys, [B, h, 1, K].
+    """Return k_j·a_j for all keys j, [B, h, 1, K].
 
     Args:
         k: Keys, [B, h, K, D].
-        vectors: One vector per key, [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first keys share one.
-        shared: Number of first keys that share the first vector; 0 if every key has a vector of its own.
+        vectors: The vectors a_j, [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys share one.
+        shared: Number of keys at the beginning that share the first vector; 0 if every key has a vector of its own.
     """
     return _sums("alone", k, vectors, None, shared, lambda a: a.expand(*k.shape[:2], 1, -1), _one_by_one)
 
@@ -52,10 +52,7 @@ def of_all_three(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> 
 
 
 def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> tuple[Tensor, Tensor]:
-    """Return k_j·q and k_j·a_j for the query [B, h, 1, D] and all keys, [B, h, 1, K] each; see `of_keys`.
-
-    The C++ code reads each key once for both products.
-    """
+    """Return k_j·q and k_j·a_j for the query [B, h, 1, D] and all keys, [B, h, 1, K] each; see `of_keys`."""
 
     def row(a: Tensor) -> Tensor:
         return torch.cat([query, a.expand_as(query)], 2)
@@ -68,17 +65,17 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 
 
 def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
-    """Return the sums over D for all keys, in C++ if possible and otherwise by `row` and `rest`.
+    """Return the products of all keys, from C++ if possible and otherwise from `row` and `rest`.
 
-    Without C++, the first `shared` keys are multiplied with `row` of their vector in one matrix product. `rest`
-    computes the results of the keys after them.
+    Without C++, the first `shared` keys are multiplied with `row` of their vector in one matrix product. The function
+    `rest` computes the products of the other keys.
 
     Args:
-        way: The way of `cpp.single_query` that computes the same sums.
+        way: Value of the argument `way` of `cpp.single_query` that computes the same products.
         k, vectors, shared: See `of_keys`.
-        query: [B, h, 1, D], or None if the way needs none.
+        query: [B, h, 1, D], or None if the products do not contain the query.
         row: Function that turns the shared vector into the rows of the matrix product.
-        rest: Function that computes the sums of keys with vectors of their own, from the keys and these vectors.
+        rest: Function that computes the products of keys with vectors of their own, from the keys and these vectors.
     """
     if _natively(*((k, vectors) if query is None else (k, vectors, query))):
         return cpp.single_query(way, k, vectors, query, shared)
@@ -92,7 +89,8 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
 
 def _natively(k: Tensor, *others: Tensor) -> bool:
     single = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in (k, *others))
-    alone = single and not torch.is_grad_enabled() and eagerly()  # first, as graphs would depend on the size
+    # `eagerly` comes before the size, because otherwise compiled graphs would depend on the size.
+    alone = single and not torch.is_grad_enabled() and eagerly()
     return alone and k.numel() >= LEAST and cpp.works("single_query")
 
 

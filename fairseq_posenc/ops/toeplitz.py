@@ -1,6 +1,9 @@
-"""Products with tables of relative distances, computed without a [Q, K, D] tensor.
+"""Multiply queries, keys or attention weights with vectors of relative distances, without a [Q, K, D] tensor.
 
-All functions use the L = Q+K-1 distances from -(K-1) to Q-1, in the order of `Positions.distances`.
+All functions use the L = Q+K-1 distances j - i from -(K-1) to Q-1, in the order of `Positions.distances`. The functions
+named `*_product` read the vector of each distance from a table of R rows.
+
+Legend: B batch, h heads, Q queries (index i), K keys (index j), D head width.
 """
 
 from __future__ import annotations
@@ -20,37 +23,37 @@ from .precision import HALF, promoted
 
 
 class Lengths(Protocol):
-    """The part of `Positions` that is used here: the numbers of queries and keys."""
+    """Declare the part of `Positions` that this file needs: the numbers of queries and keys."""
 
     @property
     def query_length(self) -> int:
-        """Return Q."""
+        """Return the number of queries, Q."""
 
     @property
     def key_length(self) -> int:
-        """Return K."""
+        """Return the number of keys, K."""
 
 
 def in_one_pass(positions: Lengths) -> bool:
-    """Return whether to compute the products of all pairs by the autograd functions of pair_products.py.
+    """Return whether the autograd functions of pair_products.py compute the products of all pairs.
 
-    Under torch.compile, plain operations are used instead, because the compiler fuses them. A single query has
-    functions of its own (single_query.py).
+    Under torch.compile, plain operations are used instead, because the compiler fuses them. For a single query,
+    single_query.py has faster functions.
     """
     return positions.query_length > 1 and not torch.compiler.is_compiling()
 
 
 def one_by_one(positions: Lengths) -> bool:
-    """Return whether there is a single query and no torch.compile."""
+    """Return whether there is a single query and the code runs outside of torch.compile."""
     return positions.query_length == 1 and not torch.compiler.is_compiling()
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
-    """View a tensor [..., Q, L] of distances as a tensor [..., Q, K] of keys: out[r, j] = x[r, j - r + Q - 1].
+    """Reorder a tensor [..., Q, L] by distance to a tensor [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
 
     The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
-    row then begins one step further left than the row above it (the skewing of Music Transformer, for distances in
-    both directions).
+    row then begins one step further left than the row above it. This is the skewing of Music Transformer (Huang et
+    al., 2018) for distances in both directions.
     """
     queries, length = x.shape[-2:]
     if queries == 1:
@@ -60,7 +63,10 @@ def shift(x: Tensor, key_length: int) -> Tensor:
 
 
 def unshift(x: Tensor) -> Tensor:
-    """Rearrange [..., Q, K] by key as [..., Q, L] by distance, with zeros elsewhere. This is the adjoint of `shift`."""
+    """Reorder a tensor [..., Q, K] by key to a tensor [..., Q, L] by distance, and fill the gaps with zeros.
+
+    This is the adjoint of the linear function `shift`.
+    """
     queries, keys = x.shape[-2:]
     if queries == 1:
         return x
@@ -69,9 +75,9 @@ def unshift(x: Tensor) -> Tensor:
 
 
 def spread(vector: Tensor, positions: Lengths) -> Tensor:
-    """Spread one number per distance, [..., L], to all pairs, [..., Q, K]: out[r, j] = vector[j - r + Q - 1].
+    """Copy one number per distance, [..., L], to all pairs, [..., Q, K]: out[r, j] = vector[j - r + Q - 1].
 
-    The windows of `unfold` are the rows in reverse order. This takes a third of the time of indexing.
+    The slices that `unfold` returns are the rows in reverse order. Slicing takes a third of the time of indexing.
     """
     return vector.unfold(-1, positions.key_length, 1).flip(-2)
 
@@ -91,16 +97,16 @@ def query_product(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return q_i·a[j - i] for all pairs, [B, h, Q, K].
+    """Return q_i·a[j - i] for all queries i and keys j, [B, h, Q, K].
 
     Args:
         q: Queries, [B, h, Q, D].
-        table: Vectors, [1 or h, R, D], shared by all heads or one table per head.
+        table: Vectors a, [1 or h, R, D]; either all heads share one table, or there is one table per head.
         positions: The numbers of queries and keys.
         rows: Row of the table for each of the L distances.
-        clip: Largest distance with its own row; larger distances in the same direction share this row, which saves
+        clip: Largest distance with its own row. Larger distances in the same direction share this row, which saves
             products. None means that no distances share a row.
-        content: The content product. It is added to the result if that saves a pass over the pairs.
+        content: Content product q·k, which is added to the result if that saves a pass over the pairs.
     """
     if in_one_pass(positions):
         return _sum(q, None, table, None, positions, rows, clip, content)
@@ -114,9 +120,7 @@ def query_product(
 
 
 def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None = None) -> Tensor:
-    """Return k_j·a[j - i] for all pairs, [B, h, Q, K].
-
-    Queries and keys change places with respect to `query_product`, and so the table is read backwards.
+    """Return k_j·a[j - i] for all queries i and keys j, [B, h, Q, K].
 
     Args:
         k: Keys, [B, h, K, D].
@@ -127,7 +131,7 @@ def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | sli
     if positions.query_length > 1:
         by_distance = _product(k, take(table, rows, -2).flip(-2).to(k.dtype))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
-    if k.dtype in HALF:  # each key needs only one row of the table; sum in float32
+    if k.dtype in HALF:  # sum in float32, which is cheap because each key needs only one row of the table
         return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)
     vectors, shared = _of_last_query(table, rows, positions, clip)
     return single_query.of_keys(k, vectors.to(k.dtype), shared)
@@ -143,7 +147,10 @@ def both_products(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return q_i·a[j - i] + k_j·b[j - i] for all pairs; see `query_product` and `key_product`."""
+    """Return q_i·a[j - i] + k_j·b[j - i] for all queries i and keys j; see `query_product` and `key_product`.
+
+    The vectors a are in the table `for_queries`, and the vectors b in the table `for_keys`.
+    """
     if in_one_pass(positions):
         return _sum(q, k, for_queries, for_keys, positions, rows, clip, content)
     of_queries = query_product(q, for_queries, positions, rows, clip)
@@ -153,7 +160,7 @@ def both_products(
 def _of_keys(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, content: Content | None
 ) -> Tensor:
-    """Return `key_product`, plus the content product if there is a single query and the keys of the content are `k`."""
+    """Return `key_product`, plus the content product q·k if there is a single query and `content` uses the keys `k`."""
     fits = content is not None and content.k is k and positions.query_length == 1 and k.dtype not in HALF
     taken = content.take() if content is not None and fits else None
     if taken is None:
@@ -163,9 +170,9 @@ def _of_keys(
 
 
 def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip: int | None) -> tuple[Tensor, int]:
-    """Return the vectors of all keys for the last query, and the number of keys that share the first vector.
+    """Return the vector of each key's distance to the last query, and the number of keys that share the first vector.
 
-    The shared vector is returned only once. The number is 0 if every key has a vector of its own.
+    The shared vector is returned only once. The number of keys is 0 if every key has a vector of its own.
     """
     first = _flat(positions, clip)[0]
     if isinstance(rows, slice) or first < 1:
@@ -176,7 +183,10 @@ def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip
 def gated_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, offset: float
 ) -> Tensor:
-    """Return (q_i·k_j) (o + q_i·a[j - i]) (o + k_j·a[j - i]) / sqrt(D) for all pairs, in at least float32."""
+    """Return M4M's (q_i·k_j) (o + q_i·a[j - i]) (o + k_j·a[j - i]) / sqrt(D) for all pairs, in at least float32.
+
+    The number o is `offset`; see `query_product` for the other arguments.
+    """
     if in_one_pass(positions) and q.dtype not in HALF:
         kernel, vectors = _kernel(positions, clip, k, q, table), take(table, rows, -2).to(q.dtype)
         product: Tensor = GatedProduct.apply(
@@ -196,16 +206,16 @@ def gated_product(
 def trilinear_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None
 ) -> Tensor:
-    """Return sum_d q_d k_jd a[j - i]_d for a single query i, which is at the last column: [B, h, 1, K]."""
+    """Return M3's sum_d q_d k_jd a[j - i]_d for a single query, whose index i is that of the last key: [B, h, 1, K]."""
     vectors, shared = _of_last_query(table, rows, positions, clip)
     return single_query.of_all_three(k, vectors.to(k.dtype), q, shared)
 
 
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
-    """Return `first` and `last` of `blocked_products.Vectors` for distances that are clipped.
+    """Return `first` and `last` of `blocked_products.Vectors` if distances beyond `clip` share a vector.
 
-    If 2 clip >= K + `more`, clipping is ignored, as if no distances shared a vector. Most pairs are then nearer than
-    `clip`, so a separate treatment of the far pairs would save nothing.
+    If 2 clip >= K + `more`, the result says that no distances share a vector. Most distances are then at most `clip`,
+    so treating the larger distances separately would save nothing.
     """
     keys = positions.key_length
     if clip is None or clip >= keys or 2 * clip >= keys + more:
@@ -214,10 +224,10 @@ def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int
 
 
 def _kernel(positions: Lengths, clip: int | None, k: Tensor | None, *others: Tensor | None) -> Kernel:
-    """Choose the kernel for the products of these tensors; k is None if no keys are multiplied with vectors.
+    """Choose the kernel for the products of the given tensors; k is None if no keys are multiplied with vectors.
 
-    `Clipped` is also chosen if it needs a few vectors more (at most SMALL_BLOCK), because each block of `Blocked`
-    computes one extra product per row.
+    `Clipped` is also chosen if it needs at most SMALL_BLOCK vectors more than `Blocked`, because each block of
+    `Blocked` computes about SMALL_BLOCK superfluous products per row.
     """
     clipped = Clipped(*_flat(positions, clip, SMALL_BLOCK))
     return clipped if clipped.serves(positions.query_length, k, *others) else Blocked(*_flat(positions, clip))
@@ -233,15 +243,15 @@ def _sum(
     clip: int | None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return `SumOfProducts` of these terms, with the rows of the tables ordered by distance.
+    """Return the `SumOfProducts` of queries, keys and the vectors in their tables.
 
-    In half precision the content product is not included, because its sum with the terms must be in float32.
+    The content product q·k is added, except in half precision, because that sum must be computed in float32.
     """
     x = k if q is None else q
     assert x is not None
 
     def by_distance(table: Tensor | None) -> Tensor | None:
-        # Promote first, so that distances that share a row add to its gradient in float32.
+        # Promote first, so that the gradient of a row is summed over its distances in float32.
         return None if table is None else take(promoted(table), rows, -2).to(x.dtype)
 
     first = by_distance(for_queries)
@@ -254,7 +264,7 @@ def _sum(
 
 
 def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tensor:
-    """Return sum_j weights[i, j] a[j - i]: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
+    """Return sum_j weights[i, j] a[j - i] for all queries i: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
     by_distance = unshift(weights)
     if isinstance(rows, slice):
         by_row, table = by_distance, take(table, rows, -2)
@@ -265,7 +275,11 @@ def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tenso
 
 
 def _product(x: Tensor, table: Tensor) -> Tensor:
-    """Return x [B, h, Q, D] times the table [1 or h, R, D] transposed: [B, h, Q, R], last two axes contiguous."""
+    """Multiply x [B, h, Q, D] with the table [1 or h, R, D] transposed.
+
+    Returns:
+        The products, [B, h, Q, R]; the last two axes are contiguous.
+    """
     if table.shape[0] == 1:
         return torch.matmul(x, table[0].t())
     batch, heads, queries, dim = x.shape

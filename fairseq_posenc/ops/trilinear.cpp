@@ -1,4 +1,4 @@
-// M3's sum_d q_id k_jd a_ijd for all pairs, computed in one pass whose sums stay in registers. cpp.py compiles and
+// Computes M3's sum_d q_id k_jd a_ijd for all pairs in one pass, whose sums stay in registers. cpp.py compiles and
 // calls this file.
 //
 // Legend: G = B h matrices of Q queries and K keys, D head width. A table holds the vectors of L = Q+K-1 distances;
@@ -22,10 +22,11 @@ constexpr int ROWS = 2, COLUMNS = 4;
 
 constexpr int TALL = ROWS * W, WIDE = COLUMNS * W;
 constexpr int WINDOW = TALL + WIDE;  // one more than the distances in a tile of TALL queries and WIDE keys
-constexpr int STEPS = WIDE / TALL;   // the next tile to the right has the window of STEPS tiles further up
+constexpr int STEPS = WIDE / TALL;   // a tile's right neighbour has the distances of the tile STEPS above it
 
-// Computes the sums of R queries, which are W apart, with C vectors of W keys. Query r and keys c have the distances
-// c - r, so a vector of distances serves a whole diagonal. The lanes of a sum are keys, so no lanes are added up.
+// Computes the sums of R queries, which are W apart, with C registers of W keys. The distances of query r and the keys
+// of register c depend only on c - r, so each register of distances is used along a whole diagonal. Each number in a
+// register of sums belongs to another key, so the numbers of a register are never added up.
 template <int R, int C>
 void sums(const float* q, Size q_step, const float* k, const float* a, Size dim, float* out, Size out_step) {
     Vector sum[R][C] = {};

@@ -1,9 +1,10 @@
-"""M3's product of three vectors, sum_d q_id k_jd a_ijd, without a tensor of [Q, K, D] numbers per head.
+"""Compute M3's product of three vectors, sum_d q_id k_jd a_ijd, without a tensor of [Q, K, D] numbers per head.
 
-The sum is not a matrix product. torch.compile turns each kernel below into one pass over the pairs without large
-temporary tensors. The forward also exists in C++ (cpp.py), which is used if possible.
+The sum is not a matrix product. torch.compile turns each formula below into one pass over the query-key pairs, without
+large temporary tensors. The forward pass runs in C++ (cpp.py) instead if possible.
 
-Legend: B batch, h heads, Q queries, K keys, D head width; vectors of the L = Q+K-1 distances [1 or h, L, D].
+Legend: B batch, h heads, Q queries, K keys, D head width, L = Q+K-1 distances. The argument `vectors`, [1 or h, L, D],
+holds the vectors a of all distances.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LEAST = 1 << 17
 
 
 def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
-    """Return the entry of each pair in the table of vectors, [Q, K]."""
+    """Return the index of each query-key pair's vector in the table of vectors, [Q, K]."""
     rows, columns = torch.arange(queries, device=device), torch.arange(keys, device=device)
     return columns[None, :] - rows[:, None] + queries - 1
 
@@ -52,12 +53,12 @@ def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
-    """Return the gradient of the vectors in a window of distances, [B, h, W, D].
+    """Return the gradient of the vectors of W distances, [B, h, W, D].
 
     Args:
-        by_entry: Gradients of the products by distance, [B, h, rows, W].
+        by_entry: Gradients of the products, ordered by distance, [B, h, rows, W].
         q: Queries of the rows, [B, h, rows, D].
-        around: Keys with padding, [B, h, W + rows - 1, D]; entry e of row r belongs to key e + r.
+        around: Keys with padding, [B, h, W + rows - 1, D]; distance e of row r belongs to key e + r.
     """
     rows, entries = by_entry.shape[2:]
     keys = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
@@ -83,7 +84,7 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
 
 
 class TrilinearProduct(torch.autograd.Function):
-    """The function `products` as an autograd function that saves only its inputs and can be differentiated once."""
+    """Compute the function `products` and its first derivatives, and save only the inputs for the backward."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
@@ -93,7 +94,7 @@ class TrilinearProduct(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        # Contiguous and detached, so that the kernels are compiled once for all callers.
+        # Make the tensors contiguous and detached, so that the kernels are compiled once for all callers.
         q, k, vectors = (saved.detach().contiguous() for saved in ctx.saved_tensors)
         grad = grad.contiguous()
         for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)

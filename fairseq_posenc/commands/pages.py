@@ -132,11 +132,14 @@ def _options(options: list[dict[str, Any]]) -> str:
 
 
 def _counts(counted: list[dict[str, Any]]) -> str:
-    head = ["options", "parameters", "printed in the papers", "time", "memory", "note"]
+    names = {"printed": "printed in the papers", "time": "time", "memory": "memory"}
+    names |= {"printed memory": "memory in the papers"} if any(row["printed memory"] for row in counted) else {}
+    names |= {"note": "note"}
     lines = []
     for row in counted:
         options = f"`{row['options']}`" if row["options"] else "defaults"
-        lines.append([options, f"{row['count']:,}", row["printed"], row["time"], row["memory"], row["note"]])
+        lines.append([options, f"{row['count']:,}", *(row[name] for name in names)])
+    head = ["options", "parameters", *names.values()]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=choosing.ONE_NUMBER)
 
 

@@ -20,10 +20,10 @@ from ..core.factors import rank_of
 from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, names
 from ..encodings.linformer import slots_of
 from ..papers.reading import figures
+from . import whole_models
 from .listing import on_meta
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
-VOCABULARY = 30_522  # BERT's, for the totals of the DIET paper, which include pooler and masked-LM head
 #: Vocabulary size of the architecture for WikiText-103, with </s> and <unk>. Its word parameters are counted, too.
 TYPES = {"posenc_transformer_lm_wt103": 267_735}
 
@@ -82,16 +82,10 @@ NOTES = {
     "deberta": "the paper counts only one of the matrices W^R and W^T",
     "deberta[tie_wr_wt=true]": "one matrix for both terms",
     "deberta[form=original]": "the authors' code: one table for all layers",
-    "tupe": "the paper counts only one of U^Q and U^K; with reset",
+    "tupe": "the paper counts only one of U^Q and U^K and no theta; with reset",
     "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without reset",
     "tupe[form=original]": "the authors' code: TUPE-R; with reset",
     "tupe[form=original,relative=false]": "the authors' code: TUPE-A; with reset",
-}
-#: Notes on counts of whole models, which the DIET paper prints.
-NOTES_ON_TOTALS = {
-    "learned": "total of the whole model (DIET paper, Table 6)",
-    # 3.14M for positions, which no count at n = 512 gives
-    "shaw": "total of the whole model (DIET paper, Table 6); we cannot derive this number",
 }
 
 
@@ -113,32 +107,31 @@ def _printed(label: str) -> list[str]:
     return numbers or [""]
 
 
-def total(count: int) -> int:
-    """Return the number of parameters of BERT-base with a masked-LM head, of which `count` encode positions."""
-    d, layers = BASE.dim, BASE.layers
-    embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
-    layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
-    heads = (d * d + d) + (d * d + d + 2 * d) + VOCABULARY  # pooler, the head's transform and bias
-    return embeddings + layers * layer + heads + count
-
-
 def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
     encoding, options = split(label)
     built = at_base_size(encoding, options)
     count = sum(parameter.numel() for parameter in built.parameters())
     is_total = printed.endswith("M")
-    on_total = NOTES_ON_TOTALS.get(label, "total of the whole model, without the 393,216 of the input table")
+    note = whole_models.NOTES.get(label, whole_models.NOTE) if is_total else NOTES.get(label, "")
     return {
         "encoding": encoding,
         "options": options,
         "formula": formula or get(encoding).facts.count,
         "count": count,
         "printed": printed,
-        "total": total(count) if is_total else None,
+        **whole_models.whole(label, count if is_total else None, BASE),
         "time": cost(built, 0),
         "memory": cost(built, 1),
-        "note": on_total if is_total else NOTES.get(label, ""),
+        "printed memory": _printed_memory(label),
+        "note": note,
     }
+
+
+def _printed_memory(label: str) -> str:
+    """Return the complexity of storage that the papers print for an encoding, or an empty string."""
+    label = PRINTED_AS.get(label, label)
+    printed = [row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="complexity", encoding=label)]
+    return " or ".join(dict.fromkeys(printed))
 
 
 def split(label: str) -> tuple[str, str]:
@@ -273,14 +266,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _text(rows: list[dict[str, Any]]) -> str:
     """Return the table of all encodings."""
-    head = ["encoding", "options", "count", "printed", "formula", "time", "memory", "note"]
-    lines = []
-    for row in rows:
-        total = f"; total {row['total']:,}" if row["total"] else ""
-        shown = {**row, "count": f"{row['count']:,}", "note": row["note"] + total}
-        lines.append([shown[name] for name in head])
+    head = ["encoding", "options", "count", "printed", "formula", "time", "memory", "printed memory", "note"]
+    lines = [[f"{row[name]:,}" if name == "count" else row[name] for name in head] for row in rows]
     align = ("left", "left", "right", "right")
-    return tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)
+    table = tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)
+    title = "Parameters of whole models next to Table 6 of the DIET paper:"
+    return "\n\n".join([table, title, whole_models.text(rows), whole_models.ROUNDED])
 
 
 def _text_of_architecture(facts: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import json
 import pytest
 from laws.test_count import COUNTS
 
-from fairseq_posenc.commands import params
+from fairseq_posenc.commands import params, whole_models
 from fairseq_posenc.encodings import names
 from fairseq_posenc.papers.reading import figures
 
@@ -78,10 +78,28 @@ def test_counts_match_the_papers_or_a_note_says_why_not() -> None:
 
 
 def test_the_totals_of_the_diet_paper() -> None:
-    assert params.total(393_216) == 110_104_890
-    for row in params.rows():
-        if row["printed"].endswith("M") and "cannot derive this number" not in row["note"]:
-            assert f"{row['total'] / 1e6:.1f}M" == row["printed"], row
+    """Both columns of Table 6; its percentages are those of its totals, up to two that it rounds otherwise."""
+    assert whole_models.total(393_216, params.BASE) == 110_104_890
+    rows = [row for row in params.rows() if row["total"]]
+    assert [row["printed"] for row in rows] == [row["printed total"] for row in rows]
+    assert len(rows) == len(figures("DIET", table="Table 6", column="parameters")) == 6
+    assert any(row["more"] != row["printed more"] for row in rows)
+    for row in rows:
+        if row["encoding"] != "shaw":
+            for ending in whole_models.VOCABULARIES:
+                assert f"{row[f'total{ending}'] / 1e6:.1f}M" == row[f"printed total{ending}"], row
+                ours, printed = row[f"more{ending}"], row[f"printed more{ending}"]
+                rounded = {("+10.3%", "+10.0%"), ("+0.7%", "+0.6%")} if ending else set()
+                assert ours == printed or (ours[0], printed) == ("-", "+0.0%") or (ours, printed) in rounded, row
+
+
+def test_the_papers_complexities_are_next_to_ours() -> None:
+    shown = {(row["encoding"], row["options"]): row["printed memory"] for row in params.rows()}
+    complexities = [figure for paper in ("M1-M4", "M4M") for figure in figures(paper, column="complexity")]
+    assert len(complexities) == 14
+    for figure in complexities:
+        assert shown[params.split(figure.encoding)] == figure.printed
+    assert sum(map(bool, shown.values())) == len({figure.encoding for figure in complexities}) + len(params.PRINTED_AS)
 
 
 def test_the_total_that_nobody_can_explain_is_a_row() -> None:
@@ -95,7 +113,7 @@ def test_json_is_one_list_of_flat_objects(capsys: pytest.CaptureFixture[str]) ->
     rows = json.loads(capsys.readouterr().out)
     assert {type(value) for row in rows for value in row.values()} <= {str, int, type(None)}
     assert params.main([]) == 0
-    assert "112.9M" in capsys.readouterr().out
+    assert {"112.9M", "181.7M", "178,913,472", "+10.3%"} <= set(capsys.readouterr().out.split())
 
 
 def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

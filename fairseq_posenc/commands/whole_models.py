@@ -1,0 +1,77 @@
+"""Count the parameters of the DIET paper's models, BERT-base with a masked-LM head, next to the paper's Table 6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from ..encodings import StackShape
+from ..papers.reading import figures
+
+#: Vocabulary size of the models, by the ending of the columns in Table 6. For the English models the text says 30,000
+#: pieces, but only BERT's 30,522 give the printed totals.
+VOCABULARIES = {"": 30_522, ", 100 languages": 120_000}
+#: Notes on totals, by the label of the encoding.
+NOTES = {
+    "learned": "total of the whole model (DIET paper, Table 6)",
+    # 3.14M for positions, which no count at n = 512 gives
+    "shaw": "total of the whole model (DIET paper, Table 6); we cannot derive this number",
+}
+NOTE = "total of the whole model, without the 393,216 of the input table"
+#: Notes on the growth that Table 6 prints.
+ROUNDED = (
+    "The paper prints +0.0% for models that are smaller than the first. Its own totals for 100 languages give +10.3% "
+    "and +0.7% where it prints +10.0% and +0.6%."
+)
+
+
+def total(count: int, shape: StackShape, vocabulary: int = VOCABULARIES[""]) -> int:
+    """Return the number of parameters of a BERT with a masked-LM head, of which `count` encode positions."""
+    d = shape.dim
+    embeddings = vocabulary * d + 2 * d + 2 * d  # words, segments, the norm
+    layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
+    heads = (d * d + d) + (d * d + d + 2 * d) + vocabulary  # pooler, the head's transform and bias
+    return embeddings + shape.layers * layer + heads + count
+
+
+def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
+    """Return the totals of both vocabularies, the growth over learned positions in percent, and what Table 6 prints.
+
+    Args:
+        label: The encoding as the tables of papers write it.
+        count: Number of parameters of the encoding. If it is None, all values are None.
+        shape: Size of the model.
+    """
+    facts: dict[str, Any] = {}
+    printed = {figure.column: figure.printed for figure in figures("DIET", table="Table 6", encoding=label)}
+    for ending, vocabulary in VOCABULARIES.items():
+        names = [f"{name}{ending}" for name in ("total", "printed total", "more", "printed more")]
+        if count is None:
+            facts |= dict.fromkeys(names)
+            continue
+        ours, baseline = (total(number, shape, vocabulary) for number in (count, shape.max_length * shape.dim))
+        growth = "-" if label == "learned" else f"{100 * (ours / baseline - 1):+.1f}%"
+        values = (ours, printed[f"parameters{ending}"], growth, printed[f"more{ending}"])
+        facts |= dict(zip(names, values, strict=True))
+    return facts
+
+
+def text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return our totals next to Table 6, for the rows that have a total."""
+    endings = [
+        f"{name}{ending}" for ending in VOCABULARIES for name in ("total", "printed total", "more", "printed more")
+    ]
+    lines = [
+        [
+            row["encoding"],
+            row["options"],
+            *(f"{row[name]:,}" if isinstance(row[name], int) else row[name] for name in endings),
+        ]
+        for row in rows
+        if row["total"]
+    ]
+    align = ("left", "left", *["right"] * len(endings))
+    head = ["encoding", "options", *endings]
+    return tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)

@@ -16,6 +16,10 @@ from ..core.relative_bias import DistanceScalars
 from ..positions import Positions
 
 PAPER = "Chen et al. 2021 (DIET)"
+DIVISOR = (
+    "The paper divides by sqrt(d), where d is the hidden size, in this equation and again in the softmax. We divide "
+    "q·k once, by sqrt(D), where D is the width of a head, as BERT does. The position term is not divided."
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class DietRel(DistanceScalars):
         equation="equation (3)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + R^{(h)}_{i-j}",
         count="m h (2k+1); k = n-1 if unset",
+        notes=DIVISOR,
     )
     options: DietRelOptions
 
@@ -78,6 +83,7 @@ class DietAbs(Extended, FactoredBias):
         equation="equation (1)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
         count="2 h n rank, times m with share=none; rank = D if unset",
+        notes=DIVISOR,
     )
     options: DietAbsOptions
 

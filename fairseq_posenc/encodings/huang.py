@@ -18,6 +18,10 @@ from ..ops.precision import HALF, promoted
 from ..positions import Positions
 
 PAPER = "Huang et al. 2020 (M1-M4)"
+PER_HEAD = (
+    "Table 1 of the M1-M4 paper counts one table per head, and its Figure 4 shows the first head: this is share=none. "
+    "By default the heads of a layer share their table, as in the authors' code and in the later M4M paper."
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class M1(_Scalars):
         paper=PAPER,
         equation="equations (11) and (12)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
-        count="m n; in the paper, m h n, because each head has its own scalars",
+        count="m n; m h n with share=none",
+        notes=PER_HEAD,
     )
 
     capabilities = replace(RELATIVE, directional=False)
@@ -103,7 +108,8 @@ class M2(_Scalars):
         paper=PAPER,
         equation="equations (12) and (13)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
-        count="m (2k+1); k = n-1 if unset",
+        count="m (2k+1), times h with share=none; k = n-1 if unset",
+        notes=PER_HEAD,
     )
 
     @classmethod
@@ -134,7 +140,8 @@ class M3(RelativeTable):
         paper=PAPER,
         equation="equations (14) and (15)",
         formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
-        count="m (2k+1) d/h; k = n-1 if unset",
+        count="m (2k+1) d/h, times h with share=none; k = n-1 if unset",
+        notes=PER_HEAD,
     )
     no_decay = ("weight",)  # for the same reason as M1 and M2
 

@@ -35,7 +35,7 @@ class Learned(Extended):
     facts = Facts(
         title="Learned absolute",
         paper="Devlin et al. 2019; Huang et al., M4M (arXiv)",
-        equation="section 2",
+        equation="section 3.2, equation (6), without its segment s_i",
         formula=r"x_i = t_i + w_i",
         count="n d",
     )
@@ -72,7 +72,7 @@ class SentenceRestart(Learned):
     facts = Facts(
         title="Learned absolute, restarting at each sentence",
         paper="Huang et al., M4M (arXiv)",
-        equation="section 5 ('real absolute')",
+        equation="section 5.2 ('real absolute')",
         formula=r"x_i = t_i + w_{i'},\quad i' = i - \text{column of the last sentence end before } i",
         count="n d",
     )

@@ -14,7 +14,7 @@ from ..core.factors import FACTOR_INITS, FactoredBias
 from ..core.options import Options, option
 from ..core.starts import draw
 from ..positions import Positions
-from .diet import PAPER
+from .diet import DIVISOR, PAPER
 
 
 def slots_of(slots: int | None, stack: StackShape) -> int:
@@ -147,6 +147,7 @@ class DietAbsLin(Compressing, FactoredBias):
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
         count="2 m slots n + h rank (n + slots); with share=none, the second term is multiplied by m; if unset, "
         "slots = n/4 and rank = D",
+        notes=DIVISOR,
     )
     options: DietAbsLinOptions
 

@@ -14,6 +14,7 @@ from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
+from .huang import PER_HEAD
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ class M4(RelativeTable):
         equation="equations (14) and (16) of the first paper, or (12) and, for reset, (19) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
-        count="m (2k+1) d/h; k = n-1 if unset; 2 m d/h more with reset=vector, 2 m more with reset=scalar",
+        count="m (2k+1) d/h; k = n-1 if unset; 2 m d/h more with reset=vector, 2 m more with reset=scalar; all "
+        "times h with share=none",
+        notes=PER_HEAD,
     )
     options: M4Options
     theta: Tensor

@@ -8,9 +8,12 @@ from recipes.lib.package import figures
 MISMATCHED = "MNLI-mm"
 #: More rows of the M4M paper: roberta-base itself, and models that continued its pretraining on more text.
 ROBERTA, WARM = "m4m, roberta-base", "m4m, from roberta-base"
+#: Another row of the M1-M4 paper: BERT as published, on the test sets.
+BERT = "m1-m4, BERT"
 #: The paper of each protocol and the name of its models in the tables of the package.
 MODELS = {
     "m1-m4": ("M1-M4", "BERT-base"),
+    BERT: ("M1-M4", "BERT-base (Devlin et al., 2018)"),
     "m4m": ("M4M", "RoBERTa-base"),
     ROBERTA: ("M4M", "roberta-base"),
     WARM: ("M4M", "from roberta-base"),
@@ -20,19 +23,17 @@ MODELS = {
 #: The meaning of unset options in the papers' models: the rank is the head size (768 / 12), and nothing is clipped,
 #: because the clip distance is not below the longest input.
 UNSET = {"rank": 64, "clip": 512}
-UNSET_ENGLISH = {**UNSET, "slots": 32}  # a quarter of the length: DIET's English models have 128 positions
 
 
 def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) -> float | None:
     """Return the score that a paper reports for a task, or None if it reports none.
 
     Args:
-        protocol: One of m1-m4, m4m, diet, diet-xtreme, `ROBERTA` and `WARM`.
+        protocol: One of m1-m4, m4m, diet, diet-xtreme, `ROBERTA`, `WARM` and `BERT`.
         encoding: The position encoding of the pretrained model.
         segments: The segment encoding: none, input or head.
         task: Name of a task, or `MISMATCHED`.
     """
     name, model = MODELS[protocol]
     column = "MNLI-m" if task == "MNLI" else task
-    unset = UNSET_ENGLISH if protocol == "diet" else UNSET
-    return published(figures(name, column=column, model=model, segments=segments), encoding, unset)
+    return published(figures(name, column=column, model=model, segments=segments), encoding, UNSET)

@@ -200,13 +200,14 @@ class Planner(planning.Planner[Settings]):
     def imported(self, encoding: Encoding, source: Path, check: Stage) -> Stage:
         name = f"imported/{encoding.slug}"
         command = ["python", "-m", "fairseq_posenc", "import-hf", str(source), *encoding.flags()]
-        command += flags(max_positions=self.settings.length, seed=self.settings.seed, output=f"{self.shown}/{name}")
+        command += flags(max_positions=self.settings.positions, seed=self.settings.seed, output=f"{self.shown}/{name}")
         return self.stage(f"import:{encoding.slug}", command, [name], [check], [source])
 
     def model_flags(self, *, gpt2_encoder: bool = True) -> list[str]:
         settings = self.settings
         words = flags(task="posenc_masked_lm", criterion="masked_lm", arch=settings.arch)
-        words += flags(sample_break_mode="complete", tokens_per_sample=settings.length, max_positions=settings.length)
+        words += flags(sample_break_mode="complete", tokens_per_sample=settings.length)
+        words += flags(max_positions=settings.positions)
         if settings.masking == "whole-word":
             words += flags(mask_whole_words=True, subwords=settings.tokenizer)
             if settings.tokenizer == "gpt2" and gpt2_encoder:

@@ -26,7 +26,8 @@ DECIDED = {
     **{name: f"--{name}" for name in ("seed", "arch")},
     **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
-    **dict.fromkeys(("tokens-per-sample", "max-positions"), "--length"),
+    "tokens-per-sample": "--length",
+    "max-positions": "--positions",
     **dict.fromkeys(("mask-whole-words", "subwords", "gpt2-encoder-json"), "--masking"),
     **dict.fromkeys(("sample-break-mode", "shorten-method"), "sequences consist of full sentences"),
     "finetune-from-model": "--init-from",
@@ -81,6 +82,9 @@ class Settings(launch.Training):
         default="local", metadata=about("Where to prepare the text: on this machine, with Slurm or with Ray.")
     )
     length: int = launch.at_least(8, "Maximum number of tokens of a sequence, including <s> and </s>.")
+    positions: int = launch.at_least(
+        0, "Number of positions for which the model has tables, at least --length (0: as many as --length).", default=0
+    )
     masking: Literal["dynamic", "whole-word"] = field(
         metadata=about("Mask single pieces (dynamic) or whole words. The masks differ in each epoch.")
     )
@@ -109,6 +113,10 @@ class Settings(launch.Training):
         super().__post_init__()
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
+        if self.positions and self.positions < self.length:
+            problem = f"sequences of --length {self.length} need as many positions"
+            raise Refused(f"--positions {self.positions}: {problem}. Give --positions {self.length} or more, or 0.")
+        self.positions = self.positions or self.length
         only_machines = f"only {', '.join(sorted(MACHINES))} are allowed"
         launch.refuse_decided(set(self.prepare) - MACHINES, dict.fromkeys(self.prepare, only_machines), "prepare")
         if not 0 < self.valid_part < 1:

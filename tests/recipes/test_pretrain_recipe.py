@@ -9,7 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fairseq_posenc.commands import whole_models
+from fairseq_posenc.encodings import StackShape, build
 from recipes.lib.command import main
+from recipes.lib.encodings import parse
+from recipes.lib.package import figures
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
@@ -22,7 +26,15 @@ WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large"}
 PRESETS = PRETRAIN_MLM.presets()
 FOLDER = re.compile(r"/(builtin|wiki)\b")  # a --corpus that presets for the user's own texts replace
 #: Settings that each preset needs.
-NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-roberta-large", "diet-english"}
+NEEDED = {
+    "m1-m4-warm-start",
+    "m1-m4",
+    "m1-m4-per-head",
+    "m4m-small",
+    "m4m-large",
+    "m4m-large-roberta-large",
+    "diet-english",
+}
 
 
 def settings(preset: str = "small", **changes: str) -> Settings:
@@ -85,6 +97,29 @@ def test_presets_have_the_settings_of_the_papers(preset, sequences, length, upda
     assert loaded.length == length
     assert loaded.train["lr"] == rate
     assert updates is None or loaded.train["max-update"] == updates
+
+
+@pytest.mark.parametrize(("preset", "ending"), [("diet-english", ""), ("diet-multilingual", ", 100 languages")])
+def test_models_of_the_diet_presets_have_the_parameters_that_the_paper_counts(preset, ending, tmp_path) -> None:
+    """Table 6 counts 512 positions for both, although the English models are trained on sequences of 128 pieces."""
+    loaded = settings(preset, **needed(preset, tmp_path))
+    train = stages(preset, **needed(preset, tmp_path))["train:diet-rel"]
+    assert (value(train, "--tokens-per-sample"), value(train, "--max-positions")) == (str(loaded.length), "512")
+    shape = StackShape(layers=12, heads=12, dim=768, max_length=loaded.positions, has_cls=True)
+    vocabulary, compared = whole_models.VOCABULARIES[ending], 0
+    for figure in figures("DIET", table="Table 6", column=f"parameters{ending}"):
+        if figure.encoding != "shaw":  # which nobody can derive
+            parsed = parse(figure.encoding)
+            count = sum(parameter.numel() for parameter in build(parsed.name, parsed.args, shape).parameters())
+            assert f"{whole_models.total(count, shape, vocabulary) / 1e6:.1f}M" == figure.printed
+            compared += figure.encoding in loaded.pos_enc
+    assert compared == 3
+
+
+def test_positions_are_as_many_as_the_longest_sequence_or_more() -> None:
+    assert settings(length="64").positions == 64
+    with pytest.raises(Refused, match="--positions 100: sequences of --length 128 need as many positions"):
+        settings(positions="100")
 
 
 def test_the_diet_schedule_warms_up_a_fortieth_with_lamb(tmp_path: Path) -> None:

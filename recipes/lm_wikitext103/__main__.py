@@ -105,7 +105,7 @@ LM_WIKITEXT103 = Recipe(
     examples=(
         "--preset smoke --pos-enc xl,learned --output /tmp/smoke",
         "--preset small --corpus wikitext-2 --pos-enc 'xl,lfhc[clip=16],learned' --mem-eval 0,150,640",
-        "--preset wt103 --corpus wikitext103 --pos-enc xl,gcdf --precision fp16",
+        "--preset wt103 --corpus wikitext103 --pos-enc xl[biases=tied],gcdf[biases=tied] --precision fp16",
         "--preset wt103-k-shaw --launch torchrun --processes 4 --train.batch-size 15 --batches 4",
         "--preset wt103 --corpus wikitext103 --pos-enc xl --mem-train 150 --mem-eval 150,640 --dry-run",
     ),

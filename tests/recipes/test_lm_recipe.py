@@ -65,7 +65,7 @@ def test_presets_have_the_settings_of_the_papers(preset: str) -> None:
     assert {**wanted, "lr-scheduler": "cosine"}.items() <= loaded.train.items()
     assert loaded.streams == theirs["batch size"]
     assert (loaded.length, loaded.mem_train, loaded.mem_eval) == (150, 150, [150, 640])
-    assert loaded.train["dropout"] == (theirs["dropout"] if preset == "wt103-dropout0" else 0.1)
+    assert loaded.train["dropout"] == (0.1 if preset == "wt103-dropout01" else theirs["dropout"])
 
 
 def test_every_run_of_a_paper_sweep_has_a_published_score() -> None:
@@ -77,7 +77,7 @@ def test_every_run_of_a_paper_sweep_has_a_published_score() -> None:
 
 def test_a_memory_longer_than_a_segment_is_evaluated_as_published() -> None:
     planned = stages("wt103")
-    short, long = planned["evaluate:xl.150"], planned["evaluate:xl.640"]
+    short, long = planned["evaluate:xl.biases=tied.150"], planned["evaluate:xl.biases=tied.640"]
     assert (value(short, "--segment"), value(long, "--segment")) == ("150", "64")
     assert "--same-length" not in short.command
     assert "--same-length" in long.command

@@ -6,6 +6,7 @@ import argparse
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,11 +23,15 @@ from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.stages import read_json
 
-from .published import MISMATCHED, ROBERTA, WARM, paper
+from .published import BERT, MISMATCHED, ROBERTA, WARM, paper
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
 #: Remarks after the paper's scores. A checkpoint does not say whether its training started from another model.
-BEHIND = {ROBERTA: " (roberta-base itself)", WARM: " (started from roberta-base)"}
+BEHIND = {
+    ROBERTA: " (roberta-base itself)",
+    WARM: " (started from roberta-base)",
+    BERT: " (BERT as published, test sets)",
+}
 BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tables
 
 
@@ -119,15 +124,16 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
     """Return the paper's scores for this encoding as text; MNLI has scores on the matched and the mismatched set.
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
-    from roberta-base.
+    from roberta-base. A task of single sentences is compared with several rows if several segment encodings are tried.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
-    parts = []
-    for name in (protocol, *(BEHIND if protocol == "m4m" else [])):
-        numbers = [paper(name, encoding, variant.row, task) for task in sets]
+    segments, parts = variant.row.split("/"), []
+    names = (protocol, *(row for row in BEHIND if row.startswith(f"{protocol}, ")))
+    for name, kind in product(names, segments):
+        numbers = [paper(name, encoding, kind, task) for task in sets]
         if text := "/".join(f"{number:g}" for number in numbers if number is not None):
-            parts.append(text + BEHIND.get(name, ""))
+            parts.append(text + BEHIND.get(name, "") + (f" (segments: {kind})" if len(segments) > 1 else ""))
     return "; ".join(parts) or None
 
 

@@ -46,7 +46,7 @@ UNSET = {"clip": 512}  # without the option nothing is clipped; neither with 512
 OF_BASE = {"roberta-base itself": "roberta-base", "on C4": "from roberta-base, on C4"}
 PAPERS = {
     "m1-m4": Paper(12, 768, "M1-M4", "BERT-base", {"BERT": "BERT-base (Devlin et al., 2018)"}),
-    "m1-m4-large": Paper(24, 1024, "M1-M4", "BERT-large"),
+    "m1-m4-large": Paper(24, 1024, "M1-M4", "BERT-large", {"BERT": "BERT-large (Devlin et al., 2018)"}),
     "m4m-small": Paper(12, 768, "M4M", "RoBERTa-base"),
     "m4m": Paper(12, 768, "M4M", "from roberta-base", OF_BASE),
     "m4m-large": Paper(24, 1024, "M4M", "from roberta-large", {"roberta-large itself": "roberta-large"}),

@@ -140,6 +140,12 @@ def test_single_sentences_have_no_segments() -> None:
     plan = stages(task="CoLA,RTE", segments="input,head")
     trains = [name for name in plan if name.startswith("train:")]
     assert trains == [f"train:{name}.lr3e-05.e3.s1" for name in ("CoLA.m4", "RTE.m4.input", "RTE.m4.head")]
+    variants = settings(task="CoLA,RTE", segments="input,head").variants()
+    assert [(one.segments, one.row) for one in variants] == [
+        ("none", "input/head"),
+        ("input", "input"),
+        ("head", "head"),
+    ]
 
 
 def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
@@ -168,7 +174,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
     assert [model.label for model in loaded.models] == preset_values["pos-enc"]
     rows = {
         (one.model.label, one.row): tuple(
-            paper(loaded.protocol, parse(one.model.label), one.row, task) for task in TASKS
+            paper(loaded.protocol, parse(one.model.label), kind, task) for kind in one.row.split("/") for task in TASKS
         )
         for one in loaded.variants()
     }

@@ -93,7 +93,15 @@ def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
     assert figures("learned", task="RTE") == "71.84 (roberta-base itself); 72.92 (started from roberta-base)"
     assert figures("m4m", task="CoLA") == "47.02 (started from roberta-base)"
     assert figures("learned", "m1-m4") == "83.57/83.65"
+    assert figures("learned+segments-input", "m1-m4") == "84.6/83.4 (BERT as published, test sets)"
     assert figures("raffel", "diet") is None
+
+
+def test_a_single_sentence_is_compared_with_each_row_of_the_segment_ablation() -> None:
+    """DIET's Table 8 prints SST-2 and CoLA for both kinds of segments; a single sentence has no segments here."""
+    variant = Variant("CoLA", Model("x", Path()), "none", "input/head")
+    shown = compare.figures(variant, {"encoding": "diet-rel"}, "diet")
+    assert shown == "59.6 (segments: input); 60.3 (segments: head)"
 
 
 def test_the_report_counts_cut_rows_and_unknown_pieces(tmp_path: Path) -> None:
@@ -115,6 +123,9 @@ def test_the_papers_figures() -> None:
     assert paper(ROBERTA, parse("learned"), "none", "STS-B") == 90.33
     assert paper("m4m", parse("m4m"), "input", "MNLI") is None
     assert paper("m1-m4", parse("m4[clip=512]"), "none", "QQP") == paper("m1-m4", parse("m4"), "none", "QQP") == 87.41
+    assert paper("m1-m4", parse("m4[share=none]"), "none", "QQP") == 87.41  # the paper prints this form
+    assert paper("m1-m4", parse("m4[share=layer-wise]"), "none", "QQP") is None
+    assert paper("m4m", parse("m4[share=none]"), "none", "MNLI") == 82.88
 
 
 def test_the_papers_figures_of_diet() -> None:
@@ -132,8 +143,7 @@ def test_the_papers_figures_of_diet() -> None:
         for label in ("learned+linformer", "diet-abs-lin"):
             assert paper(protocol, parse(f"{label}[slots={slots}]"), "input", task)
             assert paper(protocol, parse(f"{label}[slots=64]"), "input", task) is None
-            # n / 4 for n = 128, not 512
-            assert bool(paper(protocol, parse(label), "input", task)) == (protocol == "diet")
+            assert paper(protocol, parse(label), "input", task) is None  # n / 4 = 128 slots
     assert paper("diet", parse("diet-rel"), "head", "XNLI") is None
 
 

@@ -122,6 +122,9 @@ def test_figures_of_several_models_of_an_encoding_are_named() -> None:
     large = ("84.66 (roberta-large itself)", "87.62 (roberta-large itself)")
     assert published.figures("m4m-large", "2.0", 512, "learned") == large
     assert published.figures("m1-m4", "1.1", 512, "learned+segments-input") == ("80.8 (BERT)", "88.5 (BERT)")
+    large = published.figures("m1-m4-large", "1.1", 512, "learned+segments-input")
+    assert large == ("86.91; 84.1 (BERT)", "93.15; 90.9 (BERT)")
+    assert published.figures("m1-m4", "1.1", 512, "m4[share=none]") == (83.63, 90.53)  # the form that the paper prints
 
 
 def test_papers_have_figures_of_their_lengths_only() -> None:

@@ -21,8 +21,8 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encoding of the row in the paper's table to compare with. A task of single sentences also has a
-            score in each row, although models for single sentences have no segment encoding.
+        row: Segment encodings of the rows in the paper's table to compare with, joined by "/". A task of single
+            sentences has a score in each row, although models for single sentences have no segment encoding.
     """
 
     task: str

@@ -169,7 +169,7 @@ class SentenceSettings(FineTuning):
 
     def variants(self) -> list[Variant]:
         """Return all combinations of task, segments and model. Tasks of single sentences have no segments."""
-        row = self.segments[0] if len(self.segments) == 1 else "none"
+        row = "/".join(self.segments)
         kinds = [(task, kind) for task in self.task for kind in (self.segments if TASKS[task].pair else [""])]
         return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in self.models]
 

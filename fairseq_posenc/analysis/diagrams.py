@@ -87,7 +87,7 @@ def draw() -> Figure:
         _cells(clipped, clipping(), "key j", "query i", 0, 0)
         where.set_axis_off()
         lines = [f"{place}:\n   {_wrapped(acting)}" for place, acting in hooks().items()]
-        where.text(0, 1, "\n".join(lines), va="top", fontsize=5.5, transform=where.transAxes)
+        where.text(0, 1, "\n".join(lines), va="top", fontsize=6.5, transform=where.transAxes)
     return figure
 
 
@@ -98,17 +98,19 @@ def _cells(axes: Axes, values: Tensor, x: str, y: str, first_x: int, first_y: in
     axes.imshow(values.numpy(), vmin=2 * low, vmax=2 * high, aspect="auto")
     for row in range(down):
         for column in range(across):
-            axes.text(column, row, str(int(values[row, column])), ha="center", va="center", fontsize=6, color="white")
-    axes.set_xticks(range(across), [str(first_x + number) for number in range(across)], fontsize=6)
-    axes.set_yticks(range(down), [str(first_y + number) for number in range(down)], fontsize=6)
+            value = int(values[row, column])
+            colour = "black" if value > 0 else "white"  # the cells of large values are light
+            axes.text(column, row, str(value), ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(across), [str(first_x + number) for number in range(across)], fontsize=7)
+    axes.set_yticks(range(down), [str(first_y + number) for number in range(down)], fontsize=7)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
 
 
-def _wrapped(acting: list[str], width: int = 62) -> str:
+def _wrapped(acting: list[str], width: int = 54) -> str:
     import textwrap
 
-    return "\n   ".join(textwrap.wrap(", ".join(acting), width))
+    return "\n   ".join(textwrap.wrap(", ".join(acting), width, break_on_hyphens=False))
 
 
 def rows() -> list[Row]:

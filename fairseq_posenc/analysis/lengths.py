@@ -71,15 +71,19 @@ def _is_split(stem: str, split: str) -> bool:
 def draw(sets: Mapping[str, Lengths]) -> Figure:
     """Draw the distribution of lengths (left) and the number of pairs at each distance (right) of each data set."""
     with styled():
-        titles = [f"{name}: {what}" for name in sets for what in ("lengths", "pairs at each distance")]
+        from matplotlib.ticker import MaxNLocator
+
+        titles = [f"{name}: {what}" for name in sets for what in ("texts of each length", "pairs at each distance")]
         figure, axes = panels(titles, columns=2)
         for left, right, item in zip(axes[::2], axes[1::2], sets.values(), strict=True):
             left.bar(np.arange(len(item.counts)), item.counts, width=1.0)
-            left.set_xlabel("tokens")
+            left.yaxis.set_major_locator(MaxNLocator(integer=True))
+            left.set_xlabel("length in tokens")
             left.set_ylabel("texts")
             distances = np.arange(1 - len(item.pairs), len(item.pairs))
             right.plot(distances, np.concatenate([item.pairs[:0:-1], item.pairs]))
             right.axvline(0, color=GREY, linewidth=0.6, linestyle="-")
+            right.xaxis.set_major_locator(MaxNLocator(integer=True))
             right.set_xlabel("distance j - i")
             right.set_ylabel("pairs of tokens")
             if np.count_nonzero(item.counts) > 1:  # one length: a straight line, as in Figure 3

@@ -107,16 +107,16 @@ def _divergence(rows: Tensor) -> Divergence:
 def draw_divergence(data: dict[str, Divergence]) -> Figure:
     """Draw phi(0, j) and phi(i + STEP, i), with the number of violations of each property."""
     with styled():
-        figure, (left, right) = panels(["distance from R_0", f"distance between R_i and R_(i+{STEP})"])
+        figure, (left, right) = panels(["distance from $R_0$", f"distance between $R_i$ and $R_{{i+{STEP}}}$"])
         figure.set_size_inches(2 * WIDTH, 2.9)
         for name, curve in data.items():
             faults = f"not increasing {curve.not_increasing}×, not concave {curve.not_concave}×"
             left.plot(curve.from_zero.numpy(), label=f"{name}: {faults}")
             right.plot(curve.by_start.numpy(), label=f"{name}: not decreasing {curve.not_attenuated}×")
         left.set_xlabel("j")
-        left.set_ylabel("|R_j - R_0|")
+        left.set_ylabel("$|R_j - R_0|$")
         right.set_xlabel("i")
-        right.set_ylabel(f"|R_(i+{STEP}) - R_i| (logarithmic)")
+        right.set_ylabel(f"$|R_{{i+{STEP}}} - R_i|$ (logarithmic)")
         right.set_yscale("log")
         for panel in (left, right):
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))

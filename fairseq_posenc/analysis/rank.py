@@ -100,12 +100,13 @@ def draw(items: list[Ranks]) -> Figure:
             mean = item.logits.double().mean(0)
             below, above = mean - item.logits.amin(0), item.logits.amax(0) - mean
             spread = torch.stack([below, above]).numpy()
-            left.errorbar(heads, mean.numpy(), yerr=spread, marker=marker, label=item.title, capsize=2)
+            # Hollow markers do not hide each other where ranks are equal.
+            left.errorbar(heads, mean.numpy(), spread, marker=marker, fillstyle="none", label=item.title, capsize=2)
             if item.position is not None:
-                right.plot(heads, item.position.numpy(), marker=marker, label=item.title)
+                right.plot(heads, item.position.numpy(), marker=marker, fillstyle="none", label=item.title)
         for panel in (left, right):
             panel.axhline(items[0].head_dim, color="black", linewidth=0.6, linestyle=":")
-            panel.annotate("D", (1, items[0].head_dim), xycoords=("axes fraction", "data"), va="bottom", ha="right")
+            panel.annotate(" D", (1, items[0].head_dim), xycoords=("axes fraction", "data"), va="center")
             panel.set_xlabel("head")
             panel.set_ylabel(f"rank (of {items[0].columns})")
             panel.set_ylim(0, None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .results import LOWER_IS_BETTER, Score
-from .style import COLOURS, Row, panels, styled
+from .style import COLOURS, GREY, Row, panels, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -16,23 +17,43 @@ def best_first(items: list[Score]) -> list[Score]:
     return sorted(items, key=lambda item: item.value, reverse=items[0].column not in LOWER_IS_BETTER)
 
 
-def draw(items: list[Score]) -> Figure:
-    """Draw a panel for each group with a point and an interval for each encoding, the best on top."""
+def draw(items: list[Score], baseline: str | None = None) -> Figure:
+    """Draw a panel for each group with a point and an interval for each encoding, the best on top.
+
+    Args:
+        items: Scores of one column.
+        baseline: Encoding whose score a dashed line shows; None draws no line.
+    """
     groups = {item.group: [other for other in items if other.group == item.group] for item in items}
     most = max(map(len, groups.values()))
     with styled():
-        figure, axes = panels(list(groups), columns=2, height=0.18 * most + 0.9)
+        figure, axes = panels(list(groups), columns=2, height=0.18 * most + 1.1)
         for panel, members in zip(axes, groups.values(), strict=True):
             ordered = best_first(members)[::-1]
             for place, item in enumerate(ordered):
-                panel.errorbar(item.value, place, xerr=item.within, fmt="o", color=COLOURS[0], capsize=2, markersize=4)
+                _point(panel, place, item)
+                if item.encoding == baseline:
+                    panel.axvline(item.value, color=GREY, linestyle="--", linewidth=1, zorder=0)
             panel.set_yticks(range(len(ordered)), [item.encoding for item in ordered])
-            seeds = sorted({item.seeds for item in ordered})
-            runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-            word = "training run" if seeds == [1] else "training runs"
-            panel.set_xlabel(f"{ordered[0].column} ({runs} {word} each)")
+            panel.set_xlabel(_label(ordered, baseline), loc="right")  # names on the left may be long
             panel.margins(x=0.08)
     return figure
+
+
+def _point(panel: Axes, place: int, item: Score) -> None:
+    panel.errorbar(item.value, place, xerr=item.within, fmt="o", color=COLOURS[0], capsize=2, markersize=4)
+    right = panel.get_yaxis_transform()  # outside of the axes, where no bar is
+    panel.text(1.02, place, f"{item.value:.1f}", va="center", transform=right)
+
+
+def _label(items: list[Score], baseline: str | None) -> str:
+    """Return the label of the axis, which says how many training runs the scores have, and what bar and line mean."""
+    seeds = sorted({item.seeds for item in items})
+    runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    marks = ["bar: 95 % interval"] if any(item.within is not None for item in items) else []
+    marks += [f"dashed: {baseline}"] if any(item.encoding == baseline for item in items) else []
+    first = f"{items[0].column} ({runs} training run{'s' * (seeds != [1])} each)"
+    return "\n".join([first, "; ".join(marks)]) if marks else first
 
 
 def rows(items: list[Score]) -> list[Row]:

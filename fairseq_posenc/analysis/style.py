@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.quiet import warnings_only
 from ..core.writing import whole
 
 if TYPE_CHECKING:
@@ -32,25 +33,28 @@ Row = Mapping[str, object]
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Use this style inside of the context."""
-    import matplotlib
-    from cycler import cycler
+    """Use this style inside of the context. Silence matplotlib, because fairseq turns on the logs of all libraries."""
+    with warnings_only("matplotlib"), warnings_only("fontTools"):
+        import matplotlib
+        from cycler import cycler
 
-    settings = {
-        "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=LINES),
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": 9,
-        "figure.constrained_layout.use": True,
-        "font.size": 8,
-        "image.cmap": COLOUR_MAP,
-        "legend.frameon": False,
-        "lines.linewidth": 1.3,
-        "pdf.fonttype": 42,  # text stays text, which journals ask for
-        "savefig.dpi": 200,
-    }
-    with matplotlib.rc_context(settings):
-        yield
+        count = len(COLOURS)  # the second lap combines the colours with other dashes, so that all lines differ
+        lines = [LINES[(number + number // count) % count] for number in range(count**2)]
+        settings = {
+            "axes.prop_cycle": cycler(color=COLOURS * count) + cycler(linestyle=lines),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": 9,
+            "figure.constrained_layout.use": True,
+            "font.size": 8,
+            "image.cmap": COLOUR_MAP,
+            "legend.frameon": False,
+            "lines.linewidth": 1.3,
+            "pdf.fonttype": 42,  # text stays text, which journals ask for
+            "savefig.dpi": 200,
+        }
+        with matplotlib.rc_context(settings):
+            yield
 
 
 def panels(titles: Sequence[str], columns: int = 4, height: float = 2.6) -> tuple[Figure, list[Axes]]:

@@ -24,7 +24,6 @@ from ..analysis import (
 from ..analysis.style import Row, save
 from ..analysis.trained import Lacking, Stack, load
 from ..compat.checkpoints import CheckpointError
-from ..core.quiet import warnings_only
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +113,7 @@ def _divergence(options: Options) -> dict[str, Picture]:
 
 
 def _lengths(options: Options) -> dict[str, Picture]:
-    own = {"lengths": options.lengths}
+    own = {"--lengths": options.lengths}
     texts = lengths.lengths_of(options.data, options.split) if options.data else own
     sets = {name: lengths.data(each) for name, each in texts.items()}
     return {"": Picture(lengths.draw(sets), lengths.rows(sets))}
@@ -278,10 +277,9 @@ def main(argv: Sequence[str]) -> int:
     for name, default in kind.reads.items():
         setattr(options, name, getattr(options, name, default))
     try:
-        with warnings_only("matplotlib"), warnings_only("fontTools"):
-            for end, picture in kind.make(options).items():
-                paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
-                print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
+        for end, picture in kind.make(options).items():
+            paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
+            print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
     except (Lacking, CheckpointError, results.ResultsError, OSError, ValueError) as error:
         print(f"figures: {error}", file=sys.stderr)
         return 1

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from fairseq_posenc.analysis import scores, style
+from fairseq_posenc.analysis.results import score
 from recipes.lib import records
 from recipes.lib.encodings import parse
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
-from recipes.lib.translation.figure import draw
 
 from .plan import SOURCE, TARGET
 
@@ -93,8 +94,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the run.")
     options = parser.parse_args()
     rows = collect(options.output, options.encodings)
-    label = "sacreBLEU on the test set (dashed line: no position encoding)"
-    draw({row["encoding"]: row["bleu"] for row in rows}, "none", label, options.output / "bleu.png")
+    items = [score({"recipe": "BLEU on the test set"}, row, "bleu")._replace(column="BLEU") for row in rows]
+    style.save(scores.draw(items, baseline="none"), scores.rows(items), options.output, "bleu")
     write_whole(options.output / "results.md", write_markdown(options.output, rows, options.seed))
     write_whole(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
 

@@ -1,27 +1,31 @@
-"""Draw curves of training, and read them from the logs of fairseq-train."""
+"""Draw curves of training and scores by length in the project's style, and read curves from logs of fairseq-train."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import nan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib
+from fairseq_posenc.analysis.style import GREY, MARKERS, Row, panels, save, styled
 
-matplotlib.use("Agg")
-from matplotlib import pyplot, ticker
-from matplotlib.figure import Figure
-
-from .package import Curve, Points, whole
+from .package import Curve, Points
 from .package import read_losses as read
 from .package import read_validations as figures
 
-__all__ = ["Curve", "Points", "draw", "figures", "read", "save"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Points", "draw", "draw_groups", "figures", "read"]
+
+SIZE = (6.8, 4.0)  # inches, the width of a page of text
 
 
 def draw(
     curves: Mapping[str, Points], label: str, path: Path, *, log: bool = False, floor: tuple[str, float] | None = None
 ) -> None:
-    """Draw curves over the number of updates.
+    """Draw curves over the number of updates, as PNG and PDF, and write their points as CSV.
 
     Args:
         curves: The points of each curve, keyed by its name in the legend.
@@ -30,29 +34,84 @@ def draw(
         log: Use a logarithmic vertical axis.
         floor: Name and height of a dashed horizontal line.
     """
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    colours = pyplot.get_cmap("tab20").colors
-    for number, (name, curve) in enumerate(curves.items()):
-        axes.plot(*zip(*curve, strict=True), label=name, linewidth=1.5, color=colours[number % len(colours)])
-    if floor:
-        name, height = floor
-        axes.axhline(height, color="#a0a0a0", linestyle="--", linewidth=1)
-        axes.annotate(name, (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
-    if log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_locator(ticker.NullLocator())
-    axes.set_xlabel("updates")
-    axes.set_ylabel(label)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, ncols=2)
-    save(figure, path)
+    with styled():
+        from matplotlib import ticker
+
+        figure, axes = _empty()
+        for name, curve in curves.items():
+            axes.plot(*zip(*curve, strict=True), label=name)
+        if floor:
+            name, height = floor
+            axes.axhline(height, color=GREY, linestyle="--", linewidth=1)
+            axes.annotate(name, (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+        if log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_locator(ticker.NullLocator())
+        axes.set_xlabel("updates")
+        axes.set_ylabel(f"{label} (logarithmic)" if log else label)
+        _legend(figure)
+    points = [{"curve": name, "updates": x, label: y} for name, curve in curves.items() for x, y in curve]
+    save(figure, points, path.parent, path.stem)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure to a PNG file, which appears only when it is complete."""
-    figure.tight_layout()
-    with whole(path) as partial:
-        figure.savefig(partial, format="png", dpi=150)
-    pyplot.close(figure)
+def draw_groups(
+    groups: Sequence[str],
+    curves: Mapping[str, Sequence[float | None]],
+    labels: tuple[str, str],
+    path: Path,
+    *,
+    limit: tuple[str, int] | None = None,
+) -> None:
+    """Draw a score for each group of the data, such as groups of lengths, as PNG and PDF, and write it as CSV.
+
+    Args:
+        groups: Names of the groups, in order.
+        curves: Scores of each system, one for each group, keyed by the name of the system. A score of None means that
+            the system refused the group, which a cross at the bottom shows.
+        labels: Labels of the horizontal and the vertical axis.
+        path: PNG file to write.
+        limit: Text and number of the groups that stand left of a dashed vertical line.
+    """
+    with styled():
+        figure, axes = _empty()
+        for number, (name, scores) in enumerate(curves.items()):
+            _scores(axes, name, scores, MARKERS[number % len(MARKERS)])
+        if limit:
+            text, count = limit
+            axes.axvline(count - 0.5, color=GREY, linestyle="--", linewidth=1)
+            place = axes.get_xaxis_transform()
+            axes.text(count - 0.54, 1, text, transform=place, ha="right", va="top", rotation=90)
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
+        _legend(figure)
+    rows: list[Row] = [
+        {"system": name, labels[0]: group.replace("\n", " "), labels[1]: "refused" if score is None else score}
+        for name, scores in curves.items()
+        for group, score in zip(groups, scores, strict=True)
+    ]
+    save(figure, rows, path.parent, path.stem)
+
+
+def _scores(axes: Axes, name: str, scores: Sequence[float | None], marker: str) -> None:
+    refused = [place for place, score in enumerate(scores) if score is None]
+    label = f"{name} (×: refused sentences)" if refused else name
+    values = [nan if score is None else score for score in scores]  # the line has a gap there
+    (line,) = axes.plot(range(len(scores)), values, marker=marker, markersize=4, label=label)
+    if refused:
+        bottom = axes.get_xaxis_transform()
+        colour = line.get_color()
+        axes.plot(refused, [0] * len(refused), "x", color=colour, markersize=7, transform=bottom, clip_on=False)
+
+
+def _empty() -> tuple[Figure, Axes]:
+    figure, (axes,) = panels([""])
+    figure.set_size_inches(SIZE)
+    return figure, axes
+
+
+def _legend(figure: Figure) -> None:
+    """Put the legend below the axes, where it hides no curve, however many curves there are."""
+    figure.legend(loc="outside lower center", ncols=3)

@@ -8,10 +8,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from matplotlib import pyplot
-
 from recipes.lib import records
-from recipes.lib.curves import save
+from recipes.lib.curves import draw_groups
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.package import Figure, figures, write_whole
 from recipes.lib.recipe import Row
@@ -58,17 +56,10 @@ def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the accuracy by text length, with a line for each encoding."""
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    for number, row in enumerate(rows):
-        groups = [f"{group}\n({facts['rows']})" for group, facts in row["lengths"].items()]
-        accuracy = [facts["accuracy"] for facts in row["lengths"].values()]
-        colour = pyplot.get_cmap("tab20").colors[number % 20]
-        axes.plot(groups, accuracy, marker="o", linewidth=1.5, label=row["encoding"], color=colour)
-    axes.set_xlabel("number of words in the text (number of rows)")
-    axes.set_ylabel("accuracy in percent")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, ncols=2)
-    save(figure, path)
+    groups = [f"{group}\n({facts['rows']})" for group, facts in rows[0]["lengths"].items()]
+    accuracy = {row["encoding"]: [facts["accuracy"] for facts in row["lengths"].values()] for row in rows}
+    labels = ("number of words in the text (number of rows)", "accuracy in percent")
+    draw_groups(groups, accuracy, labels, path)
 
 
 def main() -> None:

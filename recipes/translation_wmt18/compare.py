@@ -12,13 +12,14 @@ from typing import Any
 from sacrebleu.metrics import CHRF
 from sacrebleu.significance import PairedTest
 
+from fairseq_posenc.analysis import scores, style
+from fairseq_posenc.analysis.results import score
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.lines import read
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.stages import content, read_json
-from recipes.lib.translation.figure import Bars, draw_panels
 from recipes.lib.translation.score import bleu_of
 from recipes.lib.values import Refused
 
@@ -204,15 +205,11 @@ def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
     return rows
 
 
-def panels(rows: list[Row]) -> dict[str, Bars]:
-    """Return the bars of the figure by direction, for the rows that have a score."""
-    by_direction: dict[str, Bars] = {}
-    for row in rows:
-        if row["BLEU"] is not None:
-            bars = by_direction.setdefault(row["direction"], Bars({}, row["encoding"], {}))
-            bars.values[row["encoding"]] = row["BLEU"]
-            bars.within[row["encoding"]] = row["±"]
-    return by_direction
+def draw(rows: list[Row], folder: Path) -> None:
+    """Draw bleu.png with a panel for each direction, for the rows that have a score."""
+    items = [score({"recipe": "BLEU"}, row, "BLEU") for row in rows if row["BLEU"] is not None]
+    if items:
+        style.save(scores.draw(items, baseline=rows[0]["encoding"]), scores.rows(items), folder, "bleu")
 
 
 def compare(arguments: argparse.Namespace) -> list[Row]:
@@ -247,8 +244,7 @@ def main() -> None:
     option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)
     arguments = parser.parse_args()
     table = compare(arguments)
-    label = "sacreBLEU with 95 % intervals (dashed: the first encoding)"
-    draw_panels(panels(table), label, arguments.output / "bleu.png")
+    draw(table, arguments.output)
     write_whole(arguments.output / "comparison.json", json.dumps(table, indent=1) + "\n")
 
 

@@ -38,17 +38,17 @@ def main(argv: Sequence[str]) -> int:
         if args.output:
             write_whole(args.output / "bench.json", json.dumps(flat, indent=1) + "\n")
             write_whole(args.output / "bench.md", table.markdown(rows, facts))
-            _draw(rows, args.output / "bench.png")
+            _draw(rows, args.output)
     missed = [row for row in rows if row.holds is False]
     for row in missed:
         print(f"bench: this ratio is above its target: {row}", file=sys.stderr)
     return int(bool(missed))
 
 
-def _draw(rows: Sequence[Row], path: Path) -> None:
+def _draw(rows: Sequence[Row], folder: Path) -> None:
     """Draw the figure, or print why there is none. Only the recipes require matplotlib."""
     try:
-        if not figure.draw(rows, path):
+        if not figure.draw(rows, folder):
             print("bench: drew no figure, because no layer was measured", file=sys.stderr)
     except ImportError:
         print("bench: drew no figure, because matplotlib is missing. Run: pip install matplotlib", file=sys.stderr)

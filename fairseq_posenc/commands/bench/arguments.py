@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"Number of timing rounds. Default: {ROUNDS}; with --quick, at least {LEAST}.",
     )
     add("--threads", type=_count, metavar="N", help="Number of CPU threads. Default: torch's choice.")
-    add("--output", type=Path, metavar="DIR", help="Folder to write bench.json, bench.md and bench.png to.")
+    add("--output", type=Path, metavar="DIR", help="Folder to write bench.json, bench.md and the figure bench.png to.")
     return command
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ...core.writing import whole
+from ...analysis.style import COLOURS, GREY, panels, save, styled
 from .rows import Row
 
-BLUE, GREY, RED = "#3b6ea5", "#a0a0a0", "#b5403a"
-MODES = ("train", "infer")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MODES = {"train": "training", "infer": "inference"}
+BLUE, RED = COLOURS[:2]
 
 
 def chosen(rows: Sequence[Row]) -> list[Row]:
@@ -21,40 +24,43 @@ def chosen(rows: Sequence[Row]) -> list[Row]:
     return [row for row in layers if row.length == (512 if 512 in lengths else max(lengths))]
 
 
-def draw(rows: Sequence[Row], path: Path) -> bool:
-    """Draw the figure and return whether there was anything to draw.
+def draw(rows: Sequence[Row], folder: Path) -> bool:
+    """Write bench.png, bench.pdf and the data as bench.csv. Return whether there was anything to draw.
 
     Raises:
         ImportError: matplotlib is not installed.
     """
-    import matplotlib
-
     layers = chosen(rows)
     if not layers:
         return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     names = list(dict.fromkeys(row.name + row.origin for row in layers))[::-1]
-    figure, panels = pyplot.subplots(1, 2, figsize=(9, 0.24 * len(names) + 1.4), sharey=True, sharex=True)
-    for mode, axes in zip(MODES, panels, strict=True):
-        _panel(axes, [row for row in layers if row.mode == mode], names)
-        axes.set_title(f"{mode}, {layers[0].shape} layer, n = {layers[0].length}", fontsize=9)
-    figure.tight_layout()
-    with whole(path) as partial:
-        figure.savefig(partial, format="png", dpi=130)
-    pyplot.close(figure)
+    titles = [f"{text}, {layers[0].shape} layer, n = {layers[0].length}" for text in MODES.values()]
+    with styled():
+        figure, axes = panels(titles, height=0.2 * len(names) + 1.0)
+        for mode, panel in zip(MODES, axes, strict=True):
+            _panel(panel, [row for row in layers if row.mode == mode], names)
+        lows, highs = zip(*(panel.get_xlim() for panel in axes), strict=True)
+        for panel in axes:
+            panel.set_xlim(min(lows), max(highs))
+        axes[1].tick_params(labelleft=False)  # as on the left
+    save(figure, [_cells(row) for row in layers], folder, "bench")
     return True
 
 
-def _panel(axes: Any, rows: Sequence[Row], names: Sequence[str]) -> None:
+def _panel(axes: Axes, rows: Sequence[Row], names: Sequence[str]) -> None:
     for row in rows:
+        assert row.ratio is not None
         at = names.index(row.name + row.origin)
-        color = RED if row.holds is False else BLUE
-        axes.errorbar(row.ratio, at, xerr=row.spread, fmt="s" if row.peer else "o", color=color, markersize=4)
+        colour, marker = (RED, "X") if row.holds is False else (BLUE, "s" if row.peer else "o")
+        axes.errorbar(row.ratio, at, xerr=row.spread, fmt=marker, color=colour, markersize=4)
         if row.target is not None:
-            axes.plot([row.target] * 2, [at - 0.35, at + 0.35], color=GREY, linewidth=2)
+            axes.plot([row.target] * 2, [at - 0.35, at + 0.35], color=GREY, linestyle="-", linewidth=2)
     axes.axvline(1.0, color=GREY, linestyle="--", linewidth=1, zorder=0)
-    axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_xlabel("time, relative to no encoding (bar: target)", fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(-0.7, len(names) - 0.3)
+    axes.set_xlabel("time relative to no encoding\ngrey bar: target; cross: above the target")
+
+
+def _cells(row: Row) -> dict[str, object]:
+    facts = {"encoding": row.name + row.origin, "mode": row.mode, "shape": row.shape, "length": row.length}
+    return {**facts, "ratio": row.ratio, "±": row.spread, "target": row.target}

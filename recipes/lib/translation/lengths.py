@@ -14,15 +14,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from matplotlib import pyplot
-from matplotlib.axes import Axes
-
-from recipes.lib.curves import save
+from recipes.lib.curves import draw_groups
 from recipes.lib.lines import read
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
-from recipes.lib.translation.figure import GREY
 from recipes.lib.translation.score import bleu_of
 
 
@@ -91,37 +87,11 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
         beyond: Number of buckets with lengths that occur in training.
         path: File of the figure.
     """
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    colours = pyplot.get_cmap("tab10").colors
     first = next(iter(systems.values()))
-    for number, (name, rows) in enumerate(systems.items()):
-        _line(axes, name, rows, colours[number % len(colours)])
-    if trained:
-        axes.axvline(beyond - 0.5, color=GREY, linestyle="--", linewidth=1)
-        axes.annotate(
-            f"trained on at most {trained} words",
-            (beyond - 0.5, 1),
-            xycoords=("data", "axes fraction"),
-            ha="right",
-            va="top",
-            rotation=90,
-            fontsize=8,
-        )
-    axes.set_xticks(range(len(first)), [f"{row['words']}\nn = {row['sentences']}" for row in first])
-    axes.set_xlabel("length of the source in words")
-    axes.set_ylabel("sacreBLEU")
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
-    save(figure, path)
-
-
-def _line(axes: Axes, name: str, rows: list[Row], colour: Any) -> None:
-    places = [place for place, row in enumerate(rows) if row["bleu"] is not None]
-    refusing = [place for place, row in enumerate(rows) if row["bleu"] is None]
-    label = f"{name} (x: refused sentences)" if refusing else name
-    axes.plot(places, [rows[place]["bleu"] for place in places], marker="o", label=label, color=colour)
-    axes.plot(refusing, [0] * len(refusing), "x", color=colour, clip_on=False, markersize=8)
+    groups = [f"{row['words']}\nn = {row['sentences']}" for row in first]
+    scores = {name: [row["bleu"] for row in rows] for name, rows in systems.items()}
+    limit = (f"trained on at most {trained} words", beyond) if trained else None
+    draw_groups(groups, scores, ("length of the source in words", "sacreBLEU"), path, limit=limit)
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:

@@ -79,7 +79,8 @@ def test_the_tables_and_the_figure_are_written(
 ) -> None:
     parts = ["--what", "layer,padded,decode,memory,scaling", "--rounds", "1"]
     _, rows = run("--encodings", "t5", "shaw:clip=8", *parts, "--output", str(tmp_path / "cost"))
-    assert sorted(path.name for path in (tmp_path / "cost").iterdir()) == ["bench.json", "bench.md", "bench.png"]
+    names = [f"bench.{suffix}" for suffix in ("csv", "json", "md", "pdf", "png")]
+    assert sorted(path.name for path in (tmp_path / "cost").iterdir()) == names
     assert json.loads((tmp_path / "cost" / "bench.json").read_text()) == rows
     page = (tmp_path / "cost" / "bench.md").read_text()
     for text in (

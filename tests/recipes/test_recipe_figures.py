@@ -1,0 +1,93 @@
+"""The recipes' own figures: nothing is cut off, no two curves look alike, and the data stand beside the figure."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+from support_figures import cut, looks
+
+from fairseq_posenc.analysis import scores, style
+from fairseq_posenc.analysis.results import Score
+from recipes.lib import curves
+from recipes.lib.translation import lengths
+from recipes.text_classification import compare as classification
+from recipes.translation_wmt18 import compare as translation
+
+LONG = "shaw[clip=16,share=layer-wise]+segments"
+NAMES = ["none", "learned", "sinusoidal", LONG, "rope", "t5", "m4[clip=64]", "gcdf", "alibi", "lfhc[clip=2]"]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Figure]]:
+    """The figures that were saved."""
+    figures, save = list[Figure](), style.save
+
+    def kept(figure: Figure, *arguments: object) -> list[Path]:
+        figures.append(figure)
+        return save(figure, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(style, "save", kept)
+    monkeypatch.setattr(curves, "save", kept)
+    yield figures
+    assert [cut(figure) for figure in figures] == [[]] * len(figures)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """Return the data of a figure, which is also a PNG and a PDF."""
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    with path.with_suffix(".csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_no_two_curves_look_alike(drawn: list[Figure], tmp_path: Path) -> None:
+    points = {name: [(update, 7.0 - number / 10) for update in (1, 2)] for number, name in enumerate(NAMES * 2)}
+    curves.draw(points, "perplexity", tmp_path / "curves.png", log=True, floor=("a model of frequencies", 9.0))
+    assert len(set(looks(drawn[0]))) == len(NAMES)
+    assert drawn[0].axes[0].get_ylabel() == "perplexity (logarithmic)"
+    assert table(tmp_path / "curves.png")[0] == {"curve": "none", "updates": "1", "perplexity": "6.0"}
+
+
+@pytest.mark.parametrize("within", [None, 0.4, 30.0])
+def test_limits_include_wide_intervals(within: float | None, drawn: list[Figure], tmp_path: Path) -> None:
+    rows = [
+        {"direction": side, "encoding": name, "BLEU": 9.0, "±": within} for side in ("a-b", "b-a") for name in NAMES
+    ]
+    translation.draw([*rows, {**rows[0], "BLEU": None}], tmp_path)
+    for panel in drawn[0].axes:
+        low, high = panel.get_xlim()
+        assert low < 9.0 - (within or 0)
+        assert high > 9.0 + (within or 0)
+        assert ("95 % interval" in panel.get_xlabel()) == (within is not None)
+        assert "dashed: none" in panel.get_xlabel()
+    assert len(table(tmp_path / "bleu.png")) == len(rows)
+
+
+def test_nothing_is_drawn_without_scores(tmp_path: Path) -> None:
+    translation.draw([{"direction": "a-b", "encoding": "none", "BLEU": None}], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_scores_of_one_recipe_fit(tmp_path: Path) -> None:
+    items = [Score("demo", name, "BLEU", 100.0, None, 1, {}) for name in NAMES]
+    assert cut(scores.draw(items, baseline="none")) == []
+
+
+def test_refused_lengths_are_crosses(drawn: list[Figure], tmp_path: Path) -> None:
+    rows = [{"words": words, "sentences": 7, "bleu": bleu} for words, bleu in (("1-9", 20.0), ("10+", None))]
+    lengths.draw({LONG: rows, "none": [{**row, "bleu": 3.0} for row in rows]}, 9, 1, tmp_path / "lengths.png")
+    axes = drawn[0].axes[0]
+    assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "x"] == [[1]]
+    assert "trained on at most 9 words" in [text.get_text() for text in axes.texts]
+    assert [row["sacreBLEU"] for row in table(tmp_path / "lengths.png")] == ["20.0", "refused", "3.0", "3.0"]
+
+
+def test_accuracy_by_length(drawn: list[Figure], tmp_path: Path) -> None:
+    groups = {"1-9": {"accuracy": 60.0, "rows": 5}, "10+": {"accuracy": 70.0, "rows": 4}}
+    classification.draw([{"encoding": name, "lengths": groups} for name in NAMES], tmp_path / "lengths.png")
+    assert len(set(looks(drawn[0]))) == len(NAMES)
+    assert len(table(tmp_path / "lengths.png")) == 2 * len(NAMES)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, cast
 
-import zstandard
+from backports import zstd
 
 from .errors import CorpusError
 
@@ -19,53 +18,14 @@ from .errors import CorpusError
 BLOCK = 1 << 20
 
 
-class _Zstd(io.RawIOBase):
-    """Read all frames of a zstd file; pzstd and `cat` write files of several frames.
-
-    zstandard's own stream ends with the first frame, and does not detect a truncated file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._begun, self._rest, self._packed = False, b"", b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: Any) -> int:
-        while not self._rest and self._more():
-            pass
-        size = min(len(into), len(self._rest))
-        into[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-    def _more(self) -> bool:
-        packed = self._packed or self._file.read(1 << 16)
-        if self._frame.eof:
-            self._frame, self._begun = zstandard.ZstdDecompressor().decompressobj(), False
-        if not packed:
-            if self._begun:
-                raise EOFError("the file ends within a zstd frame")
-            return False
-        self._rest, self._begun = self._frame.decompress(packed), True
-        self._packed = self._frame.unused_data
-        return True
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
 OPENERS: dict[str, Callable[[Path], Any]] = {
     ".gz": gzip.GzipFile,
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
-    ".zst": lambda path: io.BufferedReader(_Zstd(path), BLOCK),
+    ".zst": zstd.ZstdFile,  # unlike the package zstandard, reads all frames and detects a truncated file
 }
 #: exceptions that a damaged file raises, in any of the formats
-DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 
 
 def opened(path: Path) -> IO[bytes]:

@@ -37,28 +37,23 @@ def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
     with opened(path) as file:
         head = _head(path, file)
         if kind in ("auto", "tar") and archive.is_tar(head):
-            yield from archive.members(path, _again(path, file))
+            yield from archive.members(path, file)
         elif kind in ("auto", "dump") and dump.is_dump(head):
-            yield from dump.pages(path, _again(path, file))
+            yield from dump.pages(path, file)
         elif kind in ("tar", "dump"):
             raise CorpusError.at(path, 1, f"the file is not a {kind} file. Give --documents auto to detect the kind.")
         else:
-            yield from _of_text(path, read(path, _again(path, file)), kind)
+            yield from _of_text(path, read(path, file), kind)
 
 
 def _head(path: Path, file: IO[bytes]) -> bytes:
+    """Return the first bytes of a file, and go back to its beginning."""
     try:
-        return file.read(1024)
+        head = file.read(1024)
     except DAMAGED as error:
         raise damaged(path, 1, error) from None
-
-
-def _again(path: Path, file: IO[bytes]) -> IO[bytes]:
-    """Return a stream from the beginning of the file, which is opened again if its stream (zstd) cannot seek."""
-    if not file.seekable():
-        return opened(path)
     file.seek(0)
-    return file
+    return head
 
 
 def _of_text(path: Path, lines: Iterator[Line], kind: str) -> Iterator[Document]:

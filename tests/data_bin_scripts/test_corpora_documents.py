@@ -11,7 +11,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import zstandard
+from backports import zstd
 from corpora import documents as reading
 from corpora import dump, files, lines, sentences
 from corpora.errors import CorpusError
@@ -45,7 +45,7 @@ PACKED = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
-    ".zst": zstandard.ZstdCompressor().compress,
+    ".zst": zstd.compress,
 }
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import command
-from corpora.errors import CorpusError
+from command import at_least
 from parallel.binarise import binarise
 
 EXAMPLES = """\
@@ -23,8 +23,15 @@ examples:
 """
 
 
+#: SentencePiece's own limits
+COVERAGE = command.number(float, lambda part: 0.98 <= part <= 1, "a number from 0.98 to 1")
+
+
 def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+    command_line = parser()
+    options = command_line.parse_args(arguments)
+    if options.subwords != "sentencepiece" and (options.model_type or options.character_coverage != 1):
+        command_line.error("Only SentencePiece has --model-type and --character-coverage. Leave them out with fastbpe.")
 
     def work() -> Path:
         binarise(options.text, options.output.absolute(), subword_options(options), options.workers)
@@ -47,32 +54,18 @@ def parser() -> argparse.ArgumentParser:
     add("--separate", action="store_true", help=text)
     text = "Fraction of the characters in the text that SentencePiece must cover, from 0.98 to 1 (default: 1). "
     text += "In web text, a lower value keeps rare characters from taking the place of longer pieces."
-    add("--character-coverage", type=float, default=1.0, metavar="P", help=text)
+    add("--character-coverage", type=COVERAGE, default=1.0, metavar="P", help=text)
     text = "Number of subwords in each vocabulary (default: 32000)."
-    add("--vocabulary", type=int, default=32000, metavar="N", help=text)
+    add("--vocabulary", type=at_least(1), default=32000, metavar="N", help=text)
     text = "Maximum number of subwords in a sentence; longer training pairs are left out (default: 256)."
-    add("--longest", type=int, default=256, metavar="N", help=text)
+    add("--longest", type=at_least(1), default=256, metavar="N", help=text)
     text = "Number of processes (default: 1). The result does not depend on it."
-    add("--workers", type=int, default=1, metavar="N", help=text)
+    add("--workers", type=at_least(1), default=1, metavar="N", help=text)
     return parser
 
 
 def subword_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options for recipes/lib/translation/subwords.py, which leaves over-long training pairs out.
-
-    Raises:
-        CorpusError: Options contradict each other, or a number is out of range.
-    """
-    coverage, only = options.character_coverage, "only SentencePiece has this option. Leave it out with fastbpe."
-    if options.model_type and options.subwords != "sentencepiece":
-        raise CorpusError(f"--model-type {options.model_type}: {only}")
-    if coverage != 1 and options.subwords != "sentencepiece":
-        raise CorpusError(f"--character-coverage {coverage:g}: {only}")
-    if not 0.98 <= coverage <= 1:
-        raise CorpusError(f"--character-coverage {coverage:g}: the value must be between 0.98 and 1.")
-    for name in ("vocabulary", "longest", "workers"):
-        if getattr(options, name) < 1:
-            raise CorpusError(f"--{name} {getattr(options, name)}: the value must be at least 1.")
+    """Return the options for recipes/lib/translation/subwords.py, which leaves over-long training pairs out."""
     return {
         "kind": options.subwords,
         "model_type": options.model_type or "unigram",
@@ -80,7 +73,7 @@ def subword_options(options: argparse.Namespace) -> dict[str, object]:
         "vocabulary": options.vocabulary,
         "longest": options.longest,
         "bad_lines": "drop",
-    } | ({} if coverage == 1 else {"character_coverage": coverage})
+    } | ({} if options.character_coverage == 1 else {"character_coverage": options.character_coverage})
 
 
 if __name__ == "__main__":

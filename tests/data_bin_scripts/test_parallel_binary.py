@@ -145,22 +145,6 @@ def test_a_run_that_is_ended_leaves_no_process(
 
 
 @pytest.mark.usefixtures("in_process")
-def test_subwords_that_are_not_whole_are_made_anew(
-    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pieces = tmp_path / "out.partial" / "subwords"
-
-    def interrupted(*_: object, **more: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(binarise, "_preprocess", interrupted)
-    for _ in range(2):
-        assert run(prepared, tmp_path / "out") == 130
-        assert [len(lines(pieces / f"test.{code}")) for code in ("en", "de")] == [9, 9]
-        (pieces / "test.de").write_text("")
-
-
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.long
 @pytest.mark.parametrize("kind", subwords.KINDS)
 def test_the_number_of_processes_changes_no_byte(prepared: Path, tmp_path: Path, kind: str) -> None:
@@ -199,19 +183,25 @@ def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, t
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--text", "nowhere"], "--text nowhere: corpus.json is missing"),
-        (["--model-type", "bpe", "--subwords", "fastbpe"], "--model-type bpe: only SentencePiece"),
-        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "--character-coverage 0.99: only SentencePiece"),
-        (["--character-coverage", "0.5"], "--character-coverage 0.5: "),
-        (["--longest", "0"], "--longest 0: "),
+        (["--model-type", "bpe", "--subwords", "fastbpe"], "Only SentencePiece has --model-type"),
+        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "Only SentencePiece has"),
+        (["--character-coverage", "0.5"], "--character-coverage: 0.5 is not allowed. Give a number from 0.98 to 1."),
+        (["--longest", "0"], "--longest: 0 is not allowed. Give at least 1."),
     ],
 )
 def test_what_is_wrong_is_said(
     prepared: Path, tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(prepared, tmp_path / "out", *words) == 1
+    with pytest.raises(SystemExit) as status:
+        run(prepared, tmp_path / "out", *words)
+    assert status.value.code == 2
     assert message in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]
+
+
+def test_another_folder_is_refused(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(prepared, tmp_path / "out", "--text", "nowhere") == 1
+    assert "--text nowhere: corpus.json is missing" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("in_process")

@@ -9,15 +9,13 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple, TypeGuard
 
-from scipy import stats
-
 #: Columns of scores, in the order in which they are looked for.
 SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
 #: Columns that tell the rows of one recipe apart, besides the encoding.
 GROUPS = ("task", "direction", "language", "memory")
-#: Columns that hold the scores of the single training runs, whose mean is the score.
-EACH = {"score": "scores", "BLEU": "BLEU of seeds"}
+#: Columns that hold the scores of the single training runs, whose mean is the score (otherwise `COLUMN of seeds`).
+EACH = {"score": "scores"}
 #: Scores whose interval over the sentences of the test set is in the column `±`.
 TESTED = ("BLEU", "bleu")
 CONFIDENCE = 0.95
@@ -103,16 +101,16 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
     parts = [str(row[name]) for name in GROUPS if row.get(name) is not None]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")
-    return Score(group, name, column, float(row[column]), *_interval(row, column), facts.get("settings", {}))
+    return Score(group, name, column, float(row[column]), *interval(row, column), facts.get("settings", {}))
 
 
-def _interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
+def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
     """Return half the width of the interval of a score, and the number of training runs.
 
     With several runs, this is the interval of their mean. With a single run, it is the interval over the sentences
     of the test set.
     """
-    each, seeds, within = row.get(EACH.get(column, "")), row.get("seeds"), row.get("±")
+    each, seeds, within = row.get(EACH.get(column, f"{column} of seeds")), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):
         return half_width(each), len(each)
     trainings = len(seeds) if isinstance(seeds, list) else int(seeds) if is_number(seeds) else 1
@@ -121,5 +119,7 @@ def _interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
 
 def half_width(values: Sequence[float]) -> float:
     """Return half the width of the 95 % interval of the mean of independent values (Student's t)."""
+    from scipy import stats  # imported here, because recipes read results without it
+
     quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
     return float(quantile * stdev(values) / sqrt(len(values)))

@@ -31,6 +31,15 @@ has the scores of roberta-base and of models that started from roberta-base. A d
 dataset if it has the published number of rows. submission/MODEL has the test predictions of the run with the
 median score."""
 
+MAIN = {
+    "task": "task",
+    "model": "model",
+    "score": "score (%)",
+    "of": "metric",
+    "paper": "score in the paper (%)",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),
     *("runs", "updates", "parameters", "minutes"),
@@ -76,6 +85,7 @@ FINETUNE_GLUE = Recipe(
         "--preset paper --protocol diet --task CoLA --checkpoint m4.pt --dry-run",
         "--preset segments --task MNLI --checkpoint results/pretrain_mlm/books_wiki.posenc_bert_base.128.1",
     ),
+    main=MAIN,
     columns=COLUMNS,
     files=("submission/", "predictions/", "checkpoints/"),
     plain={"smoke": {}, "paper": {"checkpoint": "MODEL"}},

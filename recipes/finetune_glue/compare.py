@@ -85,7 +85,7 @@ def result(variant: Variant, results: Results) -> Row:
     baseline = read_json(output / "baselines" / f"{variant.task}.json")["valid"][first]
     headline = HEADLINE.get(variant.task, "valid")
     score = round(scores[headline][first], 2)  # rounded like the baseline, because a model may answer with the constant
-    reported = figures(variant, model, results.protocol)
+    reported = None if other_rows(record) else figures(variant, model, results.protocol)
     trials = results.grid.trials(variant)
     return {
         "task": variant.task,

@@ -31,6 +31,15 @@ is higher by more than two standard errors. Two standard errors are 2 sqrt((p (1
 and q are the F1 of the model and of the baseline. The row `gold answers` tests the scorer, so its EM and
 F1 must be 100."""
 
+MAIN = {
+    "model": "model",
+    "F1": "F1 (%)",
+    "EM": "EM (%)",
+    "paper's F1": "F1 in the paper (%)",
+    "paper's EM": "EM in the paper (%)",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),
     *("beats baselines", "longest window", "questions", "out of reach", "questions of training", "updates", "minutes"),
@@ -85,6 +94,7 @@ FINETUNE_SQUAD = Recipe(
         "--preset small --max-length 576 --checkpoint learned/checkpoint_last.pt "
         "--pos-enc-args extend=interpolate,extend_to=576",
     ),
+    main=MAIN,
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "predictions/", "checkpoints/"),

@@ -55,8 +55,9 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
     record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
     curve = read(output / "logs" / f"{slug}.train.log")
     counts, version = record["splits"], record["version"]
-    exact, f1 = published.figures(paper.name, version, record["longest"], model["encoding"])
     total, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
+    same = total == published.QUESTIONS[version]
+    exact, f1 = published.figures(paper.name if same else "none", version, record["longest"], model["encoding"])
     differences = [*published.differences(paper.name, version, model, total, used), *paper.differs]
     spans = figures(output / "logs" / f"{slug}.train.log", "valid_spans")
     return {

@@ -44,6 +44,19 @@ Without --dev-file, the last checkpoint is used. With several runs, scores are m
 the number of questions that cannot be answered correctly, because their gold answers are too long or not within any
 window. The column `paper` has the DIET paper's mean over all languages of a dataset."""
 
+MAIN = {
+    "task": "task",
+    "model": "model",
+    "language": "language",
+    "score": "accuracy (%)",
+    "F1": "F1 (%)",
+    "EM": "EM (%)",
+    "paper": "accuracy in the paper (%)",
+    "paper's F1": "F1 in the paper (%)",
+    "paper's EM": "EM in the paper (%)",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
     *("beats baseline", "paper", "paper's EM", "paper's F1", "comparable", "questions", "out of reach", "rules"),
@@ -120,6 +133,7 @@ FINETUNE_XTREME = Recipe(
         "--preset paper --task xquad,mlqa,tydiqa --segments head --dry-run "
         "--checkpoint results/pretrain_mlm/wiki100.posenc_bert_base.512.1",
     ),
+    main=MAIN,
     columns=COLUMNS,
     files=("predictions/", "checkpoints/"),
     plain={"smoke": {}, "paper": {"checkpoint": "MODEL"}},

@@ -130,7 +130,6 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
-    reported = published.figures(task, encoding_of(model["encoding"]), variant.row)
     data = results.output / "data-bin"
     english = read_json(data / variant.model.slug / RECORD)["splits"]["train"]
     splits = read_json(data / f"{variant.model.slug}.{SETS[task].name}" / RECORD)["splits"]
@@ -138,6 +137,8 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     questions = {language: split["given"] for language, split in splits.items()}
     left = {name: split["given"] - split["questions"] for name, split in {"training": english, **splits}.items()}
     texts = differences(task, model, english["given"], questions)
+    same = english["given"] == published.TRAINING and not other_sets(task, questions)
+    reported = published.figures(task, encoding_of(model["encoding"]), variant.row) if same else None
     texts += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
     exact, f1 = reported or (None, None)
     text = comparable([*texts, *results.differs]) if reported else None
@@ -153,8 +154,13 @@ def differences(task: str, model: Mapping[str, Any], training: int, questions: M
         texts.append(f"{training:,} training questions")
     if len(questions) < len(known):
         texts.append(f"{len(questions)} of {len(known)} languages")
-    others = [language for language, number in questions.items() if number != known[language]]
+    others = other_sets(task, questions)
     return texts + ([f"not the published number of questions in {', '.join(others)}"] if others else [])
+
+
+def other_sets(task: str, questions: Mapping[str, int]) -> list[str]:
+    """Return the languages whose number of questions is not that of the published set."""
+    return [language for language, number in questions.items() if number != SETS[task].questions[language]]
 
 
 def main() -> None:

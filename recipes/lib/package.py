@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fairseq_posenc.analysis.results import interval as interval
     from fairseq_posenc.core.training_log import Curve as Curve
     from fairseq_posenc.core.training_log import Points as Points
     from fairseq_posenc.core.training_log import read_losses as read_losses
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 else:
     PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
     SHARED = {
+        "analysis/results.py": ("interval",),
         "core/training_log.py": ("Curve", "Points", "read_losses", "read_validations"),
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),

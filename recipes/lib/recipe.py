@@ -112,7 +112,8 @@ class Recipe(Generic[S]):
         tell: Function that returns the text that the screen shows after a finished stage's name and time.
         examples: Examples of arguments for --help.
         own_report: Markdown file that a stage writes, if it replaces report.md.
-        columns: Columns of the results in the report's table; empty means all.
+        main: Columns of the report's main table, in order, each with its heading, which names the unit.
+        columns: Columns of the results in the report's table of details; empty means all.
         forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.
         figure: Image that a stage writes and the report shows.
         hints: Function that returns commands for using the outputs, keyed by title.
@@ -135,6 +136,7 @@ class Recipe(Generic[S]):
     tell: Callable[[Stage], str] = lambda stage: ""
     examples: tuple[str, ...] = ()
     own_report: str | None = None
+    main: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     forms: Mapping[str, str] = field(default_factory=dict)
     figure: str | None = None

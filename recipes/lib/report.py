@@ -11,7 +11,7 @@ from typing import Any
 
 from .machine import machine, versions
 from .outputs import RESULT
-from .package import write_whole
+from .package import interval, write_whole
 from .recipe import Hints, Plan, Recipe, Row, S, shown
 from .stages import Ledger, Stage
 
@@ -74,12 +74,36 @@ def _cell(value: object, form: str = ".4g") -> str:
 
 
 def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
-    """Return the table of results. A long value that all rows share, such as a signature, stands below the table."""
-    rows = [{name: row[name] for name in columns or row if name in row} for row in rows]
+    """Return the table of results. Columns without any value are left out.
+
+    A long value that all rows share, such as a signature, stands below the table.
+    """
+    used = {name for row in rows for name, value in row.items() if value is not None}
+    rows = [{name: row[name] for name in columns or row if name in row and name in used} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
     rows = [{name: value for name, value in row.items() if name not in same} for row in rows]
     return "\n\n".join([table(rows, forms), *(f"{name}: `{value}`" for name, value in same.items())])
+
+
+def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str, str] | None = None) -> str:
+    """Return the main table. A score stands with half the width of its 95 % interval, where the interval is known.
+
+    Args:
+        rows: Rows of the results.
+        headings: Headings of the columns, keyed by column of the results. Columns without any value are left out.
+        forms: Formats for the numbers of a column.
+    """
+    table_rows: list[Row] = [{} for _ in rows]
+    for name, heading in headings.items():
+        if all(row.get(name) is None for row in rows):
+            continue
+        widths = [None if row.get(name) is None else interval(row, name)[0] for row in rows]
+        form = (forms or {}).get(name, ".4g")
+        title = f"{heading} ± 95 % interval" if any(widths) else heading
+        for cells, row, width in zip(table_rows, rows, widths, strict=True):
+            cells[title] = row.get(name) if width is None else f"{row[name]:{form}} ± {width:.2g}"
+    return table(table_rows, {heading: (forms or {}).get(name, ".4g") for name, heading in headings.items()})
 
 
 def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dict[str, Any]) -> str:
@@ -87,10 +111,13 @@ def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dic
     where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
-    parts = [f"# {facts['recipe']}", recipe.description, results(facts["results"], recipe.columns, recipe.forms)]
+    details = results(facts["results"], recipe.columns, recipe.forms)
+    parts = [f"# {facts['recipe']}", recipe.description]
+    parts += [main_table(facts["results"], recipe.main, recipe.forms)] if recipe.main else [details]
     if recipe.figure:
         parts.append(f"![{recipe.name}]({recipe.figure})")
     parts += [f"{title}\n\n```\n{command}\n```" for title, command in hints.items()]
+    parts += ["## Details", details] if recipe.main else []
     parts += ["## How it was made", *notes]
     parts.append(f"Seed {facts['seed']}; commit {facts['commit']}; {versions}; {where}.")
     parts += [f"```\n{facts['command']}\n```", table(stages)]

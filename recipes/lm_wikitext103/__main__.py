@@ -20,12 +20,19 @@ All encodings use the same text and are then compared."""
 
 LEGEND = """\
 Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, also the </s> of each line.
-Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers on
-WikiText-103 (LFHC, Table 3); do not compare it with perplexities on other texts or of other model sizes. Memory:
-number of states of earlier segments that each layer reads.
-Best: the memory length with the lowest perplexity of an encoding. Tokens/s: training speed, which includes the
-influence of other processes."""
+Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers (LFHC,
+Table 3), if the text is WikiText-103; do not compare it with perplexities of other model sizes. Memory: number of
+states of earlier segments that each layer reads. Best: the memory length with the lowest perplexity of an encoding.
+Tokens/s: training speed, which includes the influence of other processes."""
 
+MAIN = {
+    "encoding": "encoding",
+    "memory": "memory (states)",
+    "perplexity": "perplexity per token",
+    "paper": "perplexity in the paper",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("encoding", "memory", "segment", "perplexity", "per word", "paper", "best", "tokens"),
     *("updates", "parameters", "minutes", "tokens/s"),
@@ -109,6 +116,7 @@ LM_WIKITEXT103 = Recipe(
         "--preset wt103-k-shaw --launch torchrun --processes 4 --train.batch-size 15 --batches 4",
         "--preset wt103 --corpus wikitext103 --pos-enc xl --mem-train 150 --mem-eval 150,640 --dry-run",
     ),
+    main=MAIN,
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "checkpoints/"),

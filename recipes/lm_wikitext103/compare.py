@@ -14,6 +14,8 @@ from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
 
+from .settings import TYPES
+
 
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
     """Return one row per memory length, and mark the best row. The paper reports the better of two memory lengths."""
@@ -52,6 +54,12 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cos
     }
 
 
+def papers_text(folder: Path) -> bool:
+    """Return whether a text is WikiText-103. WikiText-2 has the same test text, but fewer types of words."""
+    counts = folder / "counts.json"
+    return counts.is_file() and read_json(counts)["types"] == TYPES
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
@@ -59,6 +67,7 @@ def main() -> None:
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
+    add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text, with its counts.json.")
     args = parser.parse_args()
     table: list[Row] = []
     points: dict[str, Points] = {}
@@ -67,6 +76,8 @@ def main() -> None:
         curve = read(args.output / "logs" / f"{encoding.slug}.train.log")
         table += rows(encoding, [*map(int, memories.split(","))], curve, args.output)
         points[encoding.label] = [(update, 2**bits) for update, bits in curve.valid or curve.train]
+    if not papers_text(args.text):
+        table = [{**row, "paper": None} for row in table]
     draw(points, "validation perplexity", args.output / "curves.png", log=True)
     write_whole(args.output / "comparison.json", json.dumps(table, indent=1) + "\n")
 

@@ -175,7 +175,8 @@ class Planner(planning.Planner[Settings]):
     # --- all encodings
 
     def compare(self, after: list[Stage]) -> Stage:
-        command = module("lm_wikitext103.compare") + flags(output=self.shown)
+        text = self.settings.corpus if self.settings.prepared else f"{self.shown}/text"
+        command = module("lm_wikitext103.compare") + flags(output=self.shown, text=text)
         for encoding in self.settings.encodings:
             memories = ",".join(map(str, self.settings.memories_of(encoding)))
             command += flags(pos_enc=encoding.label, memories=memories)

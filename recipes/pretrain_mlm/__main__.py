@@ -23,6 +23,12 @@ pieces, in float32. Left the plateau: first update after which the training loss
 model that only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts
 correctly. Pieces/s: training speed, which includes the influence of other processes."""
 
+MAIN = {
+    "encoding": "encoding",
+    "loss, bits": "loss (bits per masked piece)",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("encoding", "loss, bits", "loss, nats", "perplexity", "accuracy", "left the plateau", "updates"),
     *("parameters", "minutes", "pieces/s"),
@@ -111,6 +117,7 @@ PRETRAIN_MLM = Recipe(
         "--preset m1-m4-warm-start --corpus books_wiki --books BOOKS --init-from BERT",
         "--preset diet-english --books BOOKS --executor slurm --prepare.slurm-partition cpu --dry-run",
     ),
+    main=MAIN,
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "checkpoints/"),

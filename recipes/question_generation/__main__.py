@@ -28,6 +28,13 @@ number of different questions divided by the number of questions. First and last
 questions at the first and the last validation during training. Copy gate: mean probability of copying (1 - g) in
 validation at the best update. Unknown words copied: fraction of the generated pieces that are not in the dictionary."""
 
+MAIN = {
+    "model": "model",
+    "ROUGE-L": "ROUGE-L (%)",
+    "paper": "ROUGE-L in the paper (%)",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("model", "ROUGE-L", "paper", "beta 1.2", "BLEU-4", "chrF", "distinct", "beats baselines", "first ROUGE-L"),
     *("last ROUGE-L", "copy gate", "unknown words copied", "best update", "updates", "minutes", "tokens/s"),
@@ -94,6 +101,7 @@ QUESTION_GENERATION = Recipe(
         "--preset paper --dataset squad --encoder bert-base-cased --pos-enc gcdf --dry-run",
         "--preset paper-cmrc --encoder chinese-roberta-wwm-ext --seed 2",
     ),
+    main=MAIN,
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "gallery.md", "questions/", "checkpoints/"),

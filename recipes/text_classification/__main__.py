@@ -24,6 +24,13 @@ the most frequent label. Bag of words: score of logistic regression on the words
 Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension 512. Runs with other settings are not comparable
 with the paper."""
 
+MAIN = {
+    "encoding": "encoding",
+    "score": "score (%)",
+    "paper": "score in the paper (%)",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("encoding", "score", "deviation", "seeds", "paper", "majority", "bag of words"),
     *("updates", "parameters", "minutes"),
@@ -79,6 +86,7 @@ TEXT_CLASSIFICATION = Recipe(
         "--preset paper --task imdb --pos-enc xl,gcdf --glove published",
         "--preset paper-k-shaw --task mnli --launch torchrun --processes 4 --batches 4",
     ),
+    main=MAIN,
     columns=COLUMNS,
     figure="lengths.png",
     files=("lengths.png", "predictions/"),

@@ -18,7 +18,7 @@ from recipes.lib.stages import read_json
 Score = dict[str, Any]
 
 
-def row(encoding: Encoding, seeds: list[int], task: str, output: Path, baselines: dict[str, float]) -> Row:
+def row(encoding: Encoding, seeds: list[int], task: str | None, output: Path, baselines: dict[str, float]) -> Row:
     """Return the row of an encoding: the mean and the standard deviation over seeds, and the paper's number."""
     slugs = [f"{encoding.slug}.s{seed}" for seed in seeds]
     runs: list[Score] = [read_json(output / "scores" / f"{slug}.json") for slug in slugs]
@@ -38,8 +38,10 @@ def row(encoding: Encoding, seeds: list[int], task: str, output: Path, baselines
     }
 
 
-def paper(task: str) -> list[Figure]:
+def paper(task: str | None) -> list[Figure]:
     """Return the paper's numbers for a task: with the best clip distance k and with several values of k."""
+    if task is None:
+        return []
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]
 
 
@@ -65,7 +67,8 @@ def draw(rows: list[Row], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    parser.add_argument("--task", required=True, metavar="NAME", help="Name of the task in the paper's tables.")
+    text = "Name of the task in the paper's tables (default: the data are not the paper's)."
+    parser.add_argument("--task", metavar="NAME", help=text)
     parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the training runs.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
     arguments = parser.parse_args()

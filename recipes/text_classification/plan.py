@@ -160,7 +160,7 @@ class Planner(planning.Planner[Settings]):
         settings = self.settings
         command = module("text_classification.compare") + flags(
             output=self.shown,
-            task=settings.name,
+            task=settings.name if settings.published and not settings.limit else None,  # the paper's data
             seeds=",".join(map(str, settings.seeds)),
             pos_enc=[encoding.label for encoding in settings.encodings],
         )

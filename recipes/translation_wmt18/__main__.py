@@ -32,6 +32,14 @@ length (the mean length of the references), because a model that ends its senten
 memory of a process that translates the validation batch, including the model (resident memory; on a GPU, allocated
 memory). The column `memory of translation` is the memory relative to the first row."""
 
+MAIN = {
+    "direction": "direction",
+    "encoding": "encoding",
+    "BLEU": "sacreBLEU",
+    "paper": "BLEU in the paper",
+    "p": "p",
+    "parameters": "parameters",
+}
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),
     *("words/s, training", "time of a step", "words/s, translation", "time of translation"),
@@ -78,6 +86,8 @@ def paper_note(settings: Settings) -> str:
     source = "The column `paper` has BLEU on newstest2018 from Table 4 of Chen et al. 2021 (DIET)."
     if not (departs := differences(settings)):
         return source
+    if "text" in departs:
+        source = "The BLEU in Table 4 of Chen et al. 2021 (DIET) is that of another text, so it is not shown here."
     return f"{source} This run cannot be compared with the paper, because they differ in: {', '.join(departs)}."
 
 
@@ -155,6 +165,7 @@ TRANSLATION = Recipe(
         "--launch torchrun --processes 8 --batches 8 --precision bf16 --pos-enc rope --dry-run",
         "--stage train:shaw --stop-stage score:shaw --pos-enc none,shaw --preset small --corpus DIR",
     ),
+    main=MAIN,
     columns=COLUMNS,
     forms=dict.fromkeys(("BLEU", "sd", "paper", "±", "chrF"), ".2f"),
     figure="bleu.png",

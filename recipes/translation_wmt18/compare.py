@@ -76,7 +76,7 @@ def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: st
         "encoding": encoding.label,
         "BLEU": _mean(bleu, "score"),
         "sd": round(stdev(float(score["score"]) for score in bleu), 2) if len(bleu) > 1 else None,
-        "paper": paper(encoding, direction.label),
+        "paper": None if "text" in differs.split(", ") else paper(encoding, direction.label),
         "differs from the paper": differs,
         "±": _mean(bleu, "ci"),
         "p": _largest(bleu),

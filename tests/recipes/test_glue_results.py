@@ -63,6 +63,10 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
         assert row["beats baseline"] == beats
     assert (row["score"], row["also"], row["runs"]) == (3.0, "accuracy 69.00", [1.0, 3.0, 5.0])
     assert (row["paper"], row["comparable"]) == ("60.3", "no: 2 rows left out; --lr 1, not 2")
+    splits["valid"]["given"] -= 1  # not the paper's development set
+    write_json(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
+    row = compare.result(replace(variant, row="head"), results)
+    assert (row["paper"], row["comparable"]) == (None, None)
 
 
 def test_rows_are_compared_with_the_published_by_their_number() -> None:

@@ -379,6 +379,10 @@ def test_the_table(tmp_path: Path) -> None:
     write_json(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
     (small, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
     assert small["comparable"] == "no: 4 layers of width 128, not 12 of width 768"
+    counts["valid"]["given"] = 100
+    write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
+    (part, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
+    assert (part["paper's F1"], part["paper's EM"], part["comparable"]) == (None, None, None)
 
 
 FULL = {"em": 100.0, "f1": 100.0, "total": 10_570}

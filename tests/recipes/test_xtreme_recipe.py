@@ -375,6 +375,10 @@ def test_questions_by_language(tmp_path: Path) -> None:
     assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)
     assert mean["comparable"] == "no: 2 of 11 languages; 1 questions left out of de; --runs 2, not 5"
     assert (mean["out of reach"], german["out of reach"]) == (None, 1)
+    counts["de"]["given"] = 1000  # not the published set
+    write_json(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})
+    mean, *_ = compare.rows("XQuAD", variant, results)
+    assert (mean["paper's F1"], mean["comparable"]) == (None, None)
 
 
 def test_what_keeps_from_being_compared() -> None:

@@ -86,7 +86,6 @@ python -m recipes.text_classification.evaluate --data "$OUT/data-bin" --metrics 
     --predictions "$OUT/predictions/shaw.s2" --cpu
 
 # compare
-python -m recipes.text_classification.compare --output "$OUT" --task builtin --seeds 1,2 --pos-enc none \
-    --pos-enc shaw
+python -m recipes.text_classification.compare --output "$OUT" --seeds 1,2 --pos-enc none --pos-enc shaw
 
 echo Done: "$OUT/comparison.json" "$OUT/lengths.png"

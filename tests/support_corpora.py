@@ -61,6 +61,11 @@ class Corpora(Runs):
         """Write a training and a validation file."""
         return self.write("train.txt", text(documents(60))), self.write("valid.txt", text(documents(5, seed=1)))
 
+    def both(self) -> list[object]:
+        """Return the options that name these two files."""
+        train, valid = self.two()
+        return ["--train", train, "--valid", valid]
+
     def learn(self, *words: object, vocabulary: int = 60, output: Path | None = None) -> Ended:
         """Learn a SentencePiece model."""
         return self.run(*words, "--tokenizer", "sentencepiece", "--vocabulary", vocabulary, output=output)

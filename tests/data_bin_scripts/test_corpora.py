@@ -109,9 +109,9 @@ def test_corpus_json_says_what_there_is(prepared):
 
 @pytest.mark.parametrize("scheme", ["wordpiece", "sentencepiece"])
 def test_a_tokenizer_that_was_learned_can_be_given(corpora, prepared, scheme):
-    first, (train, valid) = prepared(scheme), corpora.two()
+    first = prepared(scheme)
     tokenizer = first / "tokenizer" / pieces.FILES[scheme][0]
-    words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", tokenizer]
+    words = [*corpora.both(), "--tokenizer", scheme, "--tokenizer-path", tokenizer]
     assert corpora.run(*words).status == 0
     assert trained_on(first) == trained_on(corpora.output)
 
@@ -137,11 +137,10 @@ class TestCase:
     """Test --cased with a vocab.txt of the user."""
 
     def prepare(self, corpora, capitals, *more):
-        train, valid = corpora.two()
         letters = "abcdefghijklmnopqrstuvwxyz"
         vocab = ["[UNK]", "[CLS]", "[SEP]", "[unused1]", "<S>", ".", *letters, *(f"##{letter}" for letter in letters)]
         path = corpora.write("given/vocab.txt", "\n".join([*vocab, *capitals]) + "\n")
-        words = ["--train", train, "--valid", valid, "--tokenizer", "wordpiece", "--tokenizer-path", path]
+        words = [*corpora.both(), "--tokenizer", "wordpiece", "--tokenizer-path", path]
         return corpora.run(*words, *more)
 
     def test_capitals_want_cased(self, corpora):
@@ -181,8 +180,7 @@ def test_a_part_is_held_out_by_draw(corpora):
 
 
 def test_a_limit_takes_so_many_documents(corpora):
-    train, valid = corpora.two()
-    assert corpora.learn("--train", train, "--valid", valid, "--limit", 11, "--tasks", 3).status == 0
+    assert corpora.learn(*corpora.both(), "--limit", 11, "--tasks", 3).status == 0
     assert corpora.record()["counts"]["train"]["documents"] == 11
     assert corpora.record()["counts"]["valid"]["documents"] == 5
 
@@ -197,8 +195,7 @@ def test_documents_without_text_are_dropped_and_counted(corpora):
 
 
 def test_a_complete_output_is_not_written_again(corpora):
-    train, valid = corpora.two()
-    words = ["--train", train, "--valid", valid]
+    words = corpora.both()
     assert corpora.learn(*words).status == 0
     assert "is already complete" in corpora.learn(*words, "--workers", 2).out
     refused = corpora.learn(*words, "--seed", 2)
@@ -235,8 +232,7 @@ class TestItems:
 
 
 def test_long_sentences_are_cut_in_shards(corpora):
-    train, valid = corpora.two()
-    assert corpora.learn("--train", train, "--valid", valid, "--longest", 12).status == 0
+    assert corpora.learn(*corpora.both(), "--longest", 12).status == 0
     shard = items(corpora.output / "shard00000")
     assert max(map(len, shard)) == 13
     cut = [item for item, before in zip(shard[1:], shard, strict=False) if len(item) > 1 and len(before) > 10]
@@ -300,9 +296,8 @@ class TestRefused:
         assert not corpora.output.exists()
 
     def test_too_little_text_for_the_vocabulary(self, corpora):
-        train, valid = corpora.two()
         for scheme in ("sentencepiece", "wordpiece"):
-            words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--vocabulary", 20_000]
+            words = [*corpora.both(), "--tokenizer", scheme, "--vocabulary", 20_000]
             ended = corpora.run(*words)
             assert (ended.status, ended.error.count("\n")) == (1, 1)
             assert "--vocabulary 20000" in ended.error
@@ -316,10 +311,9 @@ class TestRefused:
         assert "pieces are unknown, so the tokenizer is for another language or script" in ended.error
 
     def test_a_tokenizer_that_does_not_fit_its_dictionary(self, corpora):
-        train, valid = corpora.two()
         folder = gpt2(corpora.folder / "gpt2")
         (folder / "dict.txt").write_text("".join(f"{number} 1\n" for number in range(200)))
-        words = ["--train", train, "--valid", valid, "--tokenizer", "gpt2", "--tokenizer-path", folder]
+        words = [*corpora.both(), "--tokenizer", "gpt2", "--tokenizer-path", folder]
         ended = corpora.run(*words)
         assert ended.status == 1
         assert "dict.txt lacks " in ended.error
@@ -341,9 +335,8 @@ class TestRefused:
         ],
     )
     def test_a_tokenizer_that_is_none(self, corpora, scheme, content, message):
-        train, valid = corpora.two()
         path = corpora.write("given", content)
-        ended = corpora.run("--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", path)
+        ended = corpora.run(*corpora.both(), "--tokenizer", scheme, "--tokenizer-path", path)
         assert ended.status == 1
         assert message in ended.error
 
@@ -375,17 +368,15 @@ class TestRefused:
         ],
     )
     def test_options_that_contradict_each_other(self, corpora, words, message):
-        train, valid = corpora.two()
-        ended = corpora.run("--train", train, "--valid", valid, *words)
+        ended = corpora.run(*corpora.both(), *words)
         assert ended.status == 2
         assert re.search(message, ended.error)
 
     def test_what_is_in_the_way(self, corpora):
-        train, valid = corpora.two()
         corpora.write("out/mine", "x")
-        assert "out exists, and this program did not" in corpora.learn("--train", train, "--valid", valid).error
+        assert "out exists, and this program did not" in corpora.learn(*corpora.both()).error
         corpora.write("other.partial/mine", "x")
-        ended = corpora.learn("--train", train, "--valid", valid, output=corpora.folder / "other")
+        ended = corpora.learn(*corpora.both(), output=corpora.folder / "other")
         assert "other.partial exists, and this program did not write it" in ended.error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 
@@ -72,65 +70,6 @@ def test_no_figure_stands_twice() -> None:
     assert len(doubled([*every(), written_otherwise])) == 1
 
 
-#: typed from the papers' texts: paper, table, encoding, column, conditions, what stands there
-CELLS: list[tuple[str, str, str, str, dict[str, Any], str]] = [
-    ("M1-M4", "Table 1", "m1[share=none]", "formula", {}, "mhn"),
-    ("M1-M4", "Section 3.6", "m4[share=none]", "parameters", {}, "147K"),
-    ("M1-M4", "Table 2", "learned+segments-input", "SQuAD1.1 F1", {}, "88.5"),
-    ("M1-M4", "Table 2", "m3", "SQuAD1.1 EM", {"model": "BERT-base"}, "83.71"),
-    ("M1-M4", "Table 3", "m3", "MRPC", {}, "82.86"),
-    ("M1-M4", "Table 3", "learned", "MRPC", {}, "88.40"),
-    ("M1-M4", "Table 4", "m4[clip=256]", "SQuAD1.1 EM", {"length": 640}, "83.97"),
-    ("M1-M4", "Table 4", "m4[clip=16]", "SQuAD1.1 F1", {"length": 512}, "90.18"),
-    ("M1-M4", "Table 5", "m4+segments-input", "SQuAD1.1 F1", {"length": 576}, "93.48"),
-    ("M1-M4", "README", "m4", "SQuAD1.1 F1", {"length": 384}, "90.34"),
-    ("M4M", "Table 1", "tupe", "parameters", {}, "454K"),
-    ("M4M", "Table 1", "deberta", "formula", {}, "m(2n-1)d/h + m(d/h)^2"),
-    ("M4M", "Table 2", "learned+m4m", "MNLI-m", {}, "83.19"),
-    ("M4M", "Table 2", "deberta", "SQuAD1.1 F1", {"segments": "none"}, "88.84"),
-    ("M4M", "Table 3", "m4[scale=2]", "SST-2", {}, "91.97"),
-    ("M4M", "Table 4", "m4[share=none]", "SST-2", {}, "91.17"),
-    ("M4M", "Table 5", "m4m", "CoLA", {"model": "from roberta-base"}, "47.02"),
-    ("M4M", "Table 5", "learned", "STS-B", {"model": "roberta-base"}, "90.33"),
-    ("M4M", "Table 6", "m4m", "SQuAD2.0 EM", {"model": "from roberta-base, on C4"}, "81.65"),
-    ("M4M", "Table 7", "learned", "SQuAD2.0 F1", {"model": "roberta-large"}, "87.62"),
-    ("M4M", "Section 5.2", "sentence-restart", "loss", {}, "4.3"),
-    ("M4M", "Section 5.3", "raffel", "SQuAD1.1 F1", {}, "83.43"),
-    ("M4M", "Section 5.6", "", "SQuAD2.0 F1", {}, "83.29"),
-    ("LFHC", "Table 1", "lfhc[clip=2]", "SNLI", {}, "86.48±0.14"),
-    ("LFHC", "Table 1", "xl", "QQP", {}, "71.13±0.48"),
-    ("LFHC", "Table 2", "gcdf", "CMRC", {}, "60.63±0.09"),
-    ("LFHC", "Table 3", "xl[biases=tied]", "best", {}, "23.89±0.25"),
-    ("LFHC", "Table 4", "", "CMRC", {"row": "eval interval"}, "300"),
-    ("LFHC", "Table 5", "shaw[clip=8,share=none]", "MNLI", {}, "73.78"),
-    ("LFHC", "Table 6", "lfhc[clip=4]", "CMRC", {}, "60.19"),
-    ("LFHC", "Table 7", "shaw[clip=16,share=none]", "memory 640", {}, "25.76"),
-    ("DIET", "Table 1", "shaw", "small, infer", {}, "+65%"),
-    ("DIET", "Table 2", "t5", "STS-B", {"segments": "input"}, "90.1"),
-    ("DIET", "Table 2", "diet-abs-lin[slots=32]", "average", {}, "82.7"),
-    ("DIET", "Table 3", "diet-abs[rank=128,share=layer-wise]", "TyDiQA EM", {}, "51.5"),
-    ("DIET", "Table 4", "shaw[clip=20,values=true]", "en-de", {}, "40.10"),
-    ("DIET", "Table 5", "diet-rel[share=head-wise]", "XQuAD F1", {"segments": "head"}, "66.0"),
-    ("DIET", "Table 6", "diet-abs[rank=128,share=none]", "parameters", {}, "128.6M"),
-    ("DIET", "Table 6", "shaw", "XTREME", {}, "57.9"),
-    ("DIET", "Table 7", "", "English, finetune", {"row": "Max Steps"}, "5 or 10 epochs"),
-    ("DIET", "Table 8", "diet-abs[rank=64,share=layer-wise]", "MNLI-m", {}, "86"),
-    ("DIET", "Table 9", "diet-rel[share=layer-wise]", "CoLA", {"segments": "head"}, "58.8"),
-]
-
-
-@pytest.mark.parametrize(("paper", "table", "encoding", "column", "conditions", "printed"), CELLS)
-def test_cells_are_as_printed(
-    paper: str, table: str, encoding: str, column: str, conditions: dict[str, Any], printed: str
-) -> None:
-    (figure,) = figures(paper, table=table, encoding=encoding, column=column, **conditions)
-    assert figure.printed == printed
-
-
-def test_every_table_has_a_cell_typed_by_hand() -> None:
-    assert {(paper, table) for paper, table, *_ in CELLS} == {(figure.paper, figure.table) for figure in every()}
-
-
 #: averages that are not those of their numbers, as docs/which-encoding.md says
 DISAGREE = {
     ("diet-rel[share=head-wise]", "head"): ("54.7", 54.9),
@@ -171,33 +110,3 @@ def test_recipes_read_the_same_tables_without_torch() -> None:
     code = "import sys; from recipes.lib.package import figures; print(len(figures('DIET')), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(len(figures("DIET"))), "False"]
-
-
-PLACES = [Path(os.environ.get("POSENC_DATA") or "not given").parent, ROOT.parent / "shared"]
-TEXTS = next((folder for place in PLACES if (folder := place / "papers").is_dir()), Path("not given"))
-FILES_OF_TEXTS = {"M1-M4": "m1-m4*.txt", "M4M": "m4m*.txt", "LFHC": "lfhc*.txt", "DIET": "diet*.txt"}
-#: what the text has by columns, and what is not of the paper
-NOT_ROWS_OF_THE_TEXT = {"diet_table1", "m1-m4_readme"}
-
-
-def numbers(text: str) -> list[str]:
-    return re.findall(r"\d+(?:\.\d+)?", text)
-
-
-def stands_in(row: list[str], line: list[str]) -> bool:
-    """Return whether the line contains the numbers of the row in their order."""
-    rest = iter(line)
-    return all(number in rest for number in row)
-
-
-@pytest.mark.skipif(not TEXTS.is_dir(), reason="the papers' texts are not there")
-@FILES
-def test_rows_are_lines_of_the_papers_text(path: Path) -> None:
-    if path.stem in NOT_ROWS_OF_THE_TEXT:
-        pytest.skip("not a row of the text")
-    raw = tomllib.loads(path.read_text("utf-8"), parse_float=str)
-    texts = TEXTS.glob(FILES_OF_TEXTS[raw["paper"]])
-    lines = [numbers(line) for text in texts for line in text.read_text("utf-8").splitlines()]
-    for cells in raw["rows"]:
-        row = numbers(" ".join(map(str, cells[len(raw["keys"]) :])))
-        assert any(stands_in(row, line) for line in lines), cells

@@ -52,7 +52,8 @@ def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
     assert [dictionary[number] for line in lines for number in line] == ["<unk>", "a", "</s>"]
     counts = json.loads((tmp_path / "out" / "counts.json").read_text())
     assert counts["types"] == TYPES + 1
-    assert counts["splits"]["train"]["tokens"] == 10
+    assert counts["splits"]["train"] == {"lines": 3, "tokens": 10, "unknown": 1}
+    assert counts["splits"]["test"] == {"lines": 1, "tokens": 3, "unknown": 1}
     again = script("wikitext103", "--text", text, "--types", 0, "--output", "out", folder=tmp_path)
     assert (again.returncode, again.stderr) == (1, "error: out exists. Move it, or choose another --output.\n")
 
@@ -91,24 +92,31 @@ def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("folder", "message"),
+    ("changes", "message"),
     [
-        ("text", "the text has 6 types (with <unk> and <eos>), but --types is 267,735"),
-        ("nowhere", "nowhere: there is no such folder"),
-        ("empty", "empty: the folder holds nothing, but not wiki.train.tokens or train.txt"),
-        ("both", "both: the folder has both wiki.train.tokens and train.txt"),
-        ("taken", "wiki.train.tokens:2: the word <s> stands for"),
+        ({}, "wiki.train.tokens: the text has 6 types (with <unk> and <eos>), but --types is 267,735"),
+        ({"train.txt": "a\n"}, "the folder has both wiki.train.tokens and train.txt"),
+        ({"wiki.train.tokens": "a\n<s> b\n"}, "wiki.train.tokens:2: the word <s> stands for fairseq's beginning"),
+        ({"wiki.train.tokens": "<pad>\n"}, "wiki.train.tokens:1: the word <pad> stands for fairseq's padding"),
+        ({"wiki.test.tokens": "a\nb <eos>\n"}, "wiki.test.tokens:2: the word <eos> stands for the end of a line"),
+        ({"wiki.valid.tokens": "\n\n"}, "wiki.valid.tokens: the file has no words"),
+        (
+            {"wiki.test.tokens": None, "a": ""},
+            "holds a, wiki.train.tokens, wiki.valid.tokens, but not wiki.test.tokens",
+        ),
+        ({f"wiki.{split}.tokens": None for split in TEXT}, "the folder holds nothing, but not wiki.train.tokens"),
+        (None, "text: there is no such folder"),
     ],
 )
 def test_text_that_is_wrong_is_refused_and_nothing_is_left(
-    tmp_path: Path, folder: str, message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, changes: dict[str, str | None] | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("text", "both", "taken"):
-        write(tmp_path / name)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "both" / "train.txt").write_text("a\n")
-    (tmp_path / "taken" / "wiki.train.tokens").write_text("a\n<s> b\n")
-    words = ["--text", tmp_path / folder, "--output", tmp_path / "out", "--types", 267735]
+    text = tmp_path / "text"
+    if changes is not None:
+        write(text)
+        for name, content in changes.items():
+            (text / name).unlink() if content is None else (text / name).write_text(content)
+    words = ["--text", text, "--output", tmp_path / "out", "--types", 267735]
     assert prepare_words.main([*map(str, words)]) == 1
     assert message in capsys.readouterr().err
     assert not [*tmp_path.glob("out*")]

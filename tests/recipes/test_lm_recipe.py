@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from recipes.lib.encodings import parse
 from recipes.lib.package import figures
-from recipes.lib.recipe import ROOT, shown
+from recipes.lib.recipe import shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
@@ -155,70 +151,3 @@ def test_a_different_memory_in_evaluation_repeats_no_training() -> None:
 def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         stages(**changes)
-
-
-# --- the words
-
-
-def folder(path: Path, **texts: str) -> Path:
-    path.mkdir()
-    for name, text in {"train": "a b\n\n", "valid": "a\n", "test": "b c <unk>\n", **texts}.items():
-        (path / f"{name}.txt").write_text(text)
-    return path
-
-
-def prepared(text: Path, output: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        ROOT / "data-bin-scripts" / "prepare_words.py",
-        "--text",
-        text,
-        "--output",
-        output,
-        *more,
-    ]
-    return subprocess.run(map(str, command), capture_output=True, text=True, check=False)
-
-
-def test_words_and_ends_are_counted_as_published(tmp_path: Path) -> None:
-    text = folder(tmp_path / "text")
-    (text / "test.txt").unlink()
-    with gzip.open(text / "wiki.test.tokens.gz", "wt") as file:
-        file.write(" b  c <unk> \n")
-    process = prepared(text, tmp_path / "out", "--types", "4")
-    assert process.returncode == 0, process.stderr
-    counts = json.loads((tmp_path / "out" / "counts.json").read_text())
-    assert counts["types"] == 4  # a, b, <unk>, <eos>
-    assert counts["splits"]["train"] == {"lines": 2, "tokens": 4, "unknown": 0}
-    assert counts["splits"]["test"] == {"lines": 1, "tokens": 4, "unknown": 2}
-    assert (tmp_path / "out" / "test.txt").read_text() == "b c <unk>\n"
-
-
-@pytest.mark.parametrize(
-    ("texts", "more", "message"),
-    [
-        ({"valid": "\n\n"}, [], "valid.txt: the file has no words"),
-        ({"test": "a\nb <eos>\n"}, [], "test.txt:2: the word <eos> stands for the end of a line"),
-        ({"train": "<pad>\n"}, [], "train.txt:1: the word <pad> stands for fairseq's padding"),
-        ({}, ["--types", "267735"], "train.txt: the text has 4 types (with <unk> and <eos>), but --types is 267,735"),
-        ({"wiki.test.tokens": ""}, [], None),
-    ],
-)
-def test_a_text_that_would_be_read_wrongly_is_refused(
-    tmp_path: Path, texts: dict[str, str], more: list[str], message: str | None
-) -> None:
-    text = folder(tmp_path / "text", **texts)
-    if message is None:
-        (text / "wiki.test.tokens.txt").rename(text / "wiki.test.tokens")
-        message = "the folder has both wiki.test.tokens and test.txt"
-    process = prepared(text, tmp_path / "out", *more)
-    assert process.returncode == 1
-    assert message in process.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_split_is_named(tmp_path: Path) -> None:
-    text = folder(tmp_path / "text")
-    (text / "test.txt").rename(text / "wiki.test.raw")
-    process = prepared(text, tmp_path / "out")
-    assert "holds train.txt, valid.txt, wiki.test.raw, but not wiki.test.tokens or test.txt" in process.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import subprocess
 import tarfile
 import tracemalloc
 import zipfile
@@ -22,7 +21,7 @@ from corpora.errors import CorpusError
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import load_indexed_dataset
 from safetensors.numpy import load_file
-from support_scripts import SCRIPTS
+from support_scripts import SCRIPTS, script
 
 WORDS = "a good film with great songs|a bad film with poor songs|the cat sat here|stocks fell today".split("|")
 LABELS = ("up", "down", "pets", "money")
@@ -367,6 +366,4 @@ def test_the_script_downloads_word_vectors() -> None:
 
 
 def dry_run(*words: str) -> list[str]:
-    command = [str(SCRIPTS / "prepare_text_classification.sh"), *words, "--dry-run"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+    return script("text_classification", *words, "--dry-run").stdout.splitlines()

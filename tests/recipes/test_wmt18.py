@@ -22,7 +22,7 @@ from parallel import parts
 from support_fetch import tar
 from support_http import Site
 from support_parallel import Lines, Parallel, lines, sentences, sgm_pair
-from support_scripts import SCRIPTS, hashes
+from support_scripts import hashes, script
 
 from recipes.lib.translation import parallel as recipe
 
@@ -91,11 +91,7 @@ class Statmt:
         self.list.write_text("\n".join(rows) + "\n")
 
     def run(self, *words: object, pair: str = "en-de") -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-        command = [SCRIPTS / "prepare_wmt18.sh", "--pair", pair, "--sources", self.list, *words]
-        return subprocess.run(
-            [*map(str, command)], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
-        )
+        return script("wmt18", "--pair", pair, "--sources", self.list, *words, folder=self.folder)
 
 
 @pytest.fixture
@@ -290,9 +286,7 @@ def test_other_options_or_text_begin_anew_and_never_overwrite(parallel: Parallel
 
 def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [SCRIPTS / "prepare_wmt18.sh", *words]
-        environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return script("wmt18", *words, folder=tmp_path)
 
     told = run("--help")
     assert told.returncode == 0

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import command
-from fetching import listing, sources
+from fetching import sources
 from fetching.errors import DiskFullError, FetchError, OverLimitError
 from fetching.fetcher import Fetcher, find_own
 from fetching.record import Record, only_one
@@ -101,7 +102,7 @@ def main(arguments: list[str]) -> int:
         known = sources.read(options.sources)
         chosen = sources.choose(options.names, known) if options.names else known
         if options.list:
-            return listing.show(chosen, options.output, as_json=options.json, by_file=bool(options.names))
+            return show(chosen, options.output, as_json=options.json, by_file=bool(options.names))
         if options.dry_run:
             return dry_run(chosen, options)
         if options.own and not options.own.is_dir():
@@ -113,6 +114,33 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(command.RESUME, file=sys.stderr)
         return 130
+
+
+def show(chosen: list[Source], output: Path, as_json: bool, by_file: bool) -> int:
+    """Print the files that can be fetched."""
+    if as_json:
+        rows = [_row(source, output) for source in chosen]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    elif by_file:
+        print("\n".join(f"{s.path}\t{_size([s])}\t{s.licence}\t{s.remarks}" for s in chosen))
+    else:
+        for corpus in dict.fromkeys(source.corpus for source in chosen):
+            files = [source for source in chosen if source.corpus == corpus]
+            licences = "; ".join(dict.fromkeys(source.licence for source in files))
+            print(f"{corpus:14} {len(files):5} files  {_size(files):>14}  {licences}")
+    return 0
+
+
+def _row(source: Source, output: Path) -> dict[str, object]:
+    row: dict[str, object] = {"corpus": source.corpus, "file": source.name, "bytes": source.size}
+    row |= {"sha256": source.sha256, "md5": source.md5, "urls": " ".join(source.urls), "licence": source.licence}
+    return row | {"remarks": source.remarks, "there": (output / source.path).exists()}
+
+
+def _size(files: list[Source]) -> str:
+    known = sum(source.size or 0 for source in files)
+    unknown = any(source.size is None for source in files)
+    return "size unknown" if not known else f"{'> ' if unknown else ''}{known / 1e6:,.1f} MB"
 
 
 def dry_run(chosen: list[Source], options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from corpora.binary import dtype_for, shard
 from corpora.errors import CorpusError
 from corpora.processes import mapped
 
-from . import output, problems, splits, vocabulary, workers
+from . import output, problems, splits, vocabulary
 from .checks import checked
 from .items import Cut, Cutter, Ids, Item, Shape, described, grouped, numbered
 from .problems import Problem
@@ -24,6 +24,7 @@ from .reading import Question, is_json
 from .sentences import BY_CHARACTERS, language_of
 
 AUTO = "auto"
+CHUNK = 256  # questions per chunk
 CURE = (
     "--bad skip leaves such questions out. --bad repair also searches the context for misplaced answers, and cuts long "
     "answers and questions."
@@ -131,10 +132,10 @@ class Run:
         kind = settings.tokenizer or ("chars" if shape.language in BY_CHARACTERS else "words")
         kind = "spaces" if kind == "words" and not self.answers else kind
         cutter = Cutter(question_pieces.Words(kind, cased=settings.cased), shape)
-        parts = workers.chunks("train", usable["train"])
         counts = Counter[str]()
-        for chunk_counts in mapped(partial(workers.count, cutter), parts, settings.workers):
-            counts.update(chunk_counts)
+        for cut, _ in self._cut("train", usable["train"], cutter):
+            if cut:
+                counts.update([*(cut.answer or ()), *cut.context, *cut.question])
         return cutter, vocabulary.learned(counts, settings.vocabulary)
 
     # --- items
@@ -151,7 +152,8 @@ class Run:
             shards = [
                 stack.enter_context(shard(self.folder / f"{split}.{name}", dtype)) for name, dtype in types.items()
             ]
-            for question, cut in zip(questions, self._cut(split, questions, cutter), strict=True):
+            for question, (cut, its_problems) in zip(questions, self._cut(split, questions, cutter), strict=True):
+                self.problems += its_problems
                 if cut is None:
                     continue
                 item = numbered(cut, known, size)
@@ -163,12 +165,11 @@ class Run:
         (self.folder / f"{split}.surface.jsonl").write_text(output.json_lines(lines), encoding="utf-8")
         return {name: tally[name] for name in TALLIED} | {"sources": len({line["source"] for line in lines})}
 
-    def _cut(self, split: str, questions: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
-        chunks = workers.chunks(split, questions)
-        for results in mapped(partial(workers.cut, cutter), chunks, self.settings.workers):
-            for cut, question_problems in results:
-                self.problems += question_problems
-                yield cut
+    def _cut(self, split: str, questions: list[Question], cutter: Cutter) -> Iterator[tuple[Cut | None, list[Problem]]]:
+        """Yield the pieces and the problems of each question; several processes work on the questions in chunks."""
+        chunks = (questions[begin : begin + CHUNK] for begin in range(0, len(questions), CHUNK))
+        for results in mapped(partial(_cut_all, cutter, split), chunks, self.settings.workers):
+            yield from results
 
     # --- the record
 
@@ -186,6 +187,10 @@ class Run:
             titles = {split: [*dict.fromkeys(entry.title for entry in part)] for split, part in questions.items()}
             record["articles"] = {split: titles[split] for split in titles if split != "train"}
         return record
+
+
+def _cut_all(cutter: Cutter, split: str, questions: list[Question]) -> list[tuple[Cut | None, list[Problem]]]:
+    return [cutter.cut(split, question) for question in questions]
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import shutil
 from typing import Any
 
 import pytest
+from questions import pipeline
 from questions.checks import nearest
 from support_prepared import CITY, DATA, Prepared, asked, items, needs_data, problems, squad
 from support_scripts import hashes, script
@@ -173,9 +174,7 @@ def test_what_is_there_is_not_touched(prepared: Prepared) -> None:
 
 
 def test_neither_workers_nor_places_change_a_byte(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    from questions import workers
-
-    monkeypatch.setattr(workers, "CHUNK", 2)
+    monkeypatch.setattr(pipeline, "CHUNK", 2)
     words = [*prepared.both(bad()), "--bad", "repair"]
     first = hashes(prepared.made(*words))
     moved = [prepared.folder / "else" / f"{split}.json" for split in ("train", "valid")]

@@ -128,6 +128,20 @@ def test_the_demo_counts_added_parameters(tmp_path: Path) -> None:
     assert "Added,Step" in tables.to_csv([entry])
 
 
+def test_names_of_points_read_towards_the_middle_of_the_chart(tmp_path: Path) -> None:
+    names = ["none", "learned", "shaw", "rope", "t5", "alibi", "m4[clip=64]+segments"]
+    rows = [row(name, 20.0, minutes=number + 1.0) for number, name in enumerate(names)]
+    (chart,) = charts.cost_charts(read_runs([write_run(tmp_path / "run", rows)])[0].entries)
+    assert charts._sides([1.0, float("nan"), 2.0, 3.0]) == ["left", "left", "left", "right"]
+    assert charts._sides([float("nan")]) == ["left"]
+    text = json.dumps(chart.item)
+    assert '"minutes side"' in text
+    colours = list(chart.legend.values())
+    assert colours[0] == colours[6]
+    page = build(tmp_path / "report.html", tmp_path / "run")
+    assert page.count('class="swatch again"') == 1
+
+
 def test_csv_and_latex_are_escaped(tmp_path: Path) -> None:
     rows = [row("=1+1", 27.3), row("a&b_c%[x\\y{z}]", 20.0, direction="#$~^<>\n|"), row("none", 1.0, **{"±": None})]
     runs = read_runs([write_run(tmp_path / "run", rows)])

@@ -137,6 +137,20 @@ def test_a_phone_does_not_scroll_sideways(browser: Any, small: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_names_are_not_cut(browser: Any, small: Path) -> None:
+    """On a phone, long names take several lines; names of the papers' rows do so on every screen."""
+    cut = (
+        "() => [...document.querySelectorAll('tbody th')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+    )
+    for width in (390, 1280):
+        page, _ = opened(browser, small, viewport={"width": width, "height": 844})
+        page.evaluate("() => document.querySelectorAll('details').forEach((item) => { item.open = true; })")
+        assert page.locator(".paper tbody th").count() > 0
+        assert page.evaluate(cut) == 0
+        spans = cut.replace("tbody th", ".paper tbody th > span")
+        assert page.evaluate(spans) == 0
+
+
 def test_paper_is_light_and_wide_enough(browser: Any, small: Path) -> None:
     page, problems = opened(browser, small, color_scheme="dark", viewport={"width": 1030, "height": 700})
     background = "getComputedStyle(document.body).backgroundColor"

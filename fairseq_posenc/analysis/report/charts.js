@@ -38,6 +38,7 @@
     for (const { plot, target } of plots.filter((item) => item.target.startsWith("cost-"))) {
       for (const { glyph } of plot.renderers) {
         for (const name of ["x", "x0", "x1"]) if (name in glyph) glyph[name] = { field: choice.value };
+        if ("text_align" in glyph) glyph.text_align = { field: `${choice.value} side` };
       }
       plot.below[0].axis_label = text;
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.training_log import Curve, Points
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Without black, which cannot be seen on a dark page.
 PALETTE = tuple(colour for colour in COLOURS if colour != "#000000")
+MARKERS = ("circle", "square", "triangle", "diamond", "star")
 DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 3], [8, 3, 2, 3], [12, 4])
 #: Curves with at most this number of points also get marks.
 SHORT = 20
@@ -49,7 +50,7 @@ class Chart(NamedTuple):
         title: Title above the chart, as plain text.
         item: What Bokeh needs to draw it, as JSON.
         entries: For each renderer and each of its lines or points, the numbers of the rows that it shows.
-        legend: Names and colours.
+        legend: Names and colours. A colour that occurs again has another marker, and its lines are dashed.
     """
 
     title: str
@@ -149,16 +150,22 @@ def _cost(entry: Entry, name: str) -> float | None:
 def _cost_chart(title: str, column: str, numbers: list[int], entries: Sequence[Entry]) -> Chart:
     members = [entries[number] for number in numbers]
     colours = _colours([entry.encoding for entry in members])
+    order = list(colours)
     scores = [entry.main for entry in members if entry.main]
     data: dict[str, list[Any]] = {
         "score": [score.value for score in scores],
         "low": [score.value - (score.within or 0) for score in scores],
         "high": [score.value + (score.within or 0) for score in scores],
         "name": [entry.label for entry in members],
+        "text": [f"  {entry.label}  " for entry in members],  # with a gap to the mark on either side
+        "marker": [MARKERS[order.index(entry.encoding) // len(PALETTE) % len(MARKERS)] for entry in members],
         "run": [entry.run for entry in members],
         "colour": [colours[entry.encoding] for entry in members],
-        **{name: [nan if (cost := _cost(entry, name)) is None else cost for entry in members] for name in COSTS},
     }
+    for name in COSTS:
+        data[name] = [nan if (cost := _cost(entry, name)) is None else cost for entry in members]
+        data[f"{name} side"] = _sides(data[name])
+    from bokeh.core.properties import field
     from bokeh.models import ColumnDataSource
 
     first = next(iter(costs(members)))
@@ -166,10 +173,19 @@ def _cost_chart(title: str, column: str, numbers: list[int], entries: Sequence[E
     plot = _plot(COSTS[first], column, [("encoding", "@name"), ("run", "@run"), (column, "@score{0.00}")])
     plot.hover.tooltips += [(text, f"@{name}{{0,0.[00]}}") for name, text in costs(members).items()]
     plot.segment(first, "low", first, "high", source=source, view=view, color="colour", line_width=2)
-    plot.hover.renderers = [plot.scatter(first, "score", source=source, view=view, color="colour", size=10)]
+    plot.hover.renderers = [
+        plot.scatter(first, "score", source=source, view=view, color="colour", marker="marker", size=10)
+    ]
     if len(members) <= NAMED:
-        plot.text(first, "score", text="name", source=source, view=view, x_offset=8, y_offset=-4, text_font_size="12px")
+        names = plot.text(first, "score", text="text", source=source, view=view, y_offset=-4, text_font_size="12px")
+        names.glyph.text_align = field(f"{first} side")
     return Chart(title, _item(plot), [[[number] for number in numbers]] * len(plot.renderers), colours)
+
+
+def _sides(costs: Sequence[float]) -> list[str]:
+    """Return how to align the name of each point, so that it reads towards the middle of the chart and is not cut."""
+    known = [cost for cost in costs if not isnan(cost)]
+    return ["right" if known and cost > (min(known) + max(known)) / 2 else "left" for cost in costs]
 
 
 def _colours(names: Iterable[str]) -> dict[str, str]:

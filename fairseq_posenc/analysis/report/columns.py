@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..results import Score
-from .runs import SHOWN, Entry
-
-#: Scores that mean the same have one column.
-SAME = {"bleu": "BLEU"}
+from .runs import SHOWN, Entry, title_of
 
 
 class Cell(NamedTuple):
@@ -40,13 +37,13 @@ class Column(NamedTuple):
 def columns(entries: Iterable[Entry]) -> list[Column]:
     """Return the columns that have a value in any row, in the order of the table."""
     entries = list(entries)
-    scores = list(dict.fromkeys(SAME.get(name, name) for name in SHOWN))
+    scores = list(dict.fromkeys(title_of(name) for name in SHOWN))
     every = [*FIRST, *map(_score_column, scores), *LAST]
     return [column for column in every if any(column.cell(entry).text for entry in entries)]
 
 
 def _score(entry: Entry, title: str) -> Score | None:
-    return next((score for name, score in entry.scores.items() if SAME.get(name, name) == title), None)
+    return next((score for name, score in entry.scores.items() if title_of(name) == title), None)
 
 
 def _score_column(title: str) -> Column:

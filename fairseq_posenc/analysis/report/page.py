@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..results import SCORES
-from .charts import Chart, cost_charts, costs, library, loss_charts
+from .charts import PALETTE, Chart, cost_charts, costs, library, loss_charts
 from .columns import Column, columns
 from .markup import code, element, image, json_script, package_file, policy, wrapped
 from .papers import PaperCell, PaperTable, paper_tables
@@ -113,8 +113,8 @@ def _charts(charts: Sequence[Chart], kind: str, note: str) -> str:
 
 def _chart(chart: Chart, identifier: str) -> str:
     swatches = [
-        wrapped("li", f'<span class="swatch" style="background:{colour}"></span>{element("span", name)}')
-        for name, colour in chart.legend.items()
+        wrapped("li", f"{_swatch(colour, again=number >= len(PALETTE))}{element('span', name)}")
+        for number, (name, colour) in enumerate(chart.legend.items())
     ]
     legend = wrapped("ul", "".join(swatches), class_="legend")
     frame = wrapped("div", "", id=identifier, class_="chart", role="group", aria_label=chart.title)
@@ -124,6 +124,11 @@ def _chart(chart: Chart, identifier: str) -> str:
 def _cost_choice(entries: Sequence[Entry]) -> str:
     options = "".join(element("option", text, value=name) for name, text in costs(entries).items())
     return f'<div class="controls"><label for="cost">Cost</label><select id="cost">{options}</select></div>'
+
+
+def _swatch(colour: str, again: bool) -> str:
+    """Return a piece of a line; it is dashed if the colour occurs again."""
+    return f'<span class="swatch{" again" * again}" style="border-color:{colour}"></span>'
 
 
 def _papers(tables: Sequence[PaperTable]) -> str:
@@ -180,7 +185,7 @@ def _run(run: Run) -> str:
     commands = {f"{entry.label}, training": entry.command for entry in run.entries if entry.command}
     commands = {"The whole run": str(facts.get("command", "")), **commands}
     blocks = "".join(element("h3", name) + code(text) for name, text in commands.items() if text)
-    scores = sorted({name for entry in run.entries for name in entry.scores if name in SCORES})
+    scores = sorted({score.column for entry in run.entries for name, score in entry.scores.items() if name in SCORES})
     about = f"{facts['recipe']}, {len(run.entries)} rows{', ' + ', '.join(scores) if scores else ''}"
     summary = wrapped("summary", f"{element('b', run.name)} {element('span', about)}")
     return wrapped("details", f"{summary}{wrapped('dl', terms)}{blocks}")

@@ -17,11 +17,18 @@ SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "t
 MEMORY = ("MB, translation",)
 #: Recipes whose results count only the parameters that an encoding adds to the first one of the run.
 COUNT_ADDED = ("demo",)
+#: Scores that mean the same have one title.
+SAME = {"bleu": "BLEU"}
 #: Where a row, or else the settings of its run, names the task.
 TASK = ("task", "direction", "dataset", "corpus")
 #: Largest PNG file that is put into the page.
 LARGEST_FIGURE = 3_000_000
 PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def title_of(column: str) -> str:
+    """Return how the page calls a column of scores."""
+    return SAME.get(column, column)
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,9 @@ def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
         task=_task(facts, row),
         encoding=label if unsplit else encoding,
         options="" if unsplit else options.removesuffix("]"),
-        scores={name: score(facts, row, name) for name in SHOWN if is_number(row.get(name))},
+        scores={
+            name: score(facts, row, name)._replace(column=title_of(name)) for name in SHOWN if is_number(row.get(name))
+        },
         parameters=None if recipe in COUNT_ADDED else _number(row.get("parameters")),
         added=_number(row.get("parameters")) if recipe in COUNT_ADDED else None,
         speed=_number(row.get(speed or "")),

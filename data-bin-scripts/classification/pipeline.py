@@ -12,6 +12,7 @@ from typing import Any
 
 from corpora import lines
 from corpora.errors import CorpusError
+from corpora.pieces import UNKNOWN
 from glue.output import Example, Layout, write_dictionaries, write_split
 from questions import output as files
 from questions import problems
@@ -19,7 +20,7 @@ from questions.problems import Problem
 
 from . import reading
 from .reading import Columns, Row, Source
-from .words import Segmenter, vocabulary
+from .words import splitter, vocabulary
 
 RECORD = "glue.json"  # the name that prepare_glue.py uses; from this file the task reads the length of the longest item
 VECTORS = "word_vectors.safetensors"
@@ -146,34 +147,33 @@ def with_valid(rows: dict[str, list[Row]], settings: Settings) -> dict[str, list
 
 def write(folder: Path, rows: dict[str, list[Row]], labels: tuple[str, ...], settings: Settings) -> dict[str, Any]:
     """Write all files except glue.json and problems.jsonl; return the content of glue.json without file hashes."""
-    segmenter = Segmenter(settings.tokenizer)
+    words_of = splitter(settings.tokenizer)
     texts = {
-        split: [[segmenter.words(text) for text in row.texts] for row in split_rows]
-        for split, split_rows in rows.items()
+        split: [[words_of(text) for text in row.texts] for row in split_rows] for split, split_rows in rows.items()
     }
-    words = vocabulary(Counter(chain(*chain(*texts["train"]))), settings.more_than, settings.glove)
-    sentences = len(rows["train"][0].texts)
-    layout = Layout(len(words.counts), sentences, labels, settings.longest, MARKS[sentences])
+    dictionary, vectors = vocabulary(Counter(chain(*chain(*texts["train"]))), settings.more_than, settings.glove)
+    ids, sentences = dictionary.ids(), len(rows["train"][0].texts)
+    layout = Layout(len(dictionary), sentences, labels, settings.longest, MARKS[sentences])
     counts = {}
     for split, split_rows in rows.items():
         examples = (
-            Example(row.where, [words.encode(text) for text in row_texts], row.label)
+            Example(row.where, [[ids.get(word, UNKNOWN) for word in text] for text in row_texts], row.label)
             for row, row_texts in zip(split_rows, texts[split], strict=True)
         )
         counts[split] = write_split(folder, split, examples, layout)
         counts[split]["labels"] = dict(Counter(row.label for row in split_rows))
-    write_dictionaries(folder, words.text(), layout)
-    if words.vectors is not None:
+    write_dictionaries(folder, dictionary.text(), layout)
+    if vectors is not None:
         from safetensors.numpy import save_file
 
-        save_file({"vectors": words.vectors}, folder / VECTORS)
+        save_file({"vectors": vectors}, folder / VECTORS)
     return {
         "task": settings.task,
         "pair": sentences == 2,
         "labels": list(labels),
         "longest": settings.longest,
         "tokenizer": settings.tokenizer,
-        "words": len(words.counts),
+        "words": len(dictionary.symbols),
         "more than": settings.more_than,
         "word vectors": None if settings.glove is None else files.described(settings.glove),
         "splits": counts,

@@ -9,80 +9,51 @@ the end of a sentence. The files of SST-2 are already tokenised.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from corpora.errors import CorpusError
-from corpora.pieces import SPECIALS, UNKNOWN
+from numpy.typing import NDArray
+from questions.vocabulary import TAKEN, Dictionary
 
 from . import glove
 
 TOKENIZERS = ("nltk", "spaces")
-#: Words that fairseq's dictionary reserves for special symbols.
-RESERVED = {*SPECIALS, "<mask>"}
 
 
-@dataclass(frozen=True)
-class Segmenter:
-    """Split text into words."""
+def splitter(tokenizer: str) -> Callable[[str], list[str]]:
+    """Return a function that splits text into words.
 
-    tokenizer: str  # one of TOKENIZERS
+    Args:
+        tokenizer: One of `TOKENIZERS`.
+    """
+    if tokenizer == "spaces":
+        return str.split
+    from nltk.tokenize import NLTKWordTokenizer  # takes a second, which --help does not need
+    from sentencex import segment
 
-    @cached_property
-    def _split(self) -> Callable[[str], list[str]]:
-        if self.tokenizer == "spaces":
-            return str.split
-        from nltk.tokenize import NLTKWordTokenizer  # takes a second, which --help does not need
-        from sentencex import segment
-
-        split = NLTKWordTokenizer().tokenize
-        return lambda text: [word for sentence in segment("en", text) for word in split(sentence)]
-
-    def words(self, text: str) -> list[str]:
-        """Return the words of a text."""
-        return [word for part in self._split(text) for word in part.split()]
+    split = NLTKWordTokenizer().tokenize
+    return lambda text: [word for sentence in segment("en", text) for part in split(sentence) for word in part.split()]
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """Words in the order of fairseq's dictionary, with their training counts and their vectors [words, width]."""
-
-    counts: Mapping[str, int]
-    vectors: Any  # a numpy array, or None without word vectors
-
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        """Return the id of each word."""
-        return {word: len(SPECIALS) + place for place, word in enumerate(self.counts)}
-
-    def encode(self, words: Iterable[str]) -> list[int]:
-        """Return the ids of words; an unknown word gets the id of `<unk>`."""
-        return [self.ids.get(word, UNKNOWN) for word in words]
-
-    def text(self) -> str:
-        """Return the content of dict.txt."""
-        return "".join(f"{word} {count}\n" for word, count in self.counts.items())
-
-
-def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> Vocabulary:
+def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> tuple[Dictionary, NDArray[Any] | None]:
     """Return the words that occur more than `more_than` times in training (and have a vector, if vectors are given).
 
+    Returns:
+        The dictionary, and the vectors in its order, [words, width], or None without vectors.
     Raises:
         CorpusError: No word is left, or the vectors cannot be read.
     """
-    frequent = {
-        word: count
-        for word, count in sorted(words.items(), key=lambda entry: (-entry[1], entry[0]))
-        if count > more_than and word not in RESERVED
-    }
-    by_word = glove.read(vectors, frequent.keys()) if vectors else {}
-    counts = {word: count for word, count in frequent.items() if not vectors or word in by_word}
+    ranked = sorted(words.items(), key=lambda entry: (-entry[1], entry[0]))
+    counts = {word: count for word, count in ranked if count > more_than and word not in TAKEN}
+    by_word = glove.read(vectors, counts.keys()) if vectors else {}
+    if vectors:
+        counts = {word: count for word, count in counts.items() if word in by_word}
     if not counts:
         what = f" and has a vector in {vectors}" if vectors else ""
         why = f"no word of the training text occurs more than {more_than} times{what}"
         raise CorpusError(f"--more-than {more_than}: {why}. Give --more-than 0.")
-    return Vocabulary(counts, np.stack([by_word[word] for word in counts]) if vectors else None)
+    dictionary = Dictionary([*counts], [*counts.values()])
+    return dictionary, np.stack([by_word[word] for word in counts]) if vectors else None

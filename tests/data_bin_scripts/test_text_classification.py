@@ -16,7 +16,7 @@ import numpy as np
 import prepare_text_classification
 import pytest
 from classification import glove
-from classification.words import Segmenter, vocabulary
+from classification.words import splitter, vocabulary
 from corpora.errors import CorpusError
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import load_indexed_dataset
@@ -179,21 +179,21 @@ def test_glues_development_sets_are_scored(tmp_path: Path) -> None:
 
 
 def test_words_follow_the_penn_treebank() -> None:
-    assert Segmenter("nltk").words("I can't see the film's end, (really).") == (
+    assert splitter("nltk")("I can't see the film's end, (really).") == (
         "I ca n't see the film 's end , ( really ) .".split()
     )
-    assert Segmenter("spaces").words("can't  see") == ["can't", "see"]
+    assert splitter("spaces")("can't  see") == ["can't", "see"]
 
 
 def test_frequent_words_with_a_vector_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "vectors.txt"
     file.write_text("the 1 2\ncat 3 4\nrare 5 6\nunused 7 8\n", encoding="utf-8")
     counts = Counter({"the": 9, "cat": 4, "rare": 3, "unknown": 8, "<unk>": 50, "<mask>": 50})
-    words = vocabulary(counts, 3, file)
-    assert dict(words.counts) == {"the": 9, "cat": 4}
-    np.testing.assert_array_equal(words.vectors, [[1, 2], [3, 4]])
-    assert words.encode(["cat", "rare", "the"]) == [5, 3, 4]
-    assert list(vocabulary(counts, 3, None).counts) == ["the", "unknown", "cat"]
+    words, vectors = vocabulary(counts, 3, file)
+    assert (words.symbols, words.counts) == (["the", "cat"], [9, 4])
+    np.testing.assert_array_equal(vectors, [[1, 2], [3, 4]])
+    assert words.ids() == {"the": 4, "cat": 5}
+    assert vocabulary(counts, 3, None)[0].symbols == ["the", "unknown", "cat"]
     with pytest.raises(CorpusError, match="--more-than 0"):
         vocabulary(counts, 100, file)
 

@@ -12,8 +12,8 @@ import command
 from command import at_least
 from corpora.errors import CorpusError
 from parallel import sources
-from parallel.cleaning import check_language
-from parallel.pipeline import HELD_OUT, Settings, prepare
+from parallel.cleaning import Settings, check_language
+from parallel.pipeline import HELD_OUT, prepare
 from parallel.sources import Source
 
 DESCRIPTION = """\

@@ -29,20 +29,38 @@ Sides = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
-class Rules:
-    """The options of the cleaning steps.
+class Settings:
+    """The options that determine the bytes of the result; the input files are listed separately.
 
     Args:
+        pair: The two languages, for example en-de.
         longest_words: Maximum number of words of a side; 0: no limit.
         ratio: Maximum number of words of the longer side per word of the shorter one; 0: no limit.
         identical: `keep` or `drop` pairs whose two sides are equal.
+        duplicates: `keep` or `drop` duplicate pairs.
         language_id: Whether to leave out pairs that are not in the languages of --pair.
+        limit: Maximum number of pairs to read from each corpus; 0: all.
     """
 
     longest_words: int
     ratio: float
     identical: str
     language_id: bool
+    pair: str
+    duplicates: str
+    limit: int
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        source, target = self.pair.split("-")
+        return source, target
+
+    @property
+    def steps(self) -> list[str]:
+        """Return the cleaning steps that are enabled."""
+        off = {"long": not self.longest_words, "ratio": not self.ratio, "language": not self.language_id}
+        off |= {"identical": self.identical == "keep", "duplicate": self.duplicates == "keep"}
+        return [step for step in STEPS if not off.get(step)]
 
 
 class Kept(NamedTuple):
@@ -60,15 +78,11 @@ class Kept(NamedTuple):
 
 
 class Cleaner:
-    """Normalise training pairs, and decide which pairs to keep.
+    """Normalise training pairs, and decide which pairs to keep."""
 
-    Args:
-        languages: Languages of the two sides.
-    """
-
-    def __init__(self, rules: Rules, languages: tuple[str, str]) -> None:
-        self.rules, self.languages = rules, languages
-        self._identify = identifier() if rules.language_id else None
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._identify = identifier() if settings.language_id else None
 
     def judge(self, sides: Sides) -> Kept | str:
         """Return the pair in NFC with single spaces and no control characters, or the step that leaves it out."""
@@ -83,7 +97,7 @@ class Cleaner:
         return self._broken_rule(texts, words) or Kept(texts, words, texts != originals)
 
     def _broken_rule(self, texts: tuple[str, str], words: tuple[int, int]) -> str | None:
-        rules = self.rules
+        rules = self.settings
         if not all(map(is_seen, texts)):
             return "empty"
         if rules.longest_words and max(words) > rules.longest_words:
@@ -92,7 +106,7 @@ class Cleaner:
             return "ratio"
         if rules.identical == "drop" and texts[0] == texts[1]:
             return "identical"
-        if self._identify and tuple(map(self._identify, texts)) != self.languages:
+        if self._identify and tuple(map(self._identify, texts)) != rules.languages:
             return "language"
         return None
 

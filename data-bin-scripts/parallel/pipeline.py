@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import unicodedata
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,40 +18,13 @@ from shared import digest, write_whole
 from tqdm import tqdm
 
 from . import parts, report, sets
-from .cleaning import PACKAGE, STEPS, Cleaner, Rules, check_language
+from .cleaning import PACKAGE, Cleaner, Settings, check_language
 from .merge import Tally, merge, total
 from .sources import Source
 
 FORMAT = 2  # version 1 kept lines without visible characters, and byte order marks of sets
 HELD_OUT = ("valid", "test")
 SPLITS = ("train", *HELD_OUT)
-
-
-@dataclass(frozen=True)
-class Settings(Rules):
-    """The options that determine the bytes of the result; the input files are listed separately.
-
-    Args:
-        pair: The two languages, for example en-de.
-        duplicates: `keep` or `drop` duplicate pairs.
-        limit: Maximum number of pairs to read from each corpus; 0: all.
-    """
-
-    pair: str
-    duplicates: str
-    limit: int
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        source, target = self.pair.split("-")
-        return source, target
-
-    @property
-    def steps(self) -> list[str]:
-        """Return the cleaning steps that are enabled."""
-        off = {"long": not self.longest_words, "ratio": not self.ratio, "language": not self.language_id}
-        off |= {"identical": self.identical == "keep", "duplicate": self.duplicates == "keep"}
-        return [step for step in STEPS if not off.get(step)]
 
 
 def prepare(sources: list[Source], output: Path, settings: Settings, workers: int) -> bool:
@@ -111,7 +84,7 @@ def _sides(folder: Path, split: str, settings: Settings) -> tuple[Path, Path]:
 
 def _clean(folder: Path, corpora: list[Source], settings: Settings, workers: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    clean = partial(parts.clean, folder, Cleaner(settings, settings.languages))
+    clean = partial(parts.clean, folder, Cleaner(settings))
     for number, source in enumerate(corpora):
         chunks = parts.chunks(number, source, settings.limit)
         with tqdm(desc=source.name, unit=" pairs", mininterval=5, disable=None, leave=False) as bar:

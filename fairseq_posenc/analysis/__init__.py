@@ -1,4 +1,4 @@
-"""The figures of the papers: for each one a function that returns its data and one that draws them.
+"""Draw the figures of the papers: each module has a function that returns the data and a function that draws them.
 
 From a notebook:
 

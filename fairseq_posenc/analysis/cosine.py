@@ -1,7 +1,7 @@
-"""Cosine similarity of the position vectors at the input.
+"""Plot how similar the position vectors at the input are, as cosines of all pairs.
 
-Source: Chen et al. 2021 (DIET), Figure 5: BERT's position vectors differ from each other. If the model also has
-DIET-ABS, its vectors at the input are nearly equal, because the heads get the positions already.
+Source: Chen et al. 2021 (DIET), Figure 5: BERT's position vectors differ from each other. In a model that also uses
+    DIET-ABS, the position vectors at the input are nearly equal, because every head already receives the positions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BINS = 100
 
 
 class Similarity(NamedTuple):
-    """Cosines of all pairs of position vectors, [n (n - 1) / 2], and the name of the stack."""
+    """Hold the cosines of all pairs of n position vectors, [n (n - 1) / 2], and the name of the stack."""
 
     title: str
     cosines: Tensor
@@ -35,7 +35,7 @@ def data(stack: Stack, length: int | None = None) -> Similarity:
         length: Number of positions; None for the maximum training length.
 
     Raises:
-        Lacking: The encoding adds nothing at the input.
+        Lacking: The encoding adds no vectors to the inputs.
     """
     encoding = stack.encoding
     n = encoding.stack.max_length if length is None else length
@@ -71,5 +71,5 @@ def rows(items: list[Similarity]) -> list[Row]:
 
 
 def report(items: list[Similarity]) -> list[str]:
-    """Return a line for each model with mean and standard deviation."""
+    """Return a line of text for each model with the mean and the standard deviation of its cosines."""
     return [f"{item.title}: mean cosine {item.cosines.mean():.3f} ± {item.cosines.std():.3f}." for item in items]

@@ -1,4 +1,4 @@
-"""Diagrams: which row of its table a pair of tokens reads, and where each encoding acts.
+"""Draw which row of a relative table each pair of tokens reads, and in which part of a layer each encoding acts.
 
 Sources: Qu et al. 2021 (LFHC, GCDF), Figure 1: Shaw and LFHC with k = 2, layer by layer. Huang et al. 2020 (M1-M4),
 Figure 3: relative positions with k = 3. Chen et al. 2021 (DIET), Figure 3: positions at the input or at each head.
@@ -38,7 +38,7 @@ def ranges(clip: int = 2, layers: int = 3, columns: int = 13) -> dict[str, Tenso
     """Return the table row of each distance j - i, minus k, in the layers of `shaw` and `lfhc`.
 
     Returns:
-        For each encoding a matrix [layers, columns], where columns are distances around 0.
+        A matrix [layers, distances] for each encoding; the distances are centred on 0.
     """
     stack = StackShape(layers=layers, heads=1, dim=2, max_length=columns + 1, causal=False)
     distances = torch.arange(columns) - columns // 2
@@ -55,7 +55,7 @@ def clipping(clip: int = 3, tokens: int = 6) -> Tensor:
 
 
 def hooks() -> dict[str, list[str]]:
-    """Return the names of the encodings that act at each place of a layer, in the order of the registry."""
+    """Return, for each place of a layer, the names of the encodings that act there, in the order of the registry."""
     acting: dict[str, list[str]] = {hook: [] for hook in HOOKS}
     for name in names():
         for hook in _hooks(name):
@@ -114,7 +114,7 @@ def _wrapped(acting: list[str], width: int = 54) -> str:
 
 
 def rows() -> list[Row]:
-    """Return the numbers in the first three diagrams and the names in the last one."""
+    """Return as rows the numbers of the first three diagrams and the encoding names of the last diagram."""
     cells: list[Row] = [
         {"diagram": name, "row": layer, "column": number - len(values) // 2, "value": value}
         for name, matrix in ranges().items()

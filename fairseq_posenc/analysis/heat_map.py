@@ -1,4 +1,4 @@
-"""Heat maps of what an encoding learned: its table, or its bias of absolute positions.
+"""Draw heat maps of what an encoding learned: its table, or its bias for pairs of absolute positions.
 
 Source: Huang et al. 2020 (M1-M4), Figure 4: the rows of M4 for the distances -50 to 50 in layer 1, head 1.
 """
@@ -44,7 +44,7 @@ class HeatMap(NamedTuple):
 
 @torch.no_grad()
 def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> list[HeatMap]:
-    """Return a map for each encoding of the stack that has a table.
+    """Return a heat map for each encoding of the encoder or decoder that has a table.
 
     - a vector for each distance (Shaw, M4, DeBERTa, ...): distance by dimension, of the layer and head;
     - a number for each distance (T5, DIET-REL, KERPLE, ...): distance by head, of the layer;
@@ -52,10 +52,10 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     - vectors at the input (learned): position by dimension.
 
     Args:
-        farthest: Longest distance of a map of distances, or number of positions of a map of absolute positions.
+        farthest: Largest distance that a map of distances shows, or number of positions in a map of absolute positions.
 
     Raises:
-        Lacking: No encoding of the stack has a table.
+        Lacking: No encoding of the encoder or decoder has a table.
     """
     stack.layer(layer)  # raise if there is no such layer
     if not 1 <= head <= stack.encoding.stack.heads:
@@ -100,7 +100,7 @@ def _numbers(values: Tensor) -> NDArray[np.float32]:
 
 
 def draw(maps: list[HeatMap]) -> Figure:
-    """Draw each map with colours that are symmetric about zero."""
+    """Draw each heat map with a colour scale that is symmetric about zero."""
     with styled():
         figure, axes = panels([item.title for item in maps], columns=2, height=3.2)
         for panel, item in zip(axes, maps, strict=True):
@@ -113,7 +113,7 @@ def draw(maps: list[HeatMap]) -> Figure:
 
 
 def rows(item: HeatMap) -> list[Row]:
-    """Return the cells of a map as rows."""
+    """Return the cells of a heat map as rows of a table."""
     return [
         {"map": item.title, item.row: item.first + row, item.column: column, "value": value}
         for row, cells in enumerate(item.values.tolist())

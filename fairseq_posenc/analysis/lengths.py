@@ -1,6 +1,7 @@
-"""How often each relative distance occurs in training: frequencies of distances and distributions of lengths.
+"""Count how often each relative distance occurs in the training data, from the lengths of its texts.
 
-Source: Qu et al. 2021 (LFHC, GCDF), Figures 3 and 4, section A.1. A text of L tokens has L - |p| pairs at distance p.
+Source: Qu et al. 2021 (LFHC, GCDF), Figures 3 and 4, section A.1. A text of L tokens has L - |p| pairs of tokens at
+    distance p.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Lengths(NamedTuple):
-    """The lengths of the items of a data set.
+    """Hold the distribution of the lengths of a data set's texts, and how many token pairs have each distance.
 
     Args:
-        counts: Number of items of each length, from length 0, [longest + 1].
-        pairs: Number of pairs at each distance from 0 to longest - 1. Distance -p occurs as often as p.
+        counts: Number of texts of each length from 0 to the longest length, [longest + 1].
+        pairs: Number of token pairs at each distance from 0 to longest - 1. Distance -p occurs as often as p.
     """
 
     counts: NDArray[np.int64]
@@ -31,7 +32,7 @@ class Lengths(NamedTuple):
 
 
 def data(lengths: Sequence[int]) -> Lengths:
-    """Return the distribution of lengths in tokens, and the number of pairs at each distance.
+    """Return the distribution of lengths in tokens, and the number of token pairs at each distance.
 
     Raises:
         ValueError: There are no lengths, or one of them is less than 1.
@@ -47,7 +48,7 @@ def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
     """Return the lengths in tokens of a split of data that fairseq-preprocess or a data script wrote.
 
     Returns:
-        The lengths by the name of the file: a translation corpus has a file for each language.
+        The lengths, keyed by file name, because a translation corpus has a file for each language.
 
     Raises:
         FileNotFoundError: The folder has no such split.
@@ -69,7 +70,7 @@ def _is_split(stem: str, split: str) -> bool:
 
 
 def draw(sets: Mapping[str, Lengths]) -> Figure:
-    """Draw the distribution of lengths (left) and the number of pairs at each distance (right) of each data set."""
+    """Draw each data set's distribution of lengths (left) and its number of token pairs at each distance (right)."""
     with styled():
         from matplotlib.ticker import MaxNLocator
 
@@ -93,7 +94,7 @@ def draw(sets: Mapping[str, Lengths]) -> Figure:
 
 
 def rows(sets: Mapping[str, Lengths]) -> list[Row]:
-    """Return a row for each length: the texts of this length, and the pairs at this distance."""
+    """Return a row for each number n: how many texts have length n, and how many token pairs have distance n."""
     return [
         {"data": name, "length or distance": number, "texts": texts, "pairs": pairs}
         for name, item in sets.items()

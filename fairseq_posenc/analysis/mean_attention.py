@@ -1,4 +1,4 @@
-"""The attention weights of a layer, as the mean over its heads and over texts.
+"""Average the attention weights of a layer over its heads and over texts.
 
 Source: Huang et al. 2020 (M1-M4), Figure 5: the first 50 tokens in layer 1 of M4.
 """
@@ -20,13 +20,13 @@ NEAR = 5  # columns; the figure says how much of the attention stays within this
 
 
 class MeanAttention(NamedTuple):
-    """Mean attention weights of the first columns.
+    """Hold the mean attention weights between the first tokens of the texts.
 
     Args:
         title: Name of the stack.
-        weights: Weight of each query (row) on each key (column), [columns, columns].
-        itself: Mean weight of a token on itself.
-        near: Mean weight on all tokens at most NEAR columns away, the token itself included.
+        weights: Attention weight of each query (row) for each key (column), [columns, columns].
+        itself: Mean attention weight of a token on itself.
+        near: Mean of a query's total weight on the tokens at most NEAR positions away, including itself.
         texts: Number of texts.
     """
 
@@ -41,7 +41,7 @@ def data(stack: Stack, split: str, texts: int = 32, layer: int = 1, columns: int
     """Return the mean attention over the heads of a layer and over texts of at least `columns` tokens.
 
     Raises:
-        Lacking: No text is long enough.
+        Lacking: No text has `columns` tokens.
     """
     seen = first_columns(stack, split, texts, layer, columns)
     means = torch.stack([item.weights.mean(0) for item in seen]).mean(0)
@@ -51,7 +51,7 @@ def data(stack: Stack, split: str, texts: int = 32, layer: int = 1, columns: int
 
 
 def draw(item: MeanAttention) -> Figure:
-    """Draw the weights, darker where there is less attention."""
+    """Draw the attention weights as an image in which darker cells have less weight."""
     with styled():
         figure, (panel,) = panels([item.title], height=3.0)
         image(panel, item.weights.numpy(), limits=(0.0, float(item.weights.max())), label="attention weight")
@@ -61,7 +61,7 @@ def draw(item: MeanAttention) -> Figure:
 
 
 def rows(item: MeanAttention) -> list[Row]:
-    """Return the weights as rows."""
+    """Return the attention weights as rows of a table."""
     return [
         {"query": i, "key": j, "weight": weight}
         for i, row in enumerate(item.weights.tolist())

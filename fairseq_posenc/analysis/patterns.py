@@ -1,7 +1,8 @@
-"""Patterns of the position part of the logits, by head.
+"""Show, head by head, the part of the attention logits that depends on positions only.
 
 Source: Chen et al. 2021 (DIET), Figures 4, 6 and 7. Many heads of DIET-ABS learn patterns that depend on the distance
-alone. The shift score measures how far this holds for a pattern; the paper does not define such a score.
+alone. The shift score measures how nearly a pattern depends on the distance alone; the score is ours and not the
+paper's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Patterns(NamedTuple):
-    """Position part of a layer's logits, [h, n, n], and the shift score of each head, [h]."""
+    """Hold the position-only part of a layer's logits, [h, n, n], and the shift score of each head, [h]."""
 
     title: str
     values: Tensor
@@ -28,10 +29,10 @@ class Patterns(NamedTuple):
 
 
 def shift_scores(matrices: Tensor) -> Tensor:
-    """Return the share of the variance of matrices [h, n, n] that their diagonals explain.
+    """Return the shift score of each matrix [h, n, n]: the share of its variance that its diagonals explain.
 
     The score is 1 - (mean squared deviation of each cell from the mean of its diagonal) / (variance of all cells).
-    It is 1 if each cell depends on j - i only. A constant matrix has score 1.
+    The score is 1 if each cell (i, j) depends on j - i only. A constant matrix has score 1.
     """
     matrices, n = matrices.double(), matrices.shape[-1]
     diagonal = (torch.arange(n) - torch.arange(n)[:, None] + n - 1).flatten()
@@ -44,10 +45,11 @@ def shift_scores(matrices: Tensor) -> Tensor:
 
 
 def data(stack: Stack, layer: int = 1, length: int = 32, second_segment: int | None = None) -> Patterns:
-    """Return the position part of a layer's logits, with a second segment from a column on if one is given.
+    """Return the part of a layer's logits that depends on positions only, optionally with a second segment.
 
     Raises:
-        Lacking: The logits have no such part, or segments are given and the encoding does not read them.
+        Lacking: No part of the logits depends on positions only, or segments are given and the encoding does not read
+            segments.
     """
     segments = None
     if second_segment is not None:
@@ -59,7 +61,7 @@ def data(stack: Stack, layer: int = 1, length: int = 32, second_segment: int | N
 
 
 def draw(item: Patterns) -> Figure:
-    """Draw a panel for each head, all with the same limits."""
+    """Draw a panel for each head, all with the same colour limits."""
     with styled():
         titles = [f"head {head + 1}: shift score {score:.2f}" for head, score in enumerate(item.scores.tolist())]
         figure, axes = panels(titles)
@@ -73,7 +75,7 @@ def draw(item: Patterns) -> Figure:
 
 
 def rows(item: Patterns) -> list[Row]:
-    """Return the cells as rows."""
+    """Return the cells of all patterns as rows of a table."""
     return [
         {"head": head + 1, "query": i, "key": j, "value": value}
         for head, matrix in enumerate(item.values.tolist())
@@ -83,5 +85,5 @@ def rows(item: Patterns) -> list[Row]:
 
 
 def report(item: Patterns) -> list[str]:
-    """Return the shift scores of all heads."""
+    """Return a line of text with the shift scores of all heads."""
     return [f"{item.title}: shift scores {', '.join(f'{score:.2f}' for score in item.scores.tolist())}."]

@@ -1,4 +1,4 @@
-"""The fixed encodings of the distance in XL and GCDF: their matrices and how far apart their rows are.
+"""Plot the fixed distance encodings of XL and GCDF, and how far apart the vectors of two distances are.
 
 Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
@@ -31,7 +31,7 @@ ENCODINGS = ("xl", "gcdf")
 
 
 class Divergence(NamedTuple):
-    """The divergence phi between the rows of an encoding of the distance.
+    """Hold phi, the difference between the vectors of two distances, and how often it violates the paper's properties.
 
     Args:
         from_zero: phi(0, j) for j = 0, 1, ..., n - 1.
@@ -49,7 +49,7 @@ class Divergence(NamedTuple):
 
 
 def rows_of(name: str, distances: Tensor, dim: int) -> Tensor:
-    """Return R of distances i - j in float64, [len(distances), dim], for `xl` or `gcdf` with its default options."""
+    """Return the vectors of distances i - j for `xl` or `gcdf` with its default options, [len(distances), dim]."""
     stack = StackShape(layers=1, heads=1, dim=dim, max_length=2)
     with torch.device("meta"):  # the projection, which is not needed
         encoding = build(name, None, stack).members[name]
@@ -59,7 +59,7 @@ def rows_of(name: str, distances: Tensor, dim: int) -> Tensor:
 
 
 def matrices(length: int = 512, dim: int = 512) -> dict[str, Tensor]:
-    """Return R of the distances from -(length - 1) to length - 1 by encoding, [2 length - 1, dim] each."""
+    """Return each encoding's vectors of the distances from -(length - 1) to length - 1, [2 length - 1, dim]."""
     distances = torch.arange(1 - length, length)
     return {name: rows_of(name, distances, dim) for name in ENCODINGS}
 
@@ -77,7 +77,7 @@ def draw_matrices(data: dict[str, Tensor]) -> Figure:
 
 
 def matrix_rows(data: dict[str, Tensor]) -> list[Row]:
-    """Return the cells of the matrices as rows."""
+    """Return the cells of the matrices as rows of a table."""
     return [
         {"encoding": name, "distance": row - len(values) // 2, "dimension": column + 1, "value": value}
         for name, values in data.items()
@@ -87,7 +87,7 @@ def matrix_rows(data: dict[str, Tensor]) -> list[Row]:
 
 
 def divergence(length: int = 1024, dim: int = 512) -> dict[str, Divergence]:
-    """Return the divergence of each encoding over `length` distances, and how often it violates the properties."""
+    """Return phi for `length` distances of each encoding, and how often it violates each property."""
     return {name: _divergence(rows_of(name, torch.arange(length), dim)) for name in ENCODINGS}
 
 
@@ -124,7 +124,7 @@ def draw_divergence(data: dict[str, Divergence]) -> Figure:
 
 
 def divergence_rows(data: dict[str, Divergence]) -> list[Row]:
-    """Return the points of the curves as rows; the last STEP distances have no phi(i + STEP, i)."""
+    """Return the points of the curves as rows of a table; the last STEP distances have no phi(i + STEP, i)."""
     return [
         {
             "encoding": name,
@@ -138,7 +138,7 @@ def divergence_rows(data: dict[str, Divergence]) -> list[Row]:
 
 
 def report(data: dict[str, Divergence]) -> list[str]:
-    """Return a line for each encoding with the number of violations of the properties."""
+    """Return a line of text for each encoding with the number of violations of each property."""
     return [
         f"{name}: phi(i+{STEP}, i) fails to decrease at {curve.not_attenuated} of {len(curve.by_start) - 1} steps "
         f"(property 1); phi(0, j) fails to increase at {curve.not_increasing} and to be concave at "

@@ -1,4 +1,4 @@
-"""The rank of attention logits, and of the part of them that comes from positions alone.
+"""Compute the rank of attention logits, and of the part of the logits that depends on positions only.
 
 Source: Chen et al. 2021 (DIET), Theorem 1, Figures 2 and 8. Positions that are added to the input leave the rank of a
 head's logits at D or less. DIET-ABS adds a product of rank d_p to the logits, which allows a rank of D + d_p.
@@ -21,13 +21,14 @@ ENERGY = 0.99  # share of the squared singular values that the effective rank ke
 
 
 class Ranks(NamedTuple):
-    """Ranks of the heads of a layer.
+    """Hold the ranks of the attention logits of each head of a layer.
 
     Args:
         title: Name of the stack, or of random weights.
         logits: Rank of each head's logits on each text, [texts, h].
-        effective: Smallest number of singular values with ENERGY of the logits' energy, [texts, h].
-        position: Rank of each head's position part, [h]; None if the logits have no such part.
+        effective: Smallest number of singular values whose squares sum to the share ENERGY of all squares, [texts, h].
+        position: Rank of the part of each head's logits that depends on positions only, [h]; None if there is no such
+            part.
         head_dim: D.
         columns: n.
     """
@@ -54,10 +55,10 @@ def ranks(matrices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int = 128) -> Ranks:
-    """Return the ranks of a layer's logits on the first `columns` tokens of each text, and of its position part.
+    """Return the ranks of a layer's logits on the first `columns` tokens of each text, and of their position-only part.
 
     Raises:
-        Lacking: No text has that many tokens.
+        Lacking: No text has `columns` tokens.
     """
     seen = first_columns(stack, split, texts, layer, columns)
     numerical, effective = ranks(torch.stack([item.logits for item in seen]))
@@ -69,7 +70,7 @@ def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int 
 
 
 def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None = None, seed: int = 1) -> list[Ranks]:
-    """Return the ranks with random inputs and weights: positions at the input, and a product per head (Theorem 1).
+    """Return the ranks for random inputs and weights, with positions added to the inputs or to the logits (Theorem 1).
 
     Args:
         dim: Model width; a head has dim / heads.
@@ -92,7 +93,7 @@ def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None 
 
 
 def draw(items: list[Ranks]) -> Figure:
-    """Draw the ranks by head: mean and range over texts of the logits (left), and the position part (right)."""
+    """Draw the rank of each head's logits (left: mean and range over texts) and of their position-only part (right)."""
     with styled():
         figure, (left, right) = panels(["attention logits", "position part"], columns=2)
         for number, item in enumerate(items):
@@ -132,7 +133,7 @@ def rows(items: list[Ranks]) -> list[Row]:
 
 
 def report(items: list[Ranks]) -> list[str]:
-    """Return a line for each model with the means over heads and texts."""
+    """Return a line of text for each model with the ranks, averaged over heads and texts."""
     return [
         f"{item.title}: with {item.columns} columns and D = {item.head_dim}, the rank of the logits is "
         f"{_mean(item.logits)} (effective rank at {ENERGY:.0%} energy: {_mean(item.effective)}). "

@@ -1,4 +1,4 @@
-"""The scores in the results of recipes (`result.json`), with their intervals."""
+"""Read the scores in the results of recipes (`result.json`), with their 95 % intervals."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ CONFIDENCE = 0.95
 
 
 class ResultsError(ValueError):
-    """Results cannot be read; the message names the file and says what to do."""
+    """Raised if results cannot be read; the message names the file and says what to do."""
 
 
 class Score(NamedTuple):
-    """A score of an encoding.
+    """A score of an encoding in the results of a recipe.
 
     Args:
-        group: Recipe and task, whose scores can be compared.
+        group: Recipe and task; scores of the same group can be compared.
         encoding: Encoding with its options, or the name of the model.
         column: Name of the score.
         value: The score; with several seeds their mean.
-        within: Half the width of the 95 % interval; None if it is not known.
+        within: Half the width of the score's 95 % interval; None if it is not known.
         seeds: Number of training runs.
-        settings: Settings of the run.
+        settings: Settings of the recipe run.
     """
 
     group: str
@@ -51,7 +51,7 @@ def read(folder: Path) -> dict[str, Any]:
     """Return the content of a run's result.json; `folder` may also be that file.
 
     Raises:
-        ResultsError: There is no such file, or it is not the result of a recipe.
+        ResultsError: The folder has no result.json, or the file is not the result of a recipe.
     """
     path = folder / "result.json" if folder.is_dir() else folder
     try:
@@ -69,13 +69,13 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def scores(folder: Path, column: str | None = None) -> list[Score]:
-    """Return the scores of a run; rows without a score are left out.
+    """Return the scores of a recipe run; rows without a score are left out.
 
     Args:
         column: Column of the score; None for the first of SCORES that the rows have.
 
     Raises:
-        ResultsError: The results cannot be read, or their rows have no such column.
+        ResultsError: The results cannot be read, or no row has the column.
     """
     facts = read(folder)
     chosen = column or next((name for name in SCORES if _has(facts, name)), None)
@@ -107,8 +107,8 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
     """Return half the width of the interval of a score, and the number of training runs.
 
-    With several runs, this is the interval of their mean. With a single run, it is the interval over the sentences
-    of the test set.
+    The interval of a single run is over the sentences of the test set. The interval of several runs is that of their
+    mean.
     """
     each, seeds, within = row.get(EACH.get(column, f"{column} of seeds")), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):

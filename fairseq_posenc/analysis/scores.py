@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def best_first(items: list[Score]) -> list[Score]:
-    """Return scores of one column in the order of their values, the best first."""
+    """Return the scores of one column, the best score first."""
     return sorted(items, key=lambda item: item.value, reverse=items[0].column not in LOWER_IS_BETTER)
 
 
@@ -57,7 +57,7 @@ def _label(items: list[Score], baseline: str | None) -> str:
 
 
 def rows(items: list[Score]) -> list[Row]:
-    """Return the scores as rows."""
+    """Return the scores as rows of a table."""
     return [
         {
             "results of": item.group,

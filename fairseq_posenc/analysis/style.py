@@ -1,4 +1,4 @@
-"""The style of all figures: safe for colour-blind readers, and readable when printed in grey."""
+"""Set the style of all figures: safe for colour-blind readers, and readable when printed in grey."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ Row = Mapping[str, object]
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Use this style inside of the context. Silence matplotlib, because fairseq turns on the logs of all libraries."""
+    """Draw with this style inside a `with` block. Silence matplotlib, because fairseq turns on the logs of all
+    libraries.
+    """
     with warnings_only("matplotlib"), warnings_only("fontTools"):
         import matplotlib
         from cycler import cycler
@@ -82,7 +84,7 @@ def image(
     label: str = "",
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """Show a matrix with a colour bar; a `signed` one gets limits that are symmetric about zero."""
+    """Show a matrix with a colour bar; if `signed` is true, its limits are symmetric about zero."""
     low, high = limits or (float(values.min()), float(values.max()))
     if signed:
         low, high = -max(-low, high), max(-low, high)
@@ -91,7 +93,7 @@ def image(
 
 
 def save(figure: Figure, rows: Sequence[Row], folder: Path, name: str) -> list[Path]:
-    """Write a figure as NAME.png and NAME.pdf and its data as NAME.csv, each complete or absent; return the paths."""
+    """Write a figure as NAME.png and NAME.pdf and its data as NAME.csv, each atomically, and return the paths."""
     paths = [folder / f"{name}.{suffix}" for suffix in SUFFIXES]
     for path in paths[:2]:
         with whole(path) as partial, styled():

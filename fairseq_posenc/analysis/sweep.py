@@ -1,4 +1,4 @@
-"""Scores over an option of an encoding or a setting of a recipe, such as clip and length.
+"""Plot scores against an option of an encoding, such as clip, or a setting of a recipe, such as length.
 
 Source: Huang et al. 2020 (M1-M4), Table 4: M4 with k from 2 to 512, and fine-tuning at 512 to 704 tokens.
 """
@@ -18,7 +18,7 @@ WIDE = 8  # the axis is logarithmic if the largest value is this many times the 
 
 
 class Point(NamedTuple):
-    """The score of an encoding at a value of the option, and half the width of its interval or None."""
+    """A point of a curve: an encoding's score at a value of the option, and half the width of its interval or None."""
 
     series: str
     x: float
@@ -53,7 +53,7 @@ def _point(item: Score, name: str) -> Point | None:
 
 
 def draw(points: list[Point], name: str) -> Figure:
-    """Draw a line for each encoding of each recipe, with a panel for each kind of score."""
+    """Draw a curve for each encoding of each recipe, with a panel for each kind of score."""
     columns = list(dict.fromkeys(point.score.column for point in points))
     with styled():
         figure, axes = panels([""] * len(columns), columns=2, height=3.0)
@@ -77,7 +77,7 @@ def draw(points: list[Point], name: str) -> Figure:
 
 
 def rows(points: list[Point], name: str) -> list[Row]:
-    """Return the points as rows."""
+    """Return the points of the curves as rows of a table."""
     return [
         {
             "series": point.series,

@@ -1,4 +1,4 @@
-"""Trained models: their stacks with a position encoding, and what their attention computes on text.
+"""Read trained models: their encoder or decoder with a position encoding, and what its attention computes on text.
 
 Legend: h heads, n columns, D head width, d model width.
 """
@@ -21,18 +21,18 @@ from ..core.compose import Composition, LayerCall
 
 
 class Lacking(ValueError):
-    """A model does not have what a figure shows."""
+    """Raised if a model does not have what a figure shows."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack of layers with a position encoding.
+    """An encoder or decoder with a position encoding, called a stack here.
 
     Args:
         name: The file of the checkpoint and, if the model has two stacks, `encoder` or `decoder`.
         encoding: The position encoding.
         attention: The self-attention of each layer.
-        model, task: The fairseq model and task; None if the stack is not from a checkpoint.
+        model, task: The fairseq model and task; None if the stack does not come from a checkpoint.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Seen(NamedTuple):
 
 
 def load(checkpoint: Path, data: Path | None = None, side: str | None = None) -> Stack:
-    """Load the stack of a checkpoint that fairseq wrote, in evaluation mode on the CPU.
+    """Load the encoder or decoder of a checkpoint that fairseq wrote, in evaluation mode on the CPU.
 
     Args:
         checkpoint: The checkpoint of a posenc architecture: a masked language model, a language model, a translation
@@ -81,7 +81,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
         side: `encoder` or `decoder`; None for the encoder, or for the only stack.
 
     Raises:
-        Lacking: The model has no such stack, or none with a position encoding of this package.
+        Lacking: The model lacks this encoder or decoder, or it has no position encoding of this package.
         CheckpointError: The file cannot be read.
     """
     from fairseq import checkpoint_utils
@@ -106,7 +106,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
 
 
 def _with_encoding(module: Any) -> Any:
-    """Return the stack of an encoder or decoder; None if it has no position encoding of this package."""
+    """Return the stack of an encoder or decoder, or None if its position encoding is not from this package."""
     stack = getattr(module, "sentence_encoder", module)  # a masked language model's
     return stack if isinstance(getattr(stack, "pos", None), Composition) else None
 
@@ -115,11 +115,11 @@ def _with_encoding(module: Any) -> Any:
 def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
     """Yield what a layer computes for the first `texts` texts of a split, each without padding.
 
-    A text is a sample of the task. Samples of a masked language model are masked as in its training. Samples of a
-    language model with memory read the earlier segments, but the columns of memory are left out here.
+    Each sample of the task is one text. Samples of a masked language model are masked as in training. A language model
+    with memory also reads earlier segments, but the columns of the memory are left out here.
 
     Raises:
-        Lacking: The stack compresses its keys, so that they belong to no columns.
+        Lacking: The encoding compresses the keys, so that a key no longer belongs to one token.
     """
     if "compress" in {hook for member in stack.members.values() for hook in member.hooks}:
         raise Lacking(
@@ -140,7 +140,7 @@ def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int
     """Return what a layer computes for the first `columns` tokens of each text that is long enough (see `on_text`).
 
     Raises:
-        Lacking: No text has that many tokens.
+        Lacking: No text has `columns` tokens.
     """
     seen = [item for item in on_text(stack, split, texts, layer) if item.logits.shape[-2] >= columns]
     if not seen:
@@ -152,7 +152,7 @@ def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int
 
 @contextmanager
 def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCall]]]:
-    """Collect the queries, keys and hooks of each forward of a layer inside of the context."""
+    """Collect the queries, the keys and the encoding's hooks of each forward call of a layer inside this context."""
     calls: list[tuple[Projected, LayerCall]] = []
     attention.watch = lambda projected, call: calls.append((projected, call))
     try:
@@ -173,7 +173,7 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
         segments: Segment of each column, [length], for encodings that read segments.
 
     Raises:
-        Lacking: There is no such part, because the positions only act together with tokens, or not at all.
+        Lacking: There is no such part, because positions act only together with tokens, or not at all.
     """
     attention, encoding, dim = stack.layer(layer), stack.encoding, stack.encoding.stack.dim
     tokens = torch.arange(length)[None] + 1

@@ -1,4 +1,4 @@
-"""Fixes for faults of fairseq on current versions of Python, torch and numpy.
+"""Fix faults of fairseq, many of which occur with current versions of Python, torch and numpy.
 
 Each fault has a file of its own, and each fix is logged when it first takes effect. A fault is fixed only where there
 is no doubt about what fairseq should do; everything else stays as in fairseq. These files import fairseq only inside

@@ -43,5 +43,5 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
 
 
 def _argument(kwargs: dict[str, Any], args: tuple[Any, ...], name: str, place: int) -> Any:
-    """Return the argument `name` of batch_by_size; `place` is its index among the arguments after `indices`."""
+    """Return the argument `name` of a batch_by_size call; `place` is its index among the arguments after `indices`."""
     return args[place] if len(args) > place else kwargs.get(name)

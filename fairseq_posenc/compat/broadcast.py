@@ -22,7 +22,7 @@ def mend() -> None:
 
     The receiver reads the checkpoint with torch.load (distributed/utils.py:805). Configs are sent as plain
     dictionaries, so that OmegaConf need not be on the allow-list of every checkpoint. A placeholder is a frozen
-    dataclass with one int. No file contains a placeholder, so placeholders are allowed only while the receiver reads.
+    dataclass with one int. Files never contain placeholders, so torch.load may build placeholders only here.
     """
     from fairseq.distributed import utils
 

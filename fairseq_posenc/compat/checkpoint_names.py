@@ -1,9 +1,9 @@
-"""Check which names and options the configuration in a checkpoint contains.
+"""Check that the names and options in a checkpoint's configuration cannot run code.
 
 fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it contains. Some
 models, tasks and criterions evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a
-checkpoint may name only the models, tasks and criterions listed below. Options that fairseq evaluates must be literals.
-This file does not need fairseq.
+checkpoint may name only the models, tasks and criterions listed in this file. Options that fairseq evaluates as Python
+must be literals. This file does not need fairseq.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _mapping(settings: Any) -> Mapping[str, Any]:
 
 
 def _names_of(part: str, settings: Any) -> list[str]:
-    """Return every name that fairseq may read from this part of a configuration."""
+    """Return every name that fairseq may read from the model, task or criterion part of a configuration."""
     if isinstance(settings, str):
         return [settings]
     values = _mapping(settings)
@@ -146,7 +146,7 @@ def _is_allowed(part: str, name: str) -> bool:
 
 
 def _registered(part: str, name: str) -> tuple[str, type] | None:
-    """Return the class that fairseq registered for `name`, and the name of its model if `name` is an architecture.
+    """Return the name and the class that fairseq registered for `name`; an architecture has the name of its model.
 
     Return None if nothing is registered under this name.
     """

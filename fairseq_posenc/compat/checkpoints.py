@@ -1,7 +1,7 @@
 """Load checkpoints as data only, and explain why a file was refused.
 
-`torch.load(weights_only=True)` builds only the objects on its allow-list. Everything that is added to the list here
-must be unable to run code when it is built from a file. Nothing ever falls back to `weights_only=False`.
+`torch.load(weights_only=True)` builds only the objects on its allow-list. Every type that this file adds to the
+allow-list must be unable to run code when it is built from a file. Nothing ever falls back to `weights_only=False`.
 `checkpoint_names` checks the configuration in a checkpoint.
 """
 
@@ -34,10 +34,7 @@ class UnsafeCheckpointError(CheckpointError):
 
 
 def allowed_globals() -> list[Any]:
-    """Return the types that fairseq saves and torch does not allow.
-
-    They are the options of old models and the numpy numbers of metrics.
-    """
+    """Return the types that fairseq saves and torch does not allow: options of old models, numpy numbers."""
     scalar = np.float64(0).__reduce__()[0]
     reconstruct = np.zeros(1).__reduce__()[0]
     named = [
@@ -147,7 +144,7 @@ def _offending_global(message: str) -> str | None:
 
 
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
-    """Return the globals of a pickle that torch did not write, without running any of it.
+    """Return the names of functions and classes in a pickle that torch did not write, without running the pickle.
 
     torch stops at the first instruction that it never writes ('Unsupported operand'), before it reads any name.
     """

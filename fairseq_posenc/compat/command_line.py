@@ -55,7 +55,7 @@ def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args
 
 
 def _of_one_copy(original: Callable[..., None], args: Any) -> None:
-    """Raise a clear error if --user-dir names another copy of this package than the imported one (utils.py:464).
+    """Raise an error that names both folders if --user-dir is not the imported copy of this package (utils.py:464).
 
     fairseq's own message ('not globally unique') names only one of the folders, and only the first call raises it.
     fairseq would also refuse a link to the imported folder.

@@ -9,7 +9,7 @@ from ..core.writing import whole
 
 
 def mend() -> None:
-    """Copy to a temporary file next to the target, then rename it.
+    """Copy to a temporary file next to the target, then rename the copy.
 
     So a killed run leaves the old checkpoint intact. An incomplete checkpoint_last.pt would make every later run fail
     until someone deletes it.

@@ -1,7 +1,6 @@
 """Read options such as `adam_betas` as Python literals, although fairseq itself would run them as Python code.
 
-The value of such an option may come from the configuration of a checkpoint (models/fconv.py:123), so it could run any
-code.
+The value may come from the configuration of a checkpoint (models/fconv.py:123), so in fairseq it could run any code.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ logger = logging.getLogger(__name__)
 
 
 def mend() -> None:
-    """Compare n-grams with the end of the hypothesis, not with the end of its buffer.
+    """Compare n-grams with the last tokens of the hypothesis.
 
-    `tokens` is padded to the maximum length, so fairseq compares with padding and bans nothing. The original method is
-    kept as `_posenc_original`, because TorchScript would compile a `__wrapped__` instead of the fix.
+    fairseq compares with the end of `tokens`, which is padded to the maximum length, and so bans nothing. The original
+    method is kept as `_posenc_original`, because TorchScript would compile a `__wrapped__` instead of the fix.
     """
     from fairseq.ngram_repeat_block import NGramRepeatBlock
 

@@ -1,4 +1,4 @@
-"""Two ways to fix fairseq: replace a function, or change the names of a module for one module that uses it."""
+"""Patch fairseq in two ways: replace a function, or replace names of a module for one module that uses them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def say_once(logger: logging.Logger, message: str) -> None:
 def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
     """Replace `owner.name` by a function that calls `mend` with the original and the arguments.
 
-    A second call has no effect. The original stays available as `__wrapped__`. `functools.wraps` also copies attributes
-    of the function, such as `import_user_module.memo`.
+    A second call has no effect. The original function stays available as `__wrapped__`. `functools.wraps` also copies
+    attributes of the function, such as `import_user_module.memo`.
     """
     original = getattr(owner, name)
     if hasattr(original, _MARK):
@@ -52,7 +52,7 @@ class Overlay(types.ModuleType):
 
 
 def overlay(owner: types.ModuleType, name: str, **names: Any) -> None:
-    """Replace the module `name` in the globals of `owner` by a view with other `names`, unless this is already done."""
+    """Replace the module `name` in the globals of `owner` by a view with other `names`; a second call has no effect."""
     module = getattr(owner, name)
     if not hasattr(module, "__wrapped__"):
         setattr(owner, name, Overlay(module, **names))

@@ -2,7 +2,7 @@
 
 fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
 the process started (tasks/fairseq_task.py:283). fairseq also keeps the data workers and the shuffling of the first
-epoch of the process. It makes one update before it checks whether training has already finished.
+epoch of the process. A resumed run also makes one update before it checks whether training has already finished.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _unless_finished(original: Callable[..., Any], cfg: Any, trainer: Any, task:
 
 
 def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
-    """Return which limit of fairseq the training has reached, or None."""
+    """Return which of fairseq's limits the training has reached (such as --max-update), or None."""
     updates, most = trainer.get_num_updates(), cfg.optimization.max_update or math.inf
     if not updates:
         return None

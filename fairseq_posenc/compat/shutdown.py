@@ -1,4 +1,4 @@
-"""Prevent exit code 134 after 'done training': a thread outlives the interpreter (data/iterators.py:661).
+"""Prevent exit code 134 after 'done training', if a thread outlives the interpreter (data/iterators.py:661).
 
 fairseq reads batches ahead in a daemon thread. If training stops inside an epoch, that thread still runs when Python
 shuts down. Python then ends it inside a C++ frame of torch, which calls `std::terminate`. With this fix the thread
@@ -44,7 +44,7 @@ class _StoppableQueue:
     def stop(self) -> None:
         """Stop the thread without blocking.
 
-        If a `put` waits for space, it gets space now, and the next `put` sees the flag.
+        Emptying the queue lets a `put` that waits for space finish; the next `put` then ends the thread.
         """
         self.stopped.set()
         while True:

@@ -1,4 +1,4 @@
-"""Let every worker contribute to the state of the task that a checkpoint stores."""
+"""Let the tasks of all workers (processes) contribute to the task state that a checkpoint stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def mend() -> None:
-    """Call `before_save` of the task in every worker before a checkpoint is saved.
+    """Call the task's method `before_save` in every worker before a checkpoint is saved.
 
     fairseq reads the state from the task of worker 0 only (checkpoint_utils.py:99). By then the other workers have
     returned, so nothing can be collected from them.

@@ -1,4 +1,4 @@
-"""`question_generation`: the loss -log(p + 1e-6) of the LFHC/GCDF authors' code, which also logs how much is copied."""
+"""`question_generation`: the loss -log(p + 1e-6) as in the code of Qu et al. 2021, with a log of how much is copied."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -18,7 +18,7 @@ LEAST = 1e-6
 
 @dataclasses.dataclass
 class QuestionGenerationLossConfig(FairseqDataclass):
-    """Options of the loss, all of which are fairseq's."""
+    """Options of the loss, all of which fairseq already has."""
 
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -56,7 +56,7 @@ class QuestionGenerationLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log losses in base 2 as fairseq does, and `copied`, the mean share 1 - g of the copy attention."""
+        """Log losses in base 2 as fairseq does, and `copied`, the mean weight 1 - g of the copy distribution."""
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in logging_outputs[0]}
         tokens = total["ntokens"]
         metrics.log_scalar("loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3)

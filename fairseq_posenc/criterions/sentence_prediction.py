@@ -1,4 +1,4 @@
-"""`posenc_sentence_prediction`: fairseq's loss of sentence_prediction, with exact scores over all processes."""
+"""`posenc_sentence_prediction`: the loss of fairseq's sentence_prediction, with exact scores over all processes."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -36,7 +36,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
     """Cross entropy, or squared errors with --regression-target.
 
     fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. It also accepts only
-    numbers as labels, and adds the lists of several processes as if they were numbers.
+    numbers as labels, and adds up the lists of outputs that several processes return.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:
@@ -80,7 +80,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Return False, because lists cannot be summed."""
+        """Return False, because lists of predictions cannot be summed over processes."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""Locate pieces that are single bytes of a letter outside the vocabulary, such as SentencePiece's `<0xC3>`."""
+"""Locate pieces that stand for one byte of a letter outside the vocabulary, such as SentencePiece's `<0xC3>`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.norm
 
 
 def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
-    """Return the place of each piece; a piece that is one byte of a letter gets the place of the letter.
+    """Return the place of each piece in the text; a piece that is one byte of a letter gets the place of that letter.
 
-    For several unknown letters in a row, Unigram gives all bytes one common place, while BPE gives each letter a place.
+    For several unknown letters in a row, Unigram gives all their bytes one common place, while BPE gives each letter a
+    place.
 
     Args:
         text: The text.
@@ -33,7 +34,7 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
-    """Return the place of each byte; if the text was normalised in an unknown way, this is `place` for all bytes."""
+    """Return for each byte the place of its letter, or `place` if the text was normalised in an unknown way."""
     # a character begins at each byte that is not a continuation byte (10xxxxxx)
     of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
     letters = _letters(text, place)
@@ -46,6 +47,6 @@ def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
 
 
 def _letters(text: str, place: Place) -> list[Place]:
-    """Return the places of letters with their accents, because normalisation may combine a letter with its accents."""
+    """Return the place of each letter together with its accents, because normalisation may combine them."""
     starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
     return list(zip(starts, [*starts[1:], place[1]], strict=True))

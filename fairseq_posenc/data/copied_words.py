@@ -1,7 +1,8 @@
-"""Ids of words that are not in the dictionary, within a sample and for printing.
+"""Give ids to words that the dictionary lacks, within a sample and for printing.
 
-In a sample, id V + k is its k-th unknown word, in order of first occurrence. fairseq prints hypotheses with the
-dictionary alone, which does not contain these words. So before printing, they get permanent ids from `FAR` on.
+With a dictionary of V symbols, id V + k is the k-th unknown word of a sample, in order of first occurrence. fairseq
+prints hypotheses with the dictionary alone, which does not contain unknown words. So before printing, these words get
+permanent ids, which begin at `FAR`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class CopyDictionary(Dictionary):
         return self._ids[word]
 
     def permanent_ids(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
-        """Replace the ids that unknown words have in one sample by ids that are the same in all samples.
+        """Replace the ids of unknown words within one sample by permanent ids, which are the same in all samples.
 
         Args:
             tokens: Ids within the sample.

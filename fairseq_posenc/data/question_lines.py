@@ -1,4 +1,4 @@
-"""Read lines of fairseq-interactive in the form of prepared sources: `answer </s> context`, or a sentence."""
+"""Read input lines of fairseq-interactive for question generation: `answer </s> context`, or only a sentence."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ class QuestionLines:
         self._read = 0
 
     def tokens(self, line: str, encode: Callable[[str], str], longest: int) -> Tensor:
-        """Return the tokens of the next line, in the form of a source; unknown words get permanent ids.
+        """Return the tokens of the next input line as a source of the model; unknown words get permanent ids.
 
         Args:
             line: The line to convert.
             encode: Function that splits text into pieces separated by spaces.
             longest: Maximum number of tokens.
         Raises:
-            ValueError: The line is too long, or it does not have the form of the folder's sources.
+            ValueError: The line is too long, or it is not of the kind in the folder (answer and context, or a
+                sentence).
         """
         self._read += 1
         dictionary = self._dictionary
@@ -58,7 +59,7 @@ class QuestionLines:
         return word in dictionary and word not in dictionary.symbols[: dictionary.nspecial] and word != MASK
 
     def _pieces(self, parts: Sequence[str], encode: Callable[[str], str]) -> list[list[str]]:
-        """Return the pieces of answer and context, or of the sentence."""
+        """Return the pieces of the answer and of the context, or the pieces of the sentence."""
         contains = f"it contains {len(parts) - 1} x {SEPARATOR}"
         if self._answers is None and len(parts) > 2:
             self._refuse(f"{contains}. Write at most one {SEPARATOR}, between the answer and its context.")

@@ -1,6 +1,6 @@
 """Split questions and contexts into pieces, and join pieces to text: words, characters or a pretrained tokenizer.
 
-`load` returns the way of splitting that data-bin-scripts/prepare_questions.py used for a folder. Joining restores the
+`load` returns the tokenizer with which data-bin-scripts/prepare_questions.py prepared a folder. Joining restores the
 text except for some spaces, and except for capital letters if the pieces are lower case. For example, `24 -7` and
 `24-7` have the same pieces. Only byte-level pieces restore all spaces.
 """
@@ -48,7 +48,7 @@ _LETTERS = re.compile(r"(?<=\b[^\W\d_]\.) (?=[^\W\d_]\.)")
 class Piece(NamedTuple):
     """A piece: its name in the dictionary, and its start and end in the text.
 
-    The name of a piece that the dictionary lacks is its text.
+    If the dictionary lacks the piece, its name is its text.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
 
 
 class Surface(Protocol):
-    """A way of splitting text into pieces.
+    """Base class of tokenizers, which split text into pieces and join pieces.
 
     kind: words, chars, spaces or tokenizer. cased: Whether the case of letters is kept.
     """
@@ -68,7 +68,7 @@ class Surface(Protocol):
     def cut(self, text: str) -> list[Piece]: ...
 
     def join(self, pieces: Sequence[str]) -> str:
-        """Return the text of pieces without special symbols; copied words may be among the pieces."""
+        """Return the text of pieces, which must not include special symbols but may include copied words."""
         ...
 
 

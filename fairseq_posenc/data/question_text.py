@@ -1,4 +1,4 @@
-"""Convert pieces of questions to text in the way that their folder specifies, and compute the ROUGE-L of texts."""
+"""Split questions into pieces and join them, with the tokenizer of the data folder, and compute ROUGE-L."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class QuestionText:
     If the folder has no record, text consists of pieces separated by spaces.
 
     Args:
-        folder: Folder of the prepared questions. Its record says which `units` the text has, and whether there are
-            `answers` (None without a record).
+        folder: Folder of the prepared questions. Its record names the `units` of ROUGE-L (words, characters or tokens),
+            and says whether sources contain answers.
     """
 
     def __init__(self, folder: Path) -> None:

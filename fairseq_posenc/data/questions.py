@@ -1,4 +1,4 @@
-"""Data set of prepared questions: sources with segments and unknown words, and the questions about them.
+"""Load prepared questions as a data set: sources with segments and unknown words, and the questions about each source.
 
 Legend: B batch, S source tokens, V symbols of the dictionary.
 """
@@ -27,7 +27,7 @@ class Surface(NamedTuple):
     Args:
         unknown: Words whose ids in the sample begin at V.
         references: Original texts of all questions about the source.
-        weight: One divided by the number of items with this source, so that sums count each source once.
+        weight: One divided by the number of items with the same source, so that weighted sums count each source once.
     """
 
     unknown: list[str]
@@ -57,7 +57,7 @@ def read_surface(path: Path) -> list[Surface]:
 class Questions(LanguagePairDataset):
     """fairseq's data set of pairs, whose batches also have the `unknown` words of each sample and `src_segments`.
 
-    Segments are missing if the prepared data have none.
+    Batches have no segments if the prepared data have none.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
     """Raise or warn if items are longer than a model allows.
 
-    By itself, fairseq drops such items from training with one warning, and stops validation at the first such item.
+    fairseq itself drops such items from training with one warning, and stops validation at the first such item.
 
     Args:
         data: The items.

@@ -1,8 +1,8 @@
 """Split a question and its context into windows of pieces: `<s> question </s></s> part of the context </s>`.
 
 This follows BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each of which
-begins `stride` pieces after the previous window. If several windows contain a piece, answers that begin with it are
-read from the window with the most context around it.
+begins `stride` pieces after the previous window. If several windows contain a piece, answers that begin with the piece
+are read from the window with the most context around it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Shape:
 def windows(pieces: int, room: int, stride: int) -> list[Window]:
     """Return the windows of a context; an empty context has none.
 
-    If the stride is larger than the room of a window, it is reduced, so that every piece is in a window.
+    A stride larger than a window's part of the context is reduced, so that every piece is in a window.
     """
     spans: list[Window] = []
     first = 0
@@ -100,8 +100,8 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 def owner(spans: Sequence[Window], piece: int) -> int:
     """Return the number of the window from which answers that begin with a piece are read.
 
-    Count the pieces to the left and to the right of the piece in each window. Return the window where the smaller of
-    these two counts is largest, and among equals the longer window.
+    In each window, count the pieces to the left and to the right of this piece. The window is the one whose smaller
+    count is largest; among equals, it is the longer window.
     """
 
     def context(number: int) -> float:

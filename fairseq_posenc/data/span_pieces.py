@@ -14,7 +14,7 @@ UNKNOWN = 3
 
 
 class Pieces(Protocol):
-    """A way of splitting text."""
+    """Interface of the ways of splitting text."""
 
     def cut(self, text: str) -> list[Piece]: ...
 
@@ -50,14 +50,14 @@ class OfWords:
 
 
 def trimmed(text: str, number: int, start: int, end: int) -> Piece:
-    """Return a piece without the spaces at both ends of its place, which SentencePiece and GPT-2 include."""
+    """Return a piece whose place excludes the spaces around it, which SentencePiece and GPT-2 include."""
     inside = text[start:end]
     left = len(inside) - len(inside.lstrip())
     return Piece(number, start + left, max(start + left, end - (len(inside) - len(inside.rstrip()))))
 
 
 def with_marks(text: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Extend each piece by the combining accents that follow it and that the tokenizer leaves out."""
+    """Extend each piece by the combining accents after it that the tokenizer leaves out."""
     extended = []
     for number, piece in enumerate(pieces):
         end, limit = piece.end, pieces[number + 1].start if number + 1 < len(pieces) else len(text)

@@ -37,7 +37,7 @@ class Search:
 
 
 class Read(NamedTuple):
-    """A window with the model's logits [T] at each position; its context begins at position `column`."""
+    """A window with the model's start and end logits [T]; the context begins at position `column` of the window."""
 
     window: Window
     column: int

@@ -1,4 +1,4 @@
-"""Data set of prepared windows of questions and contexts, for training --task posenc_squad and reading answers.
+"""Load prepared windows (a question with a part of its context) as a data set, to train and to find answers.
 
 Legend: B batch, T tokens.
 """
@@ -23,11 +23,11 @@ RECORD, DICTIONARY = "spans.json", "dict.txt"
 
 
 class Row(NamedTuple):
-    """A window of the prepared data.
+    """A prepared window: a question with a part of its context.
 
-    question: Number of its question. first, length: First piece and number of pieces of its part of the context.
-    column: Position where this part begins. start, end: Positions of the answer's first and last piece, or 0
-    (the position of <s>) if the window does not contain it.
+    question: Number of the question. first, length: First piece and number of pieces of the part of the context.
+    column: Position in the window where this part begins. start, end: Positions of the answer's first and last piece,
+    or 0 (the position of <s>) if the window does not contain it.
     """
 
     question: int
@@ -45,8 +45,9 @@ class Row(NamedTuple):
 class Question(NamedTuple):
     """A line of SPLIT.questions.jsonl.
 
-    context: Number of the context. answers: Empty if the question has none. pieces: Length of the shortest answer that
-    a window contains: 0 if no window contains an answer, and None if no answer is known to occur in the context.
+    context: Number of the context. answers: Texts of the answers; empty if the question has no answer. pieces: Number
+    of pieces of the shortest answer that a window contains; 0 if no window contains an answer, and None if no answer is
+    known to occur in the context.
     """
 
     id: str
@@ -59,7 +60,7 @@ class Question(NamedTuple):
 class Context(NamedTuple):
     """A line of SPLIT.contexts.jsonl.
 
-    offsets: Start and end of its pieces in the text, without surrounding spaces.
+    offsets: Start and end of the context's pieces in its text, without surrounding spaces.
     """
 
     text: str

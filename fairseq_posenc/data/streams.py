@@ -17,7 +17,7 @@ from .words import Words
 
 
 class Corpus(FairseqDataset):
-    """All lines of a split, concatenated; a line is read only when it is needed.
+    """All lines of a split as one sequence of tokens; a line is read only when it is needed.
 
     Args:
         lines: fairseq's indexed data set; each line ends with </s>.
@@ -48,7 +48,7 @@ class Corpus(FairseqDataset):
 
 
 class Segments(FairseqDataset):
-    """The batches of a corpus, in order; item s W + w is segment s of the B streams of worker w.
+    """Divide a corpus into batches, in order; item s W + w is segment s of the B streams of worker w.
 
     Stream g has N // G tokens, and one more if g < N % G. So each token is the target of exactly one stream. The input
     at a target is the token before it in the corpus, even at the start of a stream. The last segment may be shorter
@@ -115,7 +115,7 @@ class Segments(FairseqDataset):
         return int(self.corpus.words.starts(source[real].numpy(), target[real].numpy()).sum())
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return the single item of the list, which already is a batch."""
+        """Return the only item of the list, because an item is already a batch."""
         (sample,) = samples
         return sample
 
@@ -129,7 +129,7 @@ class Segments(FairseqDataset):
 
 
 class StreamIterator(iterators.EpochBatchIterator):
-    """fairseq's iterator of an epoch, without shuffling. It resumes only with the streams of the checkpoint.
+    """fairseq's iterator of an epoch, without shuffling. It can resume only if the checkpoint has the same streams.
 
     Args:
         lengths: Further settings that must not change when training resumes, keyed by flag.
@@ -143,7 +143,7 @@ class StreamIterator(iterators.EpochBatchIterator):
 
     @property
     def shape(self) -> dict[str, int]:
-        """Return the settings that the positions in the streams depend on, keyed by flag."""
+        """Return the settings on which the division into streams depends, keyed by flag."""
         data = self.dataset
         return {
             "--batch-size": data.streams,
@@ -157,7 +157,7 @@ class StreamIterator(iterators.EpochBatchIterator):
         return {**super().state_dict(), "streams": self.shape}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the position in the streams; raise ValueError if the streams of the checkpoint differ."""
+        """Load the position in the streams; raise ValueError if the checkpoint has other streams."""
         was = state_dict.get("streams", {})
         shape = self.shape
         if not state_dict.get("iterations_in_epoch"):  # a new epoch may use another of several data folders

@@ -47,7 +47,7 @@ class Masking:
 
 
 class WholeWordMasks(BaseWrapperDataset):
-    """Samples in which some words are masked; with `targets`, samples with padding in place of all other words.
+    """Mask some words of each sample; with `targets`, return only these words, and padding in place of all others.
 
     All pieces of a word are selected together, and masked, kept or replaced together. Special symbols are never
     selected. The selection depends only on the seed, the epoch and the sample's number.
@@ -60,7 +60,7 @@ class WholeWordMasks(BaseWrapperDataset):
 
     @classmethod
     def both(cls, dataset: Any, words: Words, masking: Masking) -> tuple[Any, Any]:
-        """Return the data sets of sources and of targets."""
+        """Return the data set of masked sources and the data set of their targets."""
         dataset = LRUCacheDataset(dataset)
         source, target = (cls(dataset, words, masking, targets=targets) for targets in (False, True))
         return source, target
@@ -88,7 +88,7 @@ class WholeWordMasks(BaseWrapperDataset):
 def masked(
     ids: NDArray[np.int64], words: Words, masking: Masking, number: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return source and target of a sample, [n] each; `number` is part of the seed."""
+    """Return the masked source and the target of a sample, [n] each; `number` is part of the random seed."""
     random = np.random.default_rng((masking.seed, *number))
     of_word = words.numbered(ids)
     count = int(of_word.max(initial=-1)) + 1

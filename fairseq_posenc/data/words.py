@@ -1,6 +1,6 @@
 """Tell which pieces of a vocabulary begin a word, for each scheme of splitting words into pieces.
 
-This needs no files of the tokenizer, because the pieces contain the marks.
+The tokenizer's files are not needed, because the pieces themselves contain the marks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 
 
 class Scheme(NamedTuple):
-    """How pieces mark words.
+    """Describe how the pieces of a scheme mark words.
 
     begins: Whether a piece looks like the beginning of a word. If `goes_on` is true for the piece before it, the piece
     continues the word instead. goes_on: Whether the word continues after the piece.
@@ -79,11 +79,11 @@ class Words:
         self.goes_on: Flags = np.array([marks.goes_on(piece) for piece in pieces])
 
     def starts(self, before: NDArray[np.int64], ids: NDArray[np.int64]) -> Flags:
-        """Return whether each id, given the id before it, begins a word or is a special symbol; [n] each."""
+        """Return whether each id begins a word or is a special symbol; `before` holds the preceding ids, [n] each."""
         return self.special[ids] | self.special[before] | (self.begins[ids] & ~self.goes_on[before])
 
     def numbered(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of the word of each id [n], counted from 0; -1 for special symbols."""
+        """Return for each id [n] the number of its word, counted from 0, or -1 for special symbols."""
         special = self.special[ids]
         ends = special & (ids != self.unknown)
         before = np.concatenate([[True], ends[:-1]])
@@ -96,7 +96,7 @@ class Words:
 
 
 def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
-    """Return the pieces of a dictionary that lists GPT-2 ids, as in fairseq's RoBERTa; other symbols stay as they are.
+    """Return the pieces of a dictionary that lists GPT-2's ids, as fairseq's RoBERTa does; keep other symbols.
 
     Raises:
         ValueError: The encoder.json lacks one of the ids.

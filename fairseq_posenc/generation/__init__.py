@@ -1,1 +1,1 @@
-"""Search, continuation of a prompt, and scoring of generated text."""
+"""Generate text: search with length penalties, continuation of a prompt, and scoring."""

@@ -1,4 +1,4 @@
-"""Continue a prompt with a memory of earlier segments; the memory works as in evaluation.
+"""Continue a prompt with a language model that has a memory of earlier segments, as in evaluation.
 
 Legend: B prompts, P tokens of a prompt, S steps.
 """
@@ -19,8 +19,9 @@ def continued(
 ) -> tuple[Tensor, Tensor]:
     """Continue each prompt with the most probable next token, S times.
 
-    The prompt is the beginning of a stream. As in `posenc_lm_memory`, the context of a token is the earlier tokens of
-    its segment, and the memory. At the end of a segment, its states become the memory and the cache is emptied.
+    The prompt begins at an empty memory. As in `posenc_lm_memory`, a token's context is the memory and the earlier
+    tokens of its segment. At the end of a segment, the segment's states become the memory and the cache of keys and
+    values is emptied.
 
     Args:
         model: A `posenc_transformer_lm` in evaluation mode.

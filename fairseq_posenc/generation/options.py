@@ -22,7 +22,7 @@ class SearchConfig(FairseqDataclass):
 
 
 class Searching(FairseqTask):
-    """Base class of tasks whose generator uses the length penalty of --lenpen-form."""
+    """Base class of tasks that generate with the length penalty of --lenpen-form."""
 
     @property
     def form(self) -> str:
@@ -37,7 +37,7 @@ class Searching(FairseqTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Any = None,
     ) -> Any:
-        """Build fairseq's generator with the search of this plugin.
+        """Build fairseq's generator with this plugin's beam search.
 
         Raises:
             ValueError: An option has no effect with --lenpen-form gnmt.
@@ -59,7 +59,7 @@ class Searching(FairseqTask):
         )
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
-        """Return the class of the search, or None for fairseq's choice, and its additional arguments."""
+        """Return the class of the beam search (None for fairseq's choice) and its additional arguments."""
         if self.form == "fairseq":
             return None, {}
         alignment = getattr(args, "print_alignment", None)

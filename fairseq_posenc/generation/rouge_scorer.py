@@ -1,4 +1,4 @@
-"""`--scoring rouge_l`: ROUGE-L of the texts in fairseq-generate's D- lines; fairseq's own scorers compare ids.
+"""`--scoring rouge_l`: the ROUGE-L of the texts in the D- lines of fairseq-generate.
 
 fairseq passes only the text of an item's target to a scorer. A task that has several references per source passes them
 to `expect`, in the order in which outputs are generated.
@@ -24,7 +24,7 @@ AUTO = "auto"
 
 
 class Expected(NamedTuple):
-    """The data of a task about an item to score.
+    """What a task knows about an item that will be scored.
 
     Args:
         references: All reference texts of the same source.
@@ -42,7 +42,7 @@ _listening = False
 
 
 def expect(items: Sequence[Expected]) -> None:
-    """Announce the items that are scored next; they are ignored unless --scoring rouge_l is used."""
+    """Announce the items that are scored next; the items are ignored unless --scoring rouge_l is used."""
     if _listening:
         _expected.extend(items)
 
@@ -61,7 +61,7 @@ class RougeConfig(FairseqDataclass):
 
 @register_scorer("rouge_l", dataclass=RougeConfig)
 class RougeScorer(BaseScorer):
-    """Mean ROUGE-L over sources, each with all of its references if the task announced them."""
+    """Compute the mean ROUGE-L over sources, each with all references that the task announced."""
 
     def __init__(self, cfg: RougeConfig) -> None:
         super().__init__(cfg)
@@ -84,11 +84,11 @@ class RougeScorer(BaseScorer):
         self._sums = [self._sums[0] + value * known.weight, self._sums[1] + known.weight]
 
     def score(self) -> float:
-        """Return the mean from 0 to 1, which equals rouge_l in validation; 0 if no text was added."""
+        """Return the mean ROUGE-L from 0 to 1, as in validation; 0 if no text was added."""
         return self._sums[0] / self._sums[1] if self._sums[1] else 0.0
 
     def result_string(self) -> str:
-        """Return the score in percent, with its variant, units and number of sources."""
+        """Return a line of text with the score in percent, its variant, its units and the number of sources."""
         what = "sources with all of their references" if self._grouped else "texts with one reference each"
         details = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
         return f"ROUGE-L = {100 * self.score():.2f} ({details})"

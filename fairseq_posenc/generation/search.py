@@ -1,4 +1,4 @@
-"""fairseq's beam search with a choice of length penalty, and with words that only the source of a sample contains.
+"""Extend fairseq's beam search by a choice of length penalty, and by source words that the dictionary lacks.
 
 fairseq finishes a sentence when --beam hypotheses have ended, whatever their scores. So the hypotheses do not depend on
 the length penalty, but their ranking does. The score of a hypothesis is divided by the penalty when the hypothesis
@@ -32,7 +32,7 @@ def length_penalty(form: str, length: int, power: float) -> float:
 
 
 class GnmtGenerator(SequenceGenerator):
-    """fairseq's generator with the length penalty of GNMT."""
+    """fairseq's generator with the length penalty of GNMT (Wu et al. 2016)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,13 +51,13 @@ class GnmtGenerator(SequenceGenerator):
 
 
 class GnmtGeneratorWithAlignment(GnmtGenerator, SequenceGeneratorWithAlignment):
-    """The generator for translation with --print-alignment."""
+    """The generator with the length penalty of GNMT for translation with --print-alignment."""
 
 
 class CopyEnsemble(EnsembleModel):
     """Ensemble of models whose probabilities are not a softmax of their logits.
 
-    So the temperature is applied to their mixed log-probabilities.
+    So the temperature is applied to the logarithm of the probabilities.
     """
 
     def forward_decoder(
@@ -85,4 +85,4 @@ class CopyingGenerator(SequenceGenerator):
 
 
 class CopyingGnmtGenerator(CopyingGenerator, GnmtGenerator):
-    """The copying generator with the length penalty of GNMT."""
+    """The generator that copies unknown words, with the length penalty of GNMT."""

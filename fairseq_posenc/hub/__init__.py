@@ -1,4 +1,7 @@
-"""Exchange models with Hugging Face and with stock fairseq. The plain model needs torch and safetensors only."""
+"""Exchange models with Hugging Face and with stock fairseq.
+
+The plain model, which `load` returns, needs torch and safetensors only.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
     """Write checkpoint.pt, dict.txt, report.json and, if `source` has a tokenizer, tokenizer/ to the folder `output`.
 
-    The ids of `model` are in fairseq's order. Without a vocabulary, the symbols in dict.txt are numbers.
+    The ids of `model` must be in fairseq's order. If `model` has no vocabulary, the symbols in dict.txt are numbers.
     """
     with new_folder(output) as folder:
         _write_dictionary(model, folder / DICTIONARY)
@@ -55,7 +55,7 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
 def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
     """Write tokenizer/ with the ids of dict.txt, where export-hf finds it.
 
-    If that fails, only add a note to the report, because the model is complete without it.
+    If that fails, only add a note to the report, because the model is complete without a tokenizer.
     """
     config, output = model.config, folder / TOKENIZER
     try:
@@ -107,7 +107,7 @@ def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
 
 
 def flags(model: Pretrained) -> list[str]:
-    """Return the flags of fairseq-train for this model and for the length of its samples."""
+    """Return the flags of fairseq-train that build this model and set the length of its samples."""
     config = model.config
     values = {theirs: getattr(config, ours) for ours, (theirs, default) in FAIRSEQ.items() if type(default) is not bool}
     values |= {"encoder_embed_dim": config.dim, "max_positions": config.max_length}

@@ -34,7 +34,7 @@ _ONE_MODEL = "Use settings and weights of the same model."
 
 @dataclass
 class Report:
-    """A report on what happened to each weight, for users and for report.json."""
+    """Report what happened to each weight, for users and for report.json."""
 
     copied: list[str] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def _set(options: Mapping[str, Any], option: str) -> bool:
 
 
 def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
-    """Copy the weights that do not belong to the position encoding."""
+    """Copy all weights except those of the position encoding."""
     for name, ours in state.items():
         if name.startswith("encoder.pos."):
             continue

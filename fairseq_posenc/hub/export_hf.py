@@ -69,7 +69,7 @@ def as_roberta(config: ModelConfig) -> bool:
 
 
 def settings(config: ModelConfig) -> dict[str, Any]:
-    """Return the contents of config.json, with our settings under `fairseq_posenc`."""
+    """Return the contents of config.json; settings that only this package reads are under `fairseq_posenc`."""
     known = as_roberta(config)
     return {
         "model_type": ROBERTA if known else OWN,
@@ -114,7 +114,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write (None without one) and a message about it. `model` is the source model."""
+    """Return the tokenizer to write, or None if there is none, and a message about it. `model` is the source model."""
     place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."

@@ -1,4 +1,4 @@
-"""A masked language model in plain torch, without fairseq. `fairseq_posenc.load` returns it.
+"""Define a masked language model in plain torch, without fairseq. `fairseq_posenc.load` returns it.
 
 Legend: B batch size, T tokens, d width, V vocabulary size.
 """
@@ -25,9 +25,9 @@ class ModelConfig:
         vocabulary: Number of ids.
         pos_enc, pos_enc_args: The encoding and its options, as on the command line.
         activation: A name in `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: See `Norms`.
-        tied: Whether the output matrix of the head is the embedding.
+        tied: Whether the head uses the embedding as its output matrix.
         dropout, attention_dropout: Dropout in training.
-        bos, pad, eos, unk, mask: Ids of the special tokens. bos is the [CLS] of each sample.
+        bos, pad, eos, unk, mask: Ids of the special tokens. Each sample begins with bos, which serves as [CLS].
     """
 
     layers: int
@@ -72,7 +72,7 @@ class ModelConfig:
 
 
 class Head(nn.Module):
-    """The head, which computes logits [..., V] from features [..., d]."""
+    """The output head of a masked language model, which computes logits [..., V] from features [..., d]."""
 
     def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -87,7 +87,10 @@ class Head(nn.Module):
 
 
 class MaskedLM(nn.Module):
-    """Embedding, encoder and head. It computes the same outputs as the fairseq model from which it was converted."""
+    """A masked language model with embedding, encoder and head.
+
+    It computes the same outputs as the fairseq model from which it was converted.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -156,7 +159,7 @@ class MaskedLM(nn.Module):
         return self.encoder.positions(tokens, pad=config.pad, boundaries=(config.bos, config.eos), segments=segments)
 
     def _segments(self, input_ids: Tensor, token_type_ids: Tensor | None) -> Tensor | None:
-        """Return the segments [B, T] for the encoding; None if it reads none."""
+        """Return the segments [B, T] for the encoding; None if the encoding does not read segments."""
         if self.encoder.pos.needs_segments:
             return torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
         if token_type_ids is not None and bool(token_type_ids.any()):

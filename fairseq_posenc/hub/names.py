@@ -51,7 +51,7 @@ OLD_ENDS = {"gamma": "weight", "beta": "bias"}
 
 @dataclass
 class Renamed:
-    """The weights, keyed by their names in the plain model, and the names of unused weights."""
+    """Hold renamed weights, keyed by their names in the plain model, and the names of unused weights."""
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)

@@ -43,7 +43,7 @@ LENGTHS = ("max_positions", "tokens_per_sample")
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained model as it was read.
+    """A pretrained model with the settings and weights of its source.
 
     Args:
         config: Sizes of the model and ids of its special symbols. `pos_enc` is its encoding.
@@ -86,10 +86,10 @@ def of_folder(folder: Path) -> Pretrained:
 
 
 def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
-    """Return "bert" or "roberta".
+    """Return the kind of the model in config.json, "bert" or "roberta".
 
     Raises:
-        CheckpointError: config.json names another kind of model or none.
+        CheckpointError: config.json names another kind of model, or no kind.
     """
     kind = settings.get("model_type")
     if kind not in names.HEADS:
@@ -299,10 +299,7 @@ def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:
 
 
 def in_order(listed: list[str], order: list[int]) -> list[str]:
-    """Return the pieces in the order of these ids, with fairseq's special symbols.
-
-    Ids without a piece get made-up names.
-    """
+    """Return the pieces in the order of `ids`, with fairseq's special symbols. Ids without a piece get made-up names."""
     others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
     return [*SPECIALS, *others, MASK]
 

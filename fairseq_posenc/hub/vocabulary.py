@@ -49,7 +49,7 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
 
 
 def _dictionary_beside(checkpoint: Path) -> Path:
-    """Return the dict.txt of a checkpoint. Look where fairseq and recipes/pretrain_mlm write it."""
+    """Return the path of a checkpoint's dict.txt, which fairseq and recipes/pretrain_mlm write to different places."""
     dict_file = dictionary_of(checkpoint, settings_of(checkpoint)[1])
     run = checkpoint.absolute().parents[2:3]  # RUN/checkpoints/ENCODING/checkpoint_last.pt
     in_shards = (path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt")))

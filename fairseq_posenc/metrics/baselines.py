@@ -1,4 +1,4 @@
-"""Baselines without a model, which generated questions have to beat."""
+"""Compute outputs without a model, as baselines that generated questions have to beat."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def first_units(sentence: str, count: int, units: str = "words") -> str:
 
 
 def best_constant(questions: Sequence[str], units: str = "words") -> str:
-    """Return the text with the highest mean ROUGE-L that a greedy search finds; each question is one reference.
+    """Return the text with the highest mean ROUGE-L against all questions that a greedy search finds.
 
     Each step inserts, replaces or deletes one unit, and the search stops when no step raises the score.
 

@@ -1,4 +1,4 @@
-"""Scores of classification and regression, as in GLUE, and the scores of a constant output."""
+"""Compute scores of classification and regression, as in GLUE, and the scores of a constant output."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ def matthews(outputs: ArrayLike, targets: ArrayLike) -> float:
 
 
 def pearson(outputs: ArrayLike, targets: ArrayLike) -> float:
-    """Return Pearson's correlation coefficient, as for STS-B.
-
-    It is undefined if outputs or targets are constant; then return 0.
-    """
+    """Return Pearson's correlation coefficient, as for STS-B; 0 if it is undefined (constant outputs or targets)."""
     return _correlation(stats.pearsonr, outputs, targets)
 
 
@@ -76,8 +73,8 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
 def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[Any, float]:
     """Return the constant output that scores best on the training targets, and its score on `targets`.
 
-    For accuracy, the constant is the majority class. For correlations of numbers, it is the mean, and its score is 0,
-    because a constant has no correlation.
+    For accuracy, the constant is the majority class. For correlations, the constant is the mean of the targets, and the
+    score is 0, because a constant correlates with nothing.
     """
     if name in OF_NUMBERS:
         return float(np.mean(np.asarray(train, dtype=float))), 0.0

@@ -1,4 +1,4 @@
-"""Scores of generated questions, grouped by source as in Du et al. 2017.
+"""Compute scores of generated questions, grouped by source as in Du et al. 2017.
 
 Each source has one output, and all of its questions are references.
 """
@@ -18,7 +18,7 @@ TOKENIZERS = {"words": "13a", "characters": "zh", "spaces": "none"}
 
 @dataclass(frozen=True)
 class GroupedText:
-    """One output and the references for each source, in the order in which the sources first occur."""
+    """Hold one output and all references for each source, in the order in which the sources first occur."""
 
     hypotheses: list[str]
     references: list[list[str]]
@@ -26,7 +26,7 @@ class GroupedText:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores without rounding. BLEU and chrF are from 0 to 100, all other scores from 0 to 1."""
+    """Scores of generated questions, not rounded. BLEU and chrF are from 0 to 100, all other scores from 0 to 1."""
 
     rouge_l: float
     rouge_l_coco: float
@@ -56,7 +56,7 @@ def grouped(hypotheses: Sequence[str], references: Sequence[Sequence[str]], sour
 def score(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[Hashable], units: str = "words"
 ) -> Scores:
-    """Compute all scores.
+    """Compute all scores of generated questions.
 
     Args:
         hypotheses: One output per item.
@@ -64,8 +64,8 @@ def score(
         sources: Source of each item; the outputs are scored once per source.
         units: One of `units.UNITS`.
     Raises:
-        ValueError: The first three arguments differ in length or are empty, an item has no reference, or the units are
-            unknown.
+        ValueError: Hypotheses, references and sources differ in number or are empty, an item has no reference, or the
+            units are unknown.
     """
     groups = grouped(hypotheses, references, sources)
     rouge, coco = (

@@ -1,4 +1,4 @@
-"""Choose the odds above which a question has no answer, as SQuAD 2.0's script does (evaluate-v2.0.py)."""
+"""Choose the odds above which a model predicts that a question has no answer, as in SQuAD 2.0's evaluate-v2.0.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .squad import V20, Scores, means, rules, scores
 
 
 class Best(NamedTuple):
-    """The best score in percent and its threshold; higher odds mean that there is no answer."""
+    """The best score in percent, and its threshold; odds above the threshold mean that there is no answer."""
 
     score: float
     threshold: float
@@ -33,7 +33,8 @@ def best(
 ) -> Best:
     """Return the threshold with the highest sum of scores, as find_best_thresh in SQuAD 2.0's script does.
 
-    Start with empty answers to all questions. Then add the answers one by one, in increasing order of their odds.
+    The script starts with empty answers to all questions. Then it adds the answers one by one, in increasing order of
+    their odds.
 
     Args:
         golds: As in `squad.scores`.
@@ -59,8 +60,8 @@ def best(
 def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
     """Apply a threshold to scores of predictions, as apply_no_ans_threshold in SQuAD 2.0's script does.
 
-    Above the threshold, a question scores 1 if it has no answer, otherwise 0. The score of an empty text would differ
-    slightly: it is also correct if all answers consist of articles and punctuation only.
+    If a question's odds are above the threshold, it scores 1 if it has no answer, otherwise 0. The score of an empty
+    text would differ slightly: it is also correct if all answers consist of articles and punctuation only.
     """
 
     def silenced(values: Mapping[str, float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""ROUGE-L, from the longest common subsequence of a hypothesis and a reference.
+"""Compute ROUGE-L from the longest common subsequence of a hypothesis and a reference.
 
 Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, section 3.
 """
@@ -62,7 +62,7 @@ def of_units(hypothesis: Sequence[str], references: Sequence[Sequence[str]], var
 
 
 def _parts(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[float, float]:
-    """Return precision and recall; both are 0 if a text is empty."""
+    """Return the precision and the recall of a hypothesis; both are 0 if either text is empty."""
     if not hypothesis or not reference:
         return 0.0, 0.0
     common = LCSseq.similarity(hypothesis, reference)

@@ -1,4 +1,4 @@
-"""Scores of extracted answers by the rules of SQuAD 1.1, SQuAD 2.0 and MLQA.
+"""Score extracted answers by the rules of SQuAD 1.1, SQuAD 2.0 and MLQA.
 
 Sources: Rajpurkar et al. 2016 and 2018 (evaluate-v1.1.py, evaluate-v2.0.py), and Lewis et al. 2020
 (mlqa_evaluation_v1.py). XQuAD and TyDiQA-GoldP use SQuAD 1.1's rules, which remove only English articles, in every
@@ -48,7 +48,7 @@ class Rules:
         name: One of `RULES`.
         articles: Pattern of the articles to remove; empty for none.
         punctuation: Characters to remove.
-        mixed: Whether each Chinese character is a word.
+        mixed: Whether each Chinese character counts as a word.
     """
 
     name: str
@@ -124,7 +124,7 @@ def rules(name: str) -> Rules:
 
 
 class Scores(NamedTuple):
-    """Scores by question from 0 to 1, each for the best fitting answer, and the questions without a prediction."""
+    """Each question's scores from 0 to 1 against its best matching answer, and the questions without a prediction."""
 
     exact: dict[str, float]
     f1: dict[str, float]
@@ -144,7 +144,7 @@ def margin(score: float, baseline: float, questions: float) -> float:
 def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], how: Rules) -> Scores:
     """Compute the scores of each question.
 
-    A question without a prediction scores 0. Under the rules of SQuAD 2.0 it is an error, as in SQuAD's script.
+    A question without a prediction scores 0; under the rules of SQuAD 2.0 it is an error, as in SQuAD's script.
 
     Args:
         golds: Answers by question; an empty list if the question has no answer.
@@ -177,8 +177,8 @@ def mean(values: Mapping[str, float], names: Sequence[str] | None = None) -> flo
 def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], name: str) -> dict[str, float]:
     """Return EM and F1 in percent, named as in the data set's own script.
 
-    The names are `exact_match` and `f1`. SQuAD 2.0 has `exact` and `f1`, and repeats them for questions with an answer
-    (HasAns_exact) and without an answer (NoAns_exact).
+    The names are `exact_match` and `f1`. For SQuAD 2.0 they are `exact` and `f1`, also over only the questions with an
+    answer (HasAns_exact) and without an answer (NoAns_exact).
 
     Args:
         golds: As in `scores`.

@@ -33,7 +33,7 @@ class PosEncLambConfig(FairseqDataclass):
 class PosEncLamb(FairseqOptimizer):
     """LAMB, which updates each matrix by x <- x - lr |x| / |r| r, and each vector by x <- x - lr r.
 
-    Here r = m / (sqrt(v) + eps) + decay x, with decay 0 for vectors.
+    In both, r = m / (sqrt(v) + eps) + decay x, where m and v are the moments and decay is 0 for vectors.
     """
 
     def __init__(self, cfg: PosEncLambConfig, params: Iterable[nn.Parameter]) -> None:
@@ -58,7 +58,7 @@ class PosEncLamb(FairseqOptimizer):
         self._spare_vectors()
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
-        """Load the state, then restore each group's weight decay, because fairseq sets all to one value."""
+        """Load the state, then restore each group's weight decay, because fairseq gives all groups the same."""
         super().load_state_dict(state_dict, optimizer_overrides)
         self._spare_vectors()
 
@@ -68,7 +68,7 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        """Return the settings that a resumed training run takes from its own command line."""
+        """Return the settings that a resumed training run takes from its own command line instead of the checkpoint."""
         lr = OmegaConf.to_container(self.cfg.lr) if OmegaConf.is_config(self.cfg.lr) else self.cfg.lr
         beta1, beta2 = (float(part) for part in self.cfg.lamb_betas.strip("() ").split(","))
         return {

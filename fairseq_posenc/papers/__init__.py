@@ -1,1 +1,1 @@
-"""The numbers that the papers print, as data: one file per table, and the code that reads them."""
+"""Hold the numbers that the papers print: a data file for each table, and the code that reads these files."""

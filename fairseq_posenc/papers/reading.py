@@ -1,10 +1,10 @@
 """Read the numbers that the papers print. This file needs nothing but Python, so that recipes load it without torch.
 
-Each file of this folder is a table as the paper prints it. A row begins with its `keys`, which include the name of
-the model in the paper and its encoding. After these keys come the cells of the `columns`. The other keys, and the
-`conditions` of the whole table, say which model the row describes. Numbers that a paper prints in several tables are in
-one file only; in the files of the other tables, their cells are missing or empty, and a comment names the table that
-has them. A row without an encoding describes no encoding of this package, or its numbers hold for all encodings.
+Each file of this folder is a table as the paper prints it. A row begins with its `keys`, which include the name of the
+model in the paper and its encoding. After these keys come the cells of the `columns`. The other keys, and the
+`conditions` of the whole table, say which model the row describes. A number that a paper prints in several tables is in
+one file only. In the other tables' files its cell is missing or empty, and a comment names the table that has the
+number. A row without an encoding describes no encoding of this package, or its numbers hold for all encodings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Figure:
         paper: Short name of the paper, as in citations.toml.
         row: Name of the model in the paper.
         printed: Text of the cell, with all its digits, its ± and its unit.
-        encoding: Value for --pos-enc with options, such as `shaw[clip=16]`. For a fine-tuned model, it is the
+        encoding: Value for --pos-enc with options, such as `shaw[clip=16]`. For a fine-tuned model, this is the
             encoding in pretraining.
         conditions: Other facts that identify the model, such as `model`, `length` (tokens per sample) and `segments`
             (where fine-tuning adds segments: none, input or head).

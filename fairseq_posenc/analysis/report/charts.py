@@ -1,7 +1,7 @@
-"""The charts of the page, drawn by Bokeh: losses by update, and scores against their cost.
+"""Draw the charts of the report page with Bokeh: losses over training updates, and scores against costs.
 
-Titles and legends are HTML. Bokeh gets texts of results only as data of tooltips and marks, which it does not read as
-HTML.
+Titles and legends are HTML. Texts from results go only into the data of tooltips and marks, which Bokeh does not read
+as HTML.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ class Unavailable(Exception):
 
 
 class Chart(NamedTuple):
-    """A chart for the page.
+    """A chart of the report page.
 
     Args:
         title: Title above the chart, as plain text.
         item: What Bokeh needs to draw it, as JSON.
-        entries: For each renderer and each of its lines or points, the numbers of the rows that it shows.
+        entries: For each line or point of each Bokeh renderer, the indices of the result rows that the line or point
+            shows.
         legend: Names and colours. A colour that occurs again has another marker, and its lines are dashed.
     """
 
@@ -124,7 +125,7 @@ def _loss_chart(recipe: str, kind: str, losses: Sequence[Losses], of: Callable[[
 
 
 def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
-    """Return a chart of the main scores for each task that has two or more rows with a score and a cost."""
+    """Return, for each task with at least two rows that have a score and a cost, a chart of the main scores."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, entry in enumerate(entries):
         if entry.main and any(_cost(entry, name) is not None for name in COSTS):
@@ -137,7 +138,7 @@ def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
 
 
 def costs(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the costs that at least one row has, by their names in the charts."""
+    """Return the kinds of cost that at least one row has, keyed by their names in the charts."""
     entries = list(entries)
     return {name: text for name, text in COSTS.items() if any(_cost(entry, name) is not None for entry in entries)}
 
@@ -207,7 +208,7 @@ def _plot(x: str, y: str, tooltips: list[tuple[str, str]]) -> Plot:
 
 
 def _view(count: int) -> Any:
-    """Return a view that shows all of `count` lines or points, until the page filters them."""
+    """Return a Bokeh view that shows all `count` lines or points, until the reader filters the page."""
     from bokeh.models import BooleanFilter, CDSView
 
     return CDSView(filter=BooleanFilter(booleans=[True] * count))

@@ -1,4 +1,4 @@
-"""The columns of the main table: what a page, a CSV file and a LaTeX table show of a row."""
+"""Define the columns of the report's main table, for the page, the CSV file and the LaTeX table."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .runs import SHOWN, Entry, title_of
 
 
 class Cell(NamedTuple):
-    """A cell of the table.
+    """A cell of the report's main table.
 
     Args:
         text: What is shown; an empty text for a missing value.
-        value: Number to sort by; None for text.
-        within: Half the width of the interval of a score.
+        value: Number by which the table is sorted; None for text.
+        within: Half the width of the 95 % interval of a score.
         full: The whole text, if `text` is shortened.
     """
 

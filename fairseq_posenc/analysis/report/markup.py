@@ -1,4 +1,4 @@
-"""Pieces of HTML. Every text of results passes through `escape` here, or as JSON through `json_script`."""
+"""Write pieces of HTML. Every text from results passes through `escape` here, or through `json_script` as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "
 
 
 def element(name: str, text: str, **attributes: str) -> str:
-    """Return an element with escaped text and attributes; `class_` stands for class."""
+    """Return an HTML element with escaped text and attributes; the argument `class_` sets the attribute `class`."""
     return f"<{name}{_attributes(attributes)}>{escape(text)}</{name}>"
 
 
 def wrapped(name: str, content: str, **attributes: str) -> str:
-    """Return an element around HTML that is already escaped."""
+    """Return an HTML element whose content is HTML that is already escaped."""
     return f"<{name}{_attributes(attributes)}>{content}</{name}>"
 
 
@@ -35,13 +35,13 @@ def json_script(identifier: str, value: object) -> str:
 
 
 def code(text: str) -> str:
-    """Return a command with a button that copies it."""
+    """Return HTML that shows a command, with a button that copies the command."""
     button = '<button type="button" class="copy">Copy</button>'
     return wrapped("div", f"{wrapped('pre', element('code', text), tabindex='0')}{button}", class_="command")
 
 
 def image(path: Path, text: str) -> str:
-    """Return a PNG file as an element that holds its bytes."""
+    """Return a PNG file as an HTML element that contains the bytes of the image."""
     return f'<img alt="{escape(text)}" src="data:image/png;base64,{b64encode(path.read_bytes()).decode()}">'
 
 

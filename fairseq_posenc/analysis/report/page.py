@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs no network."""
+"""Write the report page: one HTML file that loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ def _swatch(colour: str, again: bool) -> str:
 def _papers(tables: Sequence[PaperTable]) -> str:
     if not tables:
         return ""
-    note = "The paper's number stands above, ours below. Where our number is missing, a command shows how to get it. "
+    note = "Each cell shows the paper's number above ours. Where ours is missing, a command computes it. "
     note += "MODEL stands for a checkpoint that was pretrained with the encoding of the row."
     return element("p", note, class_="note") + "".join(map(_paper, tables))
 
 
 def _paper(table: PaperTable) -> str:
-    """Return a table of a paper in a section that is folded unless the table has a score of ours."""
+    """Return a paper's table in a section, which is folded if the table has no score of ours."""
     head = "".join(element("th", name, scope="col", class_="text") for name in ("Row", *table.columns))
     lines = []
     for name, cells in table.rows.items():
@@ -172,7 +172,7 @@ def _figures(run: Run) -> str:
 
 
 def _run(run: Run) -> str:
-    """Return the environment and the commands of a run in a folded section."""
+    """Return the software environment and the commands of a run in a folded section."""
     facts = run.facts
     lines = {
         "Recipe": facts["recipe"],

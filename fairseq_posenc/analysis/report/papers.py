@@ -1,4 +1,4 @@
-"""The papers' tables that recipes reproduce: each number with our score, or with the command that computes ours."""
+"""Collect the papers' tables that recipes reproduce: each number with our score, or with the command that gets it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Target(NamedTuple):
 
     Args:
         recipe: Folder in recipes/.
-        task: Task of the row, as the main table shows it; an empty text for any.
+        task: Task of the row, as the main table shows it; an empty text for any task.
         score: Column of our score.
         paper: Column in which the recipe writes the paper's number, if the row can be compared with it.
         arguments: Arguments of the recipe.
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 
     @property
     def command(self) -> str:
-        """Return the command that fills the cell."""
+        """Return the command that computes our score for this cell."""
         return shlex.join([f"recipes/{self.recipe}/run.sh", *self.arguments])
 
 
@@ -103,7 +103,7 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 
 
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
-    """Return whether a row reproduces this number: the recipe wrote the number beside its score, for the same text."""
+    """Return whether a row reproduces this number: the recipe wrote it beside the score of the same text."""
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
     if target.task and not f"{entry.task},".casefold().startswith(f"{target.task},".casefold()):
@@ -116,13 +116,13 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
 
 
 def _pretrained(entry: Entry) -> str:
-    """Return the encoding of the pretrained model; a fine-tuned model may have another name."""
+    """Return the encoding of the pretrained model, because a fine-tuned model may have another name."""
     pretrained = entry.facts.get("pretrained")
     return str(pretrained.get("encoding") or "") if isinstance(pretrained, dict) else ""
 
 
 def target_of(figure: Figure) -> Target | None:
-    """Return what reproduces a number of a paper; None if no recipe does."""
+    """Return the recipe and the columns that reproduce a number of a paper; None if no recipe reproduces it."""
     if not figure.encoding or figure.value is None:
         return None
     place = PLACES.get((figure.paper, figure.table))

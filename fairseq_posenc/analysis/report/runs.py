@@ -1,4 +1,4 @@
-"""The runs of recipes that a page compares: the rows of their results, their losses and their figures."""
+"""Read the recipe runs that the report page compares: the rows of their results, their losses and their figures."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def title_of(column: str) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """Hold a row of the results of a run.
+    """Hold a row of a recipe run's results.
 
     Args:
-        scores: The scores by the names of their columns.
-        added: Number of parameters beyond the first encoding of the run.
-        speed: Speed of the training in units of `speed_unit`.
+        scores: The scores, keyed by column name.
+        added: Number of parameters more than the model with the run's first encoding has.
+        speed: Training speed in units of `speed_unit`.
         memory: Peak memory in MB.
-        step: Time of an update relative to the first encoding of the run.
+        step: Time per training update, as a multiple of that of the run's first encoding.
         command: Command of the training run.
-        facts: The row as it is in result.json.
+        facts: The row as result.json has it.
     """
 
     run: str
@@ -91,7 +91,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Run:
-    """Hold a run of a recipe: its name, its folder, the content of its result.json and what is shown of it."""
+    """Hold a run of a recipe: its name, its folder, the content of its result.json and what the page shows."""
 
     name: str
     folder: Path
@@ -102,7 +102,7 @@ class Run:
 
 
 def read_runs(paths: Iterable[Path]) -> list[Run]:
-    """Read the results of runs; a path is the folder of a run or its result.json. A run given twice is read once.
+    """Read the results of runs; each path is the folder of a run or its result.json, and duplicates are read once.
 
     Raises:
         ResultsError: A path is not the result of a recipe.
@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def _names(folders: list[Path]) -> list[str]:
-    """Return the shortest ends of the paths that tell the folders apart."""
+    """Return for each folder the shortest end of its path that differs from the other folders."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1)):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):
@@ -182,7 +182,7 @@ def _losses(folder: Path, run: str, recipe: str, entries: list[Entry], first: in
 
 
 def thinned(points: Points, most: int = 150) -> Points:
-    """Return about `most` points of a curve or fewer, evenly spaced; the last point is among them."""
+    """Return at most about `most` evenly spaced points of a curve, including its last point."""
     every = -(-len(points) // most) or 1
     return points[::-1][::every][::-1]
 

@@ -1,4 +1,4 @@
-"""The main table as CSV and as LaTeX."""
+"""Write the report's main table as CSV and as LaTeX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATEX = {
 
 
 def to_csv(entries: Sequence[Entry]) -> str:
-    """Return the table as CSV, with a column for each interval and for the unit of the speed."""
+    """Return the table as CSV, with extra columns for the 95 % intervals and the unit of the speed."""
     parts = [_csv_column(column, entries) for column in columns(entries)]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -67,7 +67,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Return text so that LaTeX prints it as it is, in one line; this includes a bracket after `\\\\`."""
+    """Return text with escapes, so that LaTeX prints it literally and on one line, even a bracket after `\\`."""
     plain = re.sub(r"[\x00-\x1f\x7f]+", " ", text)
     escaped = "".join(LATEX.get(character, character) for character in plain)
     return f"{{}}{escaped}" if escaped.startswith(("[", "*")) else escaped

@@ -1,4 +1,4 @@
-"""Change a tokenizer to the ids of fairseq's dictionary and to fairseq's special symbols."""
+"""Change a tokenizer, so that it uses the ids and the special symbols of fairseq's dictionary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW = 0.01
 
 
 def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool) -> tuple[Tokenizer, list[str]]:
-    """Return the contents of tokenizer.json, and the pieces that it omits because the dictionary lacks them.
+    """Return the contents of tokenizer.json, and the pieces of `source` that the dictionary and so the file lack.
 
     Args:
         source: The tokenizer with its own ids.
@@ -67,7 +67,10 @@ def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dic
 
 
 def _is_text(piece: str) -> bool:
-    """Return whether text may contain this piece. Other pieces only fill up the vocabularies of fairseq and BERT."""
+    """Return whether text may contain this piece.
+
+    All other pieces are fillers in the vocabularies of fairseq and BERT.
+    """
     return piece not in NO_TEXT and not re.fullmatch(r"madeupword\d+|\[unused\d+\]", piece)
 
 

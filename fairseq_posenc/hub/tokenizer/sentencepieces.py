@@ -76,7 +76,10 @@ def _unigram(model: Any) -> dict[str, Any]:
 
 
 def _bpe(model: Any) -> dict[str, Any]:
-    """Return a BPE model. Merges are sorted by score: SentencePiece merges the pair whose result has the best score."""
+    """Return a BPE model.
+
+    Merges are sorted by score, because SentencePiece merges the pair whose result has the best score.
+    """
     scores = dict(_pieces(model))
     pairs = [
         (-scores[piece], index, [piece[:cut], piece[cut:]])

@@ -18,12 +18,12 @@ BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
 
 def read(source: Path) -> tuple[Tokenizer, Path]:
-    """Read a tokenizer. Return its contents, and the file that they were read from.
+    """Return the contents of a tokenizer as in tokenizer.json, and the file from which they were read.
 
     Args:
         source: A file of the tokenizer, or the folder of its files.
     Raises:
-        CheckpointError: The file does not exist, or is not a known kind of tokenizer. The message lists the known
+        CheckpointError: The file does not exist, or is not a known kind of tokenizer; the message lists the known
             kinds.
     """
     path = _file(source)
@@ -70,7 +70,7 @@ def _whole(path: Path) -> Tokenizer:
 
 
 def _byte_level(path: Path) -> Tokenizer:
-    """Read the byte-level BPE of GPT-2. As in fairseq, it adds no space before the text."""
+    """Read the byte-level BPE of GPT-2. As in fairseq, the tokenizer adds no space before the text."""
     names = next(pair for pair in BYTE_LEVEL if path.name in pair)
     vocabulary, merges = (path.with_name(name) for name in names)
     lines = merges.read_text("utf-8").splitlines()
@@ -89,8 +89,8 @@ def _byte_level(path: Path) -> Tokenizer:
 def _wordpiece(path: Path) -> Tokenizer:
     """Read the WordPiece of BERT.
 
-    Text is lowercased if tokenizer_config.json says so. Without this file, it is lowercased if the vocabulary has no
-    capital letters.
+    Text is lowercased if tokenizer_config.json says so, or if there is no such file and the vocabulary has no capital
+    letters.
     """
     pieces = path.read_text("utf-8").rstrip("\n").split("\n")
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):

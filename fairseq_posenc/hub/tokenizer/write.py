@@ -46,7 +46,7 @@ def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool)
 
 
 def copy_sources(source: Path, folder: Path) -> None:
-    """Copy the tokenizer files that work without Hugging Face's packages. Give them the names that training uses."""
+    """Copy the tokenizer files that work without Hugging Face's packages, under the names that training uses."""
     names = {"vocab.txt": "vocab.txt", **{theirs: ours for ours, theirs in zip(*BYTE_LEVEL, strict=True)}}
     names |= {path.name: "sentencepiece.model" for path in source.glob("*.model")}
     for theirs, ours in names.items():

@@ -2,9 +2,9 @@
 
 From a notebook:
 
-    from fairseq_posenc.analysis import divergence
-    curves = divergence.data(dim=512)
-    divergence.draw(curves)
+    from fairseq_posenc.analysis import priors
+    curves = priors.divergence(dim=512)
+    priors.draw_divergence(curves)
 
 `python -m fairseq_posenc figures` writes them as PNG, PDF and CSV. Drawing needs matplotlib; the data do not.
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from .style import Row, panels, styled
+from .style import LINES, Row, panels, styled
 from .trained import Lacking, Stack
 
 if TYPE_CHECKING:
@@ -46,15 +46,23 @@ def data(stack: Stack, length: int | None = None) -> Similarity:
         raise Lacking(f"{stack.name}: {encoding.name} adds no vectors at the input. Try learned or learned+diet-abs.")
     unit = torch.nn.functional.normalize(vectors, dim=1)
     first, second = torch.triu_indices(n, n, 1)
-    return Similarity(stack.name, (unit @ unit.t())[first, second])
+    return Similarity(stack.title, (unit @ unit.t())[first, second])
 
 
 def draw(items: list[Similarity]) -> Figure:
     """Draw a histogram for each model."""
     with styled():
         figure, (panel,) = panels([""])
-        for item in items:
-            panel.hist(item.cosines.numpy(), bins=BINS, range=(-1, 1), density=True, histtype="step", label=item.title)
+        for number, item in enumerate(items):
+            panel.hist(
+                item.cosines.numpy(),
+                bins=BINS,
+                range=(-1, 1),
+                density=True,
+                histtype="step",
+                linestyle=LINES[number % len(LINES)],
+                label=item.title,
+            )
         panel.set_xlabel("cosine similarity of two positions")
         panel.set_ylabel("density")
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))

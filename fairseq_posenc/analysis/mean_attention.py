@@ -47,7 +47,7 @@ def data(stack: Stack, split: str, texts: int = 32, layer: int = 1, columns: int
     means = torch.stack([item.weights.mean(0) for item in seen]).mean(0)
     distances = torch.arange(columns)[:, None] - torch.arange(columns)
     near = (means * (distances.abs() <= NEAR)).sum(1).mean()
-    return MeanAttention(stack.name, means, float(means.diag().mean()), float(near), len(seen))
+    return MeanAttention(stack.title, means, float(means.diag().mean()), float(near), len(seen))
 
 
 def draw(item: MeanAttention) -> Figure:

@@ -57,7 +57,7 @@ def data(stack: Stack, layer: int = 1, length: int = 32, second_segment: int | N
             raise Lacking(f"{stack.name}: {stack.encoding.name} does not read segments. Leave out --second-segment.")
         segments = (torch.arange(length) >= second_segment).long()
     values = position_part(stack, layer, length, segments)
-    return Patterns(f"{stack.name}, layer {layer}", values, shift_scores(values))
+    return Patterns(f"{stack.title}, layer {layer}", values, shift_scores(values))
 
 
 def draw(item: Patterns) -> Figure:

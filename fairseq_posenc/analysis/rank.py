@@ -66,7 +66,7 @@ def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int 
         position = ranks(position_part(stack, layer, columns))[0]
     except Lacking:
         position = None
-    return Ranks(stack.name, numerical, effective, position, stack.encoding.stack.head_dim, columns)
+    return Ranks(stack.title, numerical, effective, position, stack.encoding.stack.head_dim, columns)
 
 
 def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None = None, seed: int = 1) -> list[Ranks]:
@@ -95,6 +95,8 @@ def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None 
 def draw(items: list[Ranks]) -> Figure:
     """Draw the rank of each head's logits (left: mean and range over texts) and of their position-only part (right)."""
     with styled():
+        from matplotlib.ticker import MaxNLocator
+
         figure, (left, right) = panels(["attention logits", "position part"], columns=2)
         for number, item in enumerate(items):
             heads, marker = range(1, item.logits.shape[1] + 1), MARKERS[number % len(MARKERS)]
@@ -108,6 +110,7 @@ def draw(items: list[Ranks]) -> Figure:
         for panel in (left, right):
             panel.axhline(items[0].head_dim, color="black", linewidth=0.6, linestyle=":")
             panel.annotate(" D", (1, items[0].head_dim), xycoords=("axes fraction", "data"), va="center")
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
             panel.set_xlabel("head")
             panel.set_ylabel(f"rank (of {items[0].columns})")
             panel.set_ylim(0, None)

@@ -37,6 +37,7 @@ def draw(items: list[Score], baseline: str | None = None) -> Figure:
             panel.set_yticks(range(len(ordered)), [item.encoding for item in ordered])
             panel.set_xlabel(_label(ordered, baseline), loc="right")  # names on the left may be long
             panel.margins(x=0.08)
+            panel.set_ylim(-0.6, len(ordered) - 0.4)
     return figure
 
 

@@ -34,7 +34,7 @@ def data(items: list[Score], name: str) -> list[Point]:
     points = [point for item in items if (point := _point(item, name))]
     if len({point.x for point in points}) < 2:
         raise ResultsError(
-            f"--sweep {name}: the results contain fewer than two values of {name}, too few for a curve. Choose an "
+            f"--over {name}: the results contain fewer than two values of {name}, too few for a curve. Choose an "
             "option of the encodings, such as clip, or a setting of the recipe, such as longest. Give the folders of "
             "all runs with --results."
         )

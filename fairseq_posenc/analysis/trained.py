@@ -42,6 +42,11 @@ class Stack:
     task: Any = None
 
     @property
+    def title(self) -> str:
+        """Return the name without the folders above that of the checkpoint, which is short enough for a figure."""
+        return "/".join(Path(self.name).parts[-2:])
+
+    @property
     def members(self) -> dict[str, PositionEncoding]:
         """Return the encodings by name."""
         return self.encoding.members

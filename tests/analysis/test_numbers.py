@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from support_analysis import stack
+from support_figures import cut
 
 from fairseq_posenc.analysis import cosine, diagrams, heat_map, lengths, patterns, priors, rank, trained
 from fairseq_posenc.encodings import names
@@ -91,6 +94,16 @@ def test_gradients_of_tokens_and_positions_are_equal_at_the_input() -> None:
     out.square().sum().backward()
     assert torch.equal(x.grad[0], table.grad)
     assert x.grad.abs().sum() > 0
+
+
+def test_titles_are_short() -> None:
+    """The title of a figure has the folder of the checkpoint, which recipes call by its encoding."""
+    item = replace(stack("learned"), name="results/mlm/checkpoints/diet-abs/checkpoint_last.pt (encoder)")
+    similarities = [cosine.data(item)] * 2
+    assert similarities[0].title == "diet-abs/checkpoint_last.pt (encoder)"
+    figure = cosine.draw(similarities)
+    assert cut(figure) == []
+    assert len({str(patch.get_linestyle()) for patch in figure.axes[0].patches}) == 2
 
 
 def test_shift_scores() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from math import isfinite, sqrt
 from pathlib import Path
-from statistics import stdev
+from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeGuard
 
 #: Columns of scores, in the order in which they are looked for.
@@ -14,8 +14,6 @@ SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
 #: Columns that tell the rows of one recipe apart, besides the encoding.
 GROUPS = ("task", "direction", "language", "memory")
-#: Columns that hold the scores of the single training runs, whose mean is the score (otherwise `COLUMN of seeds`).
-EACH = {"score": "scores"}
 #: Scores whose interval over the sentences of the test set is in the column `±`.
 TESTED = ("BLEU", "bleu")
 CONFIDENCE = 0.95
@@ -101,7 +99,11 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
     parts = [str(row[name]) for name in GROUPS if row.get(name) is not None]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")
-    return Score(group, name, column, float(row[column]), *interval(row, column), facts.get("settings", {}))
+    each = row.get(f"{column} of seeds")  # a recipe may choose the median as the score, as some papers do
+    value = (
+        fmean(each) if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)) else float(row[column])
+    )
+    return Score(group, name, column, value, *interval(row, column), facts.get("settings", {}))
 
 
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
@@ -110,7 +112,7 @@ def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
     The interval of a single run is over the sentences of the test set. The interval of several runs is that of their
     mean.
     """
-    each, seeds, within = row.get(EACH.get(column, f"{column} of seeds")), row.get("seeds"), row.get("±")
+    each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):
         return half_width(each), len(each)
     trainings = len(seeds) if isinstance(seeds, list) else int(seeds) if is_number(seeds) else 1

@@ -25,10 +25,10 @@ def draw(items: list[Score], baseline: str | None = None) -> Figure:
         baseline: Encoding whose score a dashed line shows; None draws no line.
     """
     groups = {item.group: [other for other in items if other.group == item.group] for item in items}
-    most = max(map(len, groups.values()))
+    most = max(map(len, groups.values()), default=1)
     with styled():
-        figure, axes = panels(list(groups), columns=2, height=0.18 * most + 1.1)
-        for panel, members in zip(axes, groups.values(), strict=True):
+        figure, axes = panels(list(groups) or [""], columns=2, height=0.18 * most + 1.1)
+        for panel, members in zip(axes, groups.values(), strict=False):  # without scores, one panel stays empty
             ordered = best_first(members)[::-1]
             for place, item in enumerate(ordered):
                 _point(panel, place, item)

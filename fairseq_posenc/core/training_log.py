@@ -6,10 +6,16 @@ This file imports the standard library only: recipes load it without the package
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+#: The last line of the error with which fairseq-train ends if a loss or a gradient is not finite.
+NOT_FINITE = re.compile(r"^(\[rank\d+\]: ?)?FloatingPointError", re.MULTILINE)
+#: A loss that was lower has risen again if it is at least this multiple of its lowest value.
+RISEN = 1.2
 Points = list[tuple[int, float]]  # number of updates, and value (losses are in bits per piece)
 
 
@@ -19,6 +25,58 @@ class Curve(NamedTuple):
     train: Points
     valid: Points
     speed: float | None
+
+
+class Divergence(NamedTuple):
+    """How a training run diverged.
+
+    Args:
+        update: First update in which the loss or a gradient was not finite, or whose loss was as high as at the start.
+        loss: Mean of the last losses (if one was not finite: of those before it); None if none was logged.
+        finite: Whether all losses and gradients were finite.
+    """
+
+    update: int
+    loss: float | None
+    finite: bool
+
+    def __str__(self) -> str:
+        loss = "unknown" if self.loss is None else f"{self.loss:.4g}"
+        if self.finite:
+            return f"update {self.update}, loss {loss} (it rose again)"
+        return f"update {self.update}, loss {loss} (then not finite)"
+
+
+def read_divergence(log: Path) -> Divergence | None:
+    """Return how a training run diverged, or None if it did not diverge or has no log.
+
+    A run has diverged if fairseq-train ended because a loss or a gradient was not finite. It has also diverged if the
+    mean of the last tenth of its logged losses is not below the first loss, although lower losses were logged before.
+    """
+    if not log.is_file():
+        return None
+    losses = read_losses(log).train
+    finite = [(update, loss) for update, loss in losses if isfinite(loss)]
+    last_attempt = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2]
+    if len(finite) < len(losses) or NOT_FINITE.search(last_attempt):
+        update, loss = finite[-1] if finite else (0, None)
+        reported = [facts for kind, facts in _lines(log) if kind == "diverged"]
+        if reported:  # by the plugin's correction of fairseq, which knows the exact update
+            update = int(reported[-1]["num_updates"])
+            loss = loss if reported[-1]["loss"] is None else float(reported[-1]["loss"])
+        return Divergence(update, loss, finite=False)
+    return _rise(finite)
+
+
+def _rise(losses: Points) -> Divergence | None:
+    if len(losses) < 2:
+        return None
+    first, end = losses[0][1], losses[-max(1, len(losses) // 10) :]
+    last, (lowest_update, lowest) = sum(loss for _, loss in end) / len(end), min(losses, key=lambda point: point[1])
+    if last < first or last < RISEN * lowest:
+        return None
+    risen = (update for update, loss in losses if update > lowest_update and loss >= first)
+    return Divergence(next(risen, losses[-1][0]), last, finite=True)
 
 
 def read_losses(log: Path) -> Curve:

@@ -41,7 +41,7 @@ def claim(rows: list[Row], least_gap: float) -> int:
 
     The best encoding must score at least `least_gap` BLEU more than `none`, and `none` must score above 0.
     """
-    bleu = {row["encoding"]: row["bleu"] for row in rows}
+    bleu = {row["encoding"]: row["bleu"] or 0.0 for row in rows}  # 0 for an encoding whose training runs all diverged
     best = max(bleu, key=lambda name: bleu[name])
     none = bleu["none"]
     print("BLEU: " + ", ".join(f"{name} {score:.1f}" for name, score in sorted(bleu.items(), key=lambda x: -x[1])))

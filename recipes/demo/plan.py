@@ -35,9 +35,10 @@ class Planner(planning.Planner[Settings]):
         prepare = [corpus := self.corpus()]
         prepare += [subwords := self.subwords(corpus)]
         prepare += [binary := self.binarise(subwords)]
-        chains = [self.chain(encoding, binary) for encoding in self.encodings]
+        seeds = self.settings.training_seeds.seeds
+        chains = [self.chain(encoding, seed, binary) for encoding in self.encodings for seed in seeds]
         trained = [chain[0] for chain in chains]
-        measure = self.measure(trained)
+        measure = self.measure(trained[:: len(seeds)])
         report = self.report([measure, *(chain[-1] for chain in chains), *trained])
         return Plan([[prepare], chains, [[measure, report]]])
 
@@ -58,18 +59,19 @@ class Planner(planning.Planner[Settings]):
         command += flags(destdir=f"{self.shown}/data-bin")
         return self.stage("binarise", command, ["data-bin"], [subwords])
 
-    def chain(self, encoding: Encoding, binary: Stage) -> list[Stage]:
-        train = self.train(encoding, binary)
-        generate = self.generate(encoding.slug, train)
-        return [train, generate, self.score(encoding.slug, generate)]
+    def chain(self, encoding: Encoding, seed: int, binary: Stage) -> list[Stage]:
+        train = self.train(encoding, seed, binary)
+        generate = self.generate(train.variant, train)
+        return [train, generate, self.score(train.variant, generate)]
 
-    def train(self, encoding: Encoding, binary: Stage) -> Stage:
-        folder = f"checkpoints/{encoding.slug}"
+    def train(self, encoding: Encoding, seed: int, binary: Stage) -> Stage:
+        slug = self.settings.training_seeds.slug(encoding.slug, seed)
+        folder = f"checkpoints/{slug}"
         command = ["fairseq-train", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
         command += ["--arch", "posenc_transformer_tiny", *encoding.flags(), *as_arguments(self.settings.train)]
-        command += ["--seed", str(self.settings.seed), "--cpu", *WHOLE, *QUIET, "--log-interval", "20"]
+        command += ["--seed", str(seed), "--cpu", *WHOLE, *QUIET, "--log-interval", "20"]
         command += ["--no-epoch-checkpoints", "--save-dir", f"{self.shown}/{folder}"]
-        return replace(self.stage(f"train:{encoding.slug}", command, [folder], [binary]), resumes=True)
+        return replace(self.stage(f"train:{slug}", command, [folder], [binary]), resumes=True)
 
     def generate(self, name: str, train: Stage) -> Stage:
         command = ["fairseq-generate", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
@@ -87,15 +89,17 @@ class Planner(planning.Planner[Settings]):
         return self.stage(f"score:{name}", command, [f"scores/{name}"], [generate], [SHARED / "score.py"])
 
     def measure(self, trained: list[Stage]) -> Stage:
+        """Return the stage that measures the cost of the encodings with the models of the first seed."""
         command = module("lib.translation.measure") + flags(cpu=True, output=f"{self.shown}/measured.json")
-        for encoding in self.encodings:
-            checkpoint = f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
+        for encoding, stage in zip(self.encodings, trained, strict=True):
+            checkpoint = f"{self.shown}/checkpoints/{stage.variant}/checkpoint_last.pt"
             command += flags(checkpoint=f"{encoding.label}:{checkpoint}")
         return self.stage("measure", command, ["measured.json"], trained, [SHARED / "measure.py"])
 
     def report(self, after: list[Stage]) -> Stage:
         settings = self.settings
         command = module("demo.report")
-        command += flags(output=self.shown, seed=settings.seed, encodings=tuple(settings.encodings))
+        command += flags(output=self.shown, encodings=tuple(settings.encodings))
+        command += settings.training_seeds.flags()
         inputs = [HERE / "report.py", HERE / "template.md", SHARED / "figure.py"]
         return self.stage("report", command, ["results.json", "results.md", "bleu.png"], after, inputs)

@@ -12,36 +12,50 @@ from tabulate import tabulate
 
 from fairseq_posenc.analysis import scores, style
 from fairseq_posenc.analysis.results import score
-from recipes.lib import records
+from recipes.lib import divergence, records
+from recipes.lib import seeds as seeds_of
 from recipes.lib.encodings import parse
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
+from recipes.lib.report import heading
+from recipes.lib.seeds import Seeds
+from recipes.lib.significance import compare_with_first, summary
 
 from .plan import SOURCE, TARGET
 
 TEMPLATE = Path(__file__).with_name("template.md")
-KEYS = ("encoding", "bleu", "signature", "parameters", "speed_ratio", "command", "commit")
 NOT_RECORDED = "unknown"  # value for stages that were run by hand
 PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
-def collect(output: Path, encodings: list[str]) -> list[Row]:
-    """Return one row of results per encoding, with the highest BLEU first."""
+def collect(output: Path, encodings: list[str], seeds: Seeds) -> list[Row]:
+    """Return one row of results per encoding, with the highest BLEU first. The first encoding is the baseline."""
     measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
-    rows = [row(output, name, measured[name]) for name in encodings]
-    return sorted(rows, key=lambda row: -row["bleu"])
+    rows = [row(output, name, seeds, measured.get(name)) for name in encodings]
+    compare_with_first(rows, "bleu")
+    return sorted(rows, key=lambda row: -1 if row["bleu"] is None else row["bleu"], reverse=True)
 
 
-def row(output: Path, name: str, measured: dict[str, float]) -> Row:
-    slug = parse(name).slug
-    score = json.loads((output / "scores" / slug).read_text(encoding="utf-8"))
-    cost = records.cost(output, f"train:{slug}", f"generate:{slug}")
+def row(output: Path, name: str, seeds: Seeds, measured: dict[str, float] | None) -> Row:
+    """Return the row of an encoding: the mean over the seeds that did not diverge.
+
+    Args:
+        output: Folder of the run.
+        name: Label of the encoding.
+        seeds: Seeds of its training runs.
+        measured: Cost of the model of the first seed; None if its training diverged.
+    """
+    slugs = seeds.slugs(parse(name).slug)
+    runs = divergence.runs(output, slugs)
+    scores = [json.loads((output / "scores" / slug).read_text(encoding="utf-8")) for slug in runs.finished]
+    cost = records.cost(output, *(f"{kind}:{slug}" for slug in slugs for kind in ("train", "generate")))
     return {
         "encoding": name,
-        "bleu": round(score["bleu"], 2),
-        "signature": score["signature"],
-        "parameters": int(measured["parameters_added"]),
-        "speed_ratio": round(measured["training_time_ratio"], 3),
+        **summary("bleu", [score["bleu"] for score in scores]),
+        "diverged": runs.diverged,
+        "signature": scores[0]["signature"] if scores else None,
+        "parameters": measured and int(measured["parameters_added"]),
+        "speed_ratio": measured and round(measured["training_time_ratio"], 3),
         "command": cost["command"],
         "commit": cost["commit"],
     }
@@ -49,12 +63,17 @@ def row(output: Path, name: str, measured: dict[str, float]) -> Row:
 
 def table(rows: list[Row]) -> str:
     """Return the table of results in Markdown."""
-    head = ("encoding", "BLEU", "added parameters", "time per step relative to `none`")
-    cells = [
-        (row["encoding"], f"{row['bleu']:.1f}", f"{row['parameters']:,}", f"{row['speed_ratio']:.2f}") for row in rows
-    ]
-    align = ("left", "right", "right", "right")
-    return tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=align)
+    columns = {
+        "encoding": ("encoding", ""),
+        "BLEU": ("bleu", ".1f"),
+        **({"sd": ("sd", ".1f"), "seeds": ("seeds", "d"), "p": ("p", ".2g")} if rows[0]["seeds"] > 1 else {}),
+        **({"diverged": ("diverged", "")} if any(row["diverged"] for row in rows) else {}),
+        "added parameters": ("parameters", ",d"),
+        "time per step relative to `none`": ("speed_ratio", ".2f"),
+    }
+    cells = [["–" if row[name] is None else f"{row[name]:{form}}" for name, form in columns.values()] for row in rows]
+    align = ("left", *("right" for _ in list(columns)[1:]))
+    return tabulate(cells, list(columns), tablefmt="pipe", disable_numparse=True, colalign=align)
 
 
 def examples(raw: Path, count: int = 2) -> str:
@@ -68,17 +87,19 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
+def write_markdown(output: Path, rows: list[Row], seeds: Seeds) -> str:
     """Return the report: the template, filled in with the results."""
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
     minutes = records.busy_minutes(output)
+    none = next(row["bleu"] for row in rows if row["encoding"] == "none")
     return TEMPLATE.read_text(encoding="utf-8").format(
+        heading=heading(seeds.seeds),
         table=table(rows),
         signature=rows[0]["signature"],
         sizes=", ".join(f"{count:,} {split}" for split, count in counts.items()),
-        none=next(row["bleu"] for row in rows if row["encoding"] == "none"),
+        none="no score" if none is None else f"{none:.1f} BLEU",
         examples=examples(output / "raw"),
-        seed=seed,
+        seed=seeds.own,
         python=platform.python_version(),
         versions=", ".join(f"{name} {version(name)}" for name in PACKAGES),
         commit=", ".join(sorted({row["commit"] or NOT_RECORDED for row in rows})),
@@ -91,12 +112,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument("--encodings", nargs="+", required=True, metavar="NAME", help="Encodings to report.")
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the run.")
+    seeds_of.add_options(parser)
     options = parser.parse_args()
-    rows = collect(options.output, options.encodings)
-    items = [score({"recipe": "BLEU on the test set"}, row, "bleu")._replace(column="BLEU") for row in rows]
+    seeds = Seeds.from_arguments(options)
+    rows = collect(options.output, options.encodings, seeds)
+    scored = [row for row in rows if row["bleu"] is not None]
+    items = [score({"recipe": "BLEU on the test set"}, row, "bleu")._replace(column="BLEU") for row in scored]
     style.save(scores.draw(items, baseline="none"), scores.rows(items), options.output, "bleu")
-    write_whole(options.output / "results.md", write_markdown(options.output, rows, options.seed))
+    write_whole(options.output / "results.md", write_markdown(options.output, rows, seeds))
     write_whole(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
 
 

@@ -23,6 +23,7 @@ class Settings(recipe.Settings):
     generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 4."))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # The BLEU, parameters and training time of every encoding are compared with those of `none`.
         self.encodings = [encoding.label for encoding in parse_all(["none", *self.encodings])]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from statistics import fmean
 
 from recipes.lib.command import main
 from recipes.lib.finetuning.models import in_a_name
@@ -21,8 +20,11 @@ test sets. Several models, tasks and segment encodings are compared with each ot
 scores of the paper."""
 
 LEGEND = """\
-Scores are in percent on the development set (for MNLI, the matched set). Each score is a median over the runs. If
-several learning rates or numbers of epochs are tried, the table shows those with the best median. The baseline is the
+Scores are in percent on the development set (for MNLI, the matched set). Each score is the median over the seeds, as
+in the DIET paper. The columns `mean`, `sd` and `p` have the mean and the standard deviation over the seeds, and the
+p-value of Welch's t-test against the first model on the task, with Holm's correction. If several learning rates or
+numbers of epochs are tried, the table shows those with the best median, and those with which a training run diverged.
+The rows `average` have the mean over all tasks, in which both sets of MNLI count. The baseline is the
 constant answer that scores best on the training rows. A model beats the baseline if its score is higher by more than
 two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the constant answer, and
 2 / sqrt(rows - 1) for correlations. The column `paper` has the score that the protocol's paper reports for this
@@ -35,14 +37,17 @@ MAIN = {
     "task": "task",
     "model": "model",
     "score": "score (%)",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "of": "metric",
     "paper": "score in the paper (%)",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),
-    *("runs", "updates", "parameters", "minutes"),
+    *("task", "model", "score", "mean", "sd", "seeds", "p", "of", "also", "baseline", "beats baseline", "paper"),
+    *("comparable", "diverged", "lr", "epochs", "updates", "parameters", "minutes"),
 )
 
 
@@ -50,12 +55,8 @@ def remarks(settings: Settings, output: Path) -> list[str]:
     rows = compared(settings, output)
     prepared = sorted((output / "data-bin").iterdir())
     lines = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in prepared)]
-    for model in dict.fromkeys(row["model"] for row in rows):
-        scores = [row["score"] for row in rows if row["model"] == model]
-        if len(scores) > 1:
-            lines.append(f"The mean of {model} over {len(scores)} tasks is {fmean(scores):.2f}.")
     lines += strange(prepared)
-    return lines + behind([f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]])
+    return lines + behind([f"{row['model']} on {row['task']}" for row in rows if row["beats baseline"] is False])
 
 
 def default_output(settings: Settings) -> str:

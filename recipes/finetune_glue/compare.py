@@ -17,12 +17,14 @@ from recipes.lib.finetuning.sentences import xnli
 from recipes.lib.finetuning.sentences.plan import RECORD
 from recipes.lib.finetuning.sentences.tasks import HEADLINE, TASKS, metrics
 from recipes.lib.finetuning.sentences.xnli import Scores
-from recipes.lib.finetuning.trials import Grid, Trial, Variant, add_options
-from recipes.lib.package import whole_folder
+from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_options
+from recipes.lib.package import Divergence, read_divergence, whole_folder
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
+from recipes.lib.significance import compare_with_first, summary
 from recipes.lib.stages import read_json
 
+from .averages import averages
 from .published import BERT, MISMATCHED, ROBERTA, WARM, paper
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
@@ -60,14 +62,23 @@ class Results:
     def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:
         """Return the median over the runs, separately for each split and metric."""
         scores = [self.scores(run) for run in runs]
+        if not scores:
+            return {}
         return {
             split: {name: median(values[split][name] for values in scores) for name in names}
             for split, names in scores[0].items()
         }
 
+    def divergence(self, trial: Trial) -> Divergence | None:
+        return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
+
+    def reported(self, variant: Variant) -> list[Group]:
+        """Return the trials with the best learning rate and number of epochs, then other groups with divergences."""
+        return self.grid.reported(variant, self.score, self.divergence)
+
     def best(self, variant: Variant) -> list[Trial]:
         """Return the runs with the best learning rate and number of epochs, sorted by score, the worst first."""
-        return sorted(self.grid.best(variant, self.score), key=self.score)
+        return sorted(self.reported(variant)[0].finished, key=self.score)
 
 
 def middle(runs: list[Trial]) -> Trial:
@@ -75,34 +86,45 @@ def middle(runs: list[Trial]) -> Trial:
     return runs[(len(runs) - 1) // 2]
 
 
-def result(variant: Variant, results: Results) -> Row:
-    """Return a row of the table, in which every score is the median over the runs."""
-    output, first, runs = results.output, results.first(variant), results.best(variant)
-    run, scores = middle(runs), results.medians(runs)
-    facts = read_json(output / "scores" / f"{run.slug}.json")
+def rows_of(variant: Variant, results: Results) -> list[Row]:
+    """Return a row for the best hyperparameters, and a row for each of the others with which a run diverged."""
+    return [result(variant, results, group) for group in results.reported(variant)]
+
+
+def result(variant: Variant, results: Results, group: Group) -> Row:
+    """Return a row of the table, in which every score is the median over the runs that did not diverge."""
+    output, first = results.output, results.first(variant)
+    runs = sorted(group.finished, key=results.score)
+    scores = results.medians(runs)
+    run = middle(runs) if runs else group.trials[0]
+    facts = read_json(output / "scores" / f"{run.slug}.json") if runs else {}
     model = read_json(output / "models" / f"{variant.model.slug}.json")
     record = read_json(output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
     baseline = read_json(output / "baselines" / f"{variant.task}.json")["valid"][first]
     headline = HEADLINE.get(variant.task, "valid")
-    score = round(scores[headline][first], 2)  # rounded like the baseline, because a model may answer with the constant
+    # rounded like the baseline, because a model may answer with the constant
+    score = round(scores[headline][first], 2) if runs else None
+    over_seeds = summary("score", [results.scores(trial)[headline][first] for trial in runs])
     reported = None if other_rows(record) else figures(variant, model, results.protocol)
-    trials = results.grid.trials(variant)
+    trials = [trial for trial in results.grid.trials(variant) if results.divergence(trial) is None]
     return {
         "task": variant.task,
         "model": variant.label,
+        **over_seeds,
+        "mean": over_seeds["score"],
         "score": score,
         "of": NAMES.get(first, first),
         "also": also(scores, metrics(variant.task, results.protocol)),
         "baseline": baseline["score"],
         "constant": baseline["constant"],
-        "beats baseline": score > baseline["score"] + baseline["margin"],
+        "beats baseline": score is not None and score > baseline["score"] + baseline["margin"],
+        "diverged": group.diverged,
         "paper": reported,
         "comparable": comparable([*differences(model, record, scores), *results.differs]) if reported else None,
         "lr": run.lr,
         "epochs": run.epochs,
-        "runs": [round(results.scores(trial)[headline][first], 2) for trial in runs],
-        "updates": facts["updates"],
-        "parameters": facts["parameters"],
+        "updates": facts.get("updates"),
+        "parameters": facts.get("parameters"),
         **cost(output, f"train:{run.slug}"),
         "trials": {trial.hyperparameters: round(results.score(trial), 2) for trial in trials},
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
@@ -114,6 +136,8 @@ def result(variant: Variant, results: Results) -> Row:
 
 def also(scores: Scores, names: list[str]) -> str:
     """Return the other metrics of the task and the scores on its other splits, as text."""
+    if not scores:
+        return ""
     parts = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
     others = {split: values for split, values in scores.items() if split not in ("valid", xnli.MEAN, xnli.OTHERS)}
     parts += [f"{split.removeprefix('valid-')} {values[names[0]]:.2f}" for split, values in others.items()]
@@ -150,7 +174,7 @@ def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Sco
     parts += other_rows(record)
     left_out = sum(done.get("left out", 0) for done in record["problems"].values())
     parts += [f"{left_out:,} rows left out"] if left_out else []
-    return parts + (xnli.differences(scores) if record["task"] == xnli.XNLI else [])
+    return parts + (xnli.differences(scores) if scores and record["task"] == xnli.XNLI else [])
 
 
 def other_rows(record: Mapping[str, Any]) -> list[str]:
@@ -171,7 +195,9 @@ def submission(variants: list[Variant], results: Results) -> None:
         for variant in variants:
             into = partial / variant.model_slug
             into.mkdir(exist_ok=True)
-            answers = results.output / "predictions" / middle(results.best(variant)).slug
+            if not (runs := results.best(variant)):  # all training runs diverged
+                continue
+            answers = results.output / "predictions" / middle(runs).slug
             for file in TASKS[variant.task].submissions.values():
                 if (answers / file).is_file():
                     shutil.copyfile(answers / file, into / file)
@@ -185,7 +211,9 @@ def main() -> None:
     results = Results(arguments.output, arguments.protocol, Grid.from_flags(arguments), arguments.differs)
     variants = [Variant(task, Model(label, Path()), kind, row) for task, label, kind, row in arguments.variant]
     submission(variants, results)
-    write_rows([result(variant, results) for variant in variants], arguments.output)
+    rows = [row for variant in variants for row in rows_of(variant, results)]
+    compare_with_first(rows, "score", "task")
+    write_rows([*rows, *averages(rows, variants, arguments.output, arguments.protocol)], arguments.output)
 
 
 if __name__ == "__main__":

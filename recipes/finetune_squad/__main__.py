@@ -28,21 +28,27 @@ the paper's model sizes, questions and training settings; the pretraining corpor
 known. The scored checkpoint is checkpoint_last.pt. The column `out of reach` has the number of questions that cannot be
 answered correctly, because their gold answers are too long or not within any window. A model beats a baseline if its F1
 is higher by more than two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p
-and q are the F1 of the model and of the baseline. The row `gold answers` tests the scorer, so its EM and
-F1 must be 100."""
+and q are the F1 of the model and of the baseline. With several seeds, scores are means over the seeds, sd is the
+standard deviation of F1, and p is the p-value of Welch's t-test of F1 against the first model, with Holm's correction.
+The column `diverged` says where training runs diverged; their models are not scored. The row `gold answers` tests the
+scorer, so its EM and F1 must be 100."""
 
 MAIN = {
     "model": "model",
     "F1": "F1 (%)",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "EM": "EM (%)",
     "paper's F1": "F1 in the paper (%)",
     "paper's EM": "EM in the paper (%)",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),
-    *("beats baselines", "longest window", "questions", "out of reach", "questions of training", "updates", "minutes"),
+    *("model", "encoding", "EM", "F1", "sd", "seeds", "p", "best F1", "threshold of best F1", "paper's EM"),
+    *("paper's F1", "comparable", "beats baselines", "diverged"),
+    *("longest window", "questions", "out of reach", "questions of training", "updates", "minutes"),
     "pieces/s",
 )
 
@@ -63,8 +69,12 @@ def default_output(settings: Settings) -> str:
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     slugs = {model.label: model.slug for model in settings.models}
-    best = max((row for row in compared(settings, output) if row["model"] in slugs), key=lambda row: row["F1"])["model"]
-    folder, dev = f"{shown}/predictions/{slugs[best]}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
+    rows = [row for row in compared(settings, output) if row["run"]]
+    if not rows:
+        return {}
+    row = max(rows, key=lambda row: row["F1"])
+    best = row["model"]
+    folder, dev = f"{shown}/predictions/{row['run']}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
     words = f"{dev} {folder}/predictions.json"
     if settings.version == "2.0":  # the script itself applies our threshold and searches for the best one
         words = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"

@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
 from fairseq_posenc.metrics.squad import margin
+from recipes.lib import divergence
+from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.finetuning.comparison import comparable, write_rows
 from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
+from recipes.lib.seeds import Seeds
+from recipes.lib.significance import average, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 from . import published
@@ -31,17 +36,17 @@ class Beside(NamedTuple):
 
 
 def common(label: str, score: dict[str, Any]) -> Row:
-    """Return the columns that both models and baselines have."""
+    """Return the columns that both models and baselines have; they are None without a score."""
     return {
         "model": label,
-        "EM": round(score["em"], 2),
-        "F1": round(score["f1"], 2),
+        "EM": _rounded(score.get("em")),
+        "F1": _rounded(score.get("f1")),
         "best EM": _rounded(score.get("best_exact")),
         "best F1": _rounded(score.get("best_f1")),
         "threshold of best F1": _rounded(score.get("best_f1_thresh")),
         "F1, answered": _rounded(score.get("HasAns_f1")),
         "F1, not answered": _rounded(score.get("NoAns_f1")),
-        "questions": int(score["total"]),
+        "questions": int(score["total"]) if score else None,
     }
 
 
@@ -49,32 +54,45 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 2)
 
 
-def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str, dict[str, float]]) -> Row:
-    """Return the row of a model."""
-    score = read_json(output / "scores" / f"{slug}.json")
+def row(
+    label: str, slug: str, seeds: Seeds, output: Path, paper: Beside, baselines: dict[str, dict[str, float]]
+) -> Row:
+    """Return the row of a model: means over the seeds that did not diverge."""
+    slugs = seeds.slugs(slug)
+    runs = divergence.runs(output, slugs)
+    scores = [read_json(output / "scores" / f"{run}.json") for run in runs.finished]
+    score = {name: mean(score[name] for score in scores) for name in scores[0]} if scores else {}
     record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
-    curve = read(output / "logs" / f"{slug}.train.log")
+    curves = [read(training_log(output, run)) for run in slugs]
     counts, version = record["splits"], record["version"]
     total, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
     same = total == published.QUESTIONS[version]
     exact, f1 = published.figures(paper.name if same else "none", version, record["longest"], model["encoding"])
     differences = [*published.differences(paper.name, version, model, total, used), *paper.differs]
-    spans = figures(output / "logs" / f"{slug}.train.log", "valid_spans")
+    spans = [points[-1][1] for run in runs.finished if (points := figures(training_log(output, run), "valid_spans"))]
     return {
         **common(label, score),
+        **summary("F1", [score["f1"] for score in scores]),
         "encoding": model["encoding"],
         "paper's EM": exact,
         "paper's F1": f1,
         "comparable": None if f1 is None else comparable(differences),
-        "beats baselines": all(above(score["f1"], scores) for name, scores in baselines.items() if name != GOLD),
-        "windows right": round(spans[-1][1], 4) if spans else None,
-        "out of reach": unreachable(output / "predictions" / slug),
+        "beats baselines": bool(score)
+        and all(above(score["f1"], baselines[name]) for name in baselines if name != GOLD),
+        "diverged": runs.diverged,
+        "run": next(iter(runs.finished), None),
+        "windows right": average(spans, 4),
+        "out of reach": unreachable(output / "predictions" / runs.finished[0]) if runs.finished else None,
         "longest window": record["longest"],
         "questions of training": counts["train"]["questions"],
-        "updates": curve.train[-1][0] if curve.train else None,
-        **cost(output, f"train:{slug}"),
-        "pieces/s": curve.speed and round(curve.speed),
+        "updates": curves[0].train[-1][0] if curves[0].train else None,
+        **cost(output, *(f"train:{run}" for run in slugs)),
+        "pieces/s": average([curve.speed for curve in curves if curve.speed]),
     }
+
+
+def training_log(output: Path, run: str) -> Path:
+    return output / "logs" / f"{run}.train.log"
 
 
 def above(f1: float, baseline: dict[str, float]) -> bool:
@@ -82,10 +100,11 @@ def above(f1: float, baseline: dict[str, float]) -> bool:
     return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
 
 
-def compare(models: list[tuple[str, str]], output: Path, paper: Beside) -> list[Row]:
+def compare(models: list[tuple[str, str]], seeds: Seeds, output: Path, paper: Beside) -> list[Row]:
     """Return the rows of the models, then the rows of the baselines with the same columns."""
     baselines = read_json(output / "baselines.json")
-    rows = [row(label, slug, output, paper, baselines) for label, slug in models]
+    rows = [row(label, slug, seeds, output, paper, baselines) for label, slug in models]
+    compare_with_first(rows, "F1")
     return rows + [{**dict.fromkeys(rows[0]), **common(name, scores)} for name, scores in baselines.items()]
 
 
@@ -97,11 +116,17 @@ def main() -> None:
     text = "A difference between the run and the paper."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)
     option("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"), help="A fine-tuned model.")
+    seeds_of.add_options(parser)
     arguments = parser.parse_args()
     output, models = arguments.output, [(label, slug) for label, slug in arguments.model]
-    points = {label: read(output / "logs" / f"{slug}.train.log").train for label, slug in models}
+    seeds = Seeds.from_arguments(arguments)
+    points = {
+        seeds.label(label, seed): read(training_log(output, run)).train
+        for label, slug in models
+        for run, seed in seeds.slugs(slug).items()
+    }
     draw(points, "training loss in bits per window", output / "curves.png")
-    write_rows(compare(models, output, Beside(arguments.paper, arguments.differs)), output)
+    write_rows(compare(models, seeds, output, Beside(arguments.paper, arguments.differs)), output)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from recipes.lib import launch
@@ -27,14 +28,23 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
         keep="last",
         null_threshold=settings.null_threshold if settings.version == "2.0" else None,
     )
+    seeds = settings.training_seeds
     trainings = [
-        Training(model.slug, model, settings.segments, settings.epochs, settings.seed, settings.train)
+        [
+            Training(slug, model, settings.segments, settings.epochs, seed, settings.train)
+            for slug, seed in seeds.slugs(model.slug).items()
+        ]
         for model in settings.models
     ]
-    checks = [squad.check(training) for training in trainings]
-    prepared = [squad.prepare_english(training.model, check) for training, check in zip(trainings, checks, strict=True)]
+    # The check does not depend on the seed.
+    checks = [squad.check(replace(runs[0], slug=runs[0].model.slug)) for runs in trainings]
+    prepared = [squad.prepare_english(runs[0].model, check) for runs, check in zip(trainings, checks, strict=True)]
     baselines = _baselines(squad, prepared[0])
-    chains = [_chain(squad, *parts) for parts in zip(trainings, checks, prepared, strict=True)]
+    chains = [
+        _chain(squad, training, check, data)
+        for runs, check, data in zip(trainings, checks, prepared, strict=True)
+        for training in runs
+    ]
     compare = _compare(squad, [baselines, *(stage for chain in chains for stage in (chain[0], chain[-1]))])
     before = [*squad.text, *checks, *prepared, baselines]
     return Plan([[before], chains, [[compare]]], tuple(_notes(squad)))
@@ -66,6 +76,7 @@ def _compare(squad: Questions[Settings], after: list[Stage]) -> Stage:
     settings = squad.settings
     models = [(model.label, model.slug) for model in settings.models]
     words = flags(output=squad.shown, paper=settings.paper, differs=departures(settings), model=models)
+    words += settings.training_seeds.flags()
     inputs = [Path(__file__).with_name("published.py"), ROOT / "recipes" / "lib" / "encodings.py", *tables()]
     outputs = ["comparison.json", "curves.png"]
     return squad.run("compare", "finetune_squad.compare", words, outputs, after, inputs)

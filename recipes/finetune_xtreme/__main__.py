@@ -40,9 +40,11 @@ EM and F1 are in percent. MLQA has its own scoring rules for each language; the 
 mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two
 standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
 baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored.
-Without --dev-file, the last checkpoint is used. With several runs, scores are medians. The column `out of reach` has
-the number of questions that cannot be answered correctly, because their gold answers are too long or not within any
-window. The column `paper` has the DIET paper's mean over all languages of a dataset."""
+Without --dev-file, the last checkpoint is used. With several seeds, scores are medians, sd is the standard deviation of
+F1 over the seeds, and p is the p-value of Welch's t-test of the mean F1 against the first model, with Holm's
+correction. The column `diverged` says where training runs diverged; their models are not scored. The column `out of
+reach` has the number of questions that cannot be answered correctly, because their gold answers are too long or not
+within any window. The column `paper` has the DIET paper's mean over all languages of a dataset."""
 
 MAIN = {
     "task": "task",
@@ -55,12 +57,12 @@ MAIN = {
     "paper's F1": "F1 in the paper (%)",
     "paper's EM": "EM in the paper (%)",
     "p": "p",
-    "parameters": "parameters",
+    "diverged": "diverged",
 }
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
     *("beats baseline", "paper", "paper's EM", "paper's F1", "comparable", "questions", "out of reach", "rules"),
-    *("lr", "epochs", "runs", "updates", "minutes"),
+    *("mean", "mean F1", "mean EM", "sd", "seeds", "p", "diverged", "lr", "epochs", "updates", "minutes"),
 )
 
 

@@ -18,9 +18,11 @@ from fairseq_posenc.metrics.squad import margin
 from recipes.lib.finetuning.comparison import comparable, encoding_of, write_rows
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
-from recipes.lib.finetuning.trials import Grid, Trial, Variant, add_options
+from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_options
+from recipes.lib.package import Divergence, read_divergence
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
+from recipes.lib.significance import compare_with_first, summary
 from recipes.lib.stages import read_json
 
 from . import published
@@ -38,9 +40,15 @@ class Results:
     grid: Grid
     differs: Sequence[str] = ()  # how the run departs from the paper
 
-    def best(self, variant: Variant) -> list[Trial]:
-        """Return the runs with the learning rate and number of epochs that score best on English questions."""
-        return self.grid.best(variant, lambda run: float(read_json(self.output / "scores" / f"{run.slug}.json")["f1"]))
+    def reported(self, variant: Variant) -> list[Group]:
+        """Return the runs with the hyperparameters that score best on English, then other groups with divergences."""
+        return self.grid.reported(variant, self.english, self.divergence)
+
+    def english(self, trial: Trial) -> float:
+        return float(read_json(self.output / "scores" / f"{trial.slug}.json")["f1"])
+
+    def divergence(self, trial: Trial) -> Divergence | None:
+        return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def scores(self, trial: Trial, task: str) -> Scores:
         """Return the scores by language, and their means over languages."""
@@ -85,8 +93,18 @@ def _beats(f1: float, baseline: Scores, language: str) -> bool:
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
-    """Return the rows of the means, then the rows of the languages."""
-    runs = results.best(variant)
+    """Return the rows of the best hyperparameters, and those of others with which a training run diverged."""
+    return [row for group in results.reported(variant) for row in rows_of(task, variant, results, group)]
+
+
+def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list[Row]:
+    """Return the rows of the means, then the rows of the languages; a single row if all training runs diverged."""
+    runs = group.finished
+    trial = group.trials[0]
+    same = {"diverged": group.diverged, "lr": trial.lr, "epochs": trial.epochs}
+    same |= cost(results.output, f"train:{trial.slug}")
+    if not runs:
+        return [{"task": task, "model": variant.label, "language": MEAN, **summary("F1", []), **same}]
     scores, baseline = [results.scores(run, task) for run in runs], results.baseline(task)
     model, columns = compared(task, variant, results, scores[0])
     predictions = results.output / "predictions" / f"{runs[0].slug}.{SETS[task].name}"
@@ -100,8 +118,11 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
             "task": task,
             "model": variant.label,
             "language": language,
+            **summary("F1", [run[language]["f1"] for run in scores]),
             "EM": round(exact, 2),
             "F1": round(f1, 2),
+            "mean F1": round(fmean(run[language]["f1"] for run in scores), 2),
+            "mean EM": round(fmean(run[language]["em"] for run in scores), 2),
             "baseline EM": round(baseline[language]["em"], 2),
             "baseline F1": round(baseline[language]["f1"], 2),
             "beats baseline": _beats(f1, baseline, language),
@@ -109,10 +130,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
             "questions": int(scores[0][language]["total"]),
             "out of reach": unreachable(predictions / language) if known else None,
             "rules": SETS[task].rules(language) if known else None,
-            "lr": runs[0].lr,
-            "epochs": runs[0].epochs,
-            "runs": [round(run[language]["f1"], 2) for run in scores],
-            **cost(results.output, f"train:{runs[0].slug}"),
+            **same,
             "pretrained": model,
         }
 
@@ -171,6 +189,7 @@ def main() -> None:
     results = Results(arguments.output, Grid.from_flags(arguments), arguments.differs)
     variants = [Variant("", Model(label, Path()), *rest) for label, *rest in arguments.variant]
     table = [row for task in arguments.task for variant in variants for row in rows(task, variant, results)]
+    compare_with_first(table, "F1", "task", "language")
     write_rows(table, arguments.output)
 
 

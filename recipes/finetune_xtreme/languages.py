@@ -12,7 +12,10 @@ from recipes.lib.stages import read_json
 
 from .sets import CHANCE
 
-ONLY_OF_MEANS = ("paper", "comparable", "also", "trials", "scores", "runs")
+ONLY_OF_MEANS = (
+    *("paper", "comparable", "also", "trials", "scores"),
+    *("mean", "sd", "seeds", "p", "score of seeds"),
+)
 
 
 def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
@@ -24,6 +27,8 @@ def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
 def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
     """Return the rows of one model. Only the first row has the paper's score, which is a mean over languages."""
     scores: Any = row["scores"]
+    if not scores:  # all training runs diverged, or the row is a mean over tasks
+        return [{"task": row["task"], "model": row["model"], "language": MEAN, **row}]
     chosen = scored(scores)
     constant = {split: baselines[split]["accuracy"] for split in chosen}
     groups = {MEAN: chosen, OTHERS: [split for split in chosen if language(split) != ENGLISH]}

@@ -45,8 +45,9 @@ def departures(settings: Settings) -> list[str]:
     The segment encoding does not count as a departure, because the paper has rows for different segment encodings.
     """
     (values, flags), preset = protocol(PAPER), read_preset(PRESET)
-    compared = {name: value for name, value in values.items() if name not in ("segments", "keep")}
+    compared = {name: value for name, value in values.items() if name not in ("segments", "keep", "seeds")}
     compared |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
     used, keep = settings.used_checkpoint, values["keep"]
     texts = of_settings(compared, settings) + of_flags(flags, settings.train, intervals=used == "best")
+    texts += settings.departure_of_seeds(values["seeds"])
     return texts + ([f"the {used} checkpoint, not the {keep}"] if used != keep else [])

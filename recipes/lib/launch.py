@@ -44,6 +44,7 @@ class Training(Settings):
     batch_flag: ClassVar[str] = "max-tokens"  # the flag of fairseq-train that sets the batch size
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for setting in fields(self):
             least, number = setting.metadata.get(LEAST), getattr(self, setting.name)
             if least is not None and number < least:

@@ -51,6 +51,23 @@ class Parser(argparse.ArgumentParser):
         raise Refused(f"{message}. List the options with --help.")
 
 
+class Once(argparse.Action):
+    """Store the value of an option, and refuse a second value instead of ignoring the first."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise Refused(f"{option} is given twice. Give it once.")
+        setattr(namespace, self.dest, values)
+
+
+class Joined(argparse.Action):
+    """Store the items of a list. If the option is repeated, the list has the items of all its values."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        earlier = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, values if earlier is None else f"{earlier},{values}")
+
+
 def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
     """Parse the command line of a recipe.
 
@@ -91,7 +108,10 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
         text = value if equals else next(rest, None)
         if text is None:
             raise Refused(f"{name}: this option needs a value.")
-        texts[f"{table.replace('-', '_')}.{key}"] = text
+        setting = f"{table.replace('-', '_')}.{key}"
+        if setting in texts:
+            raise Refused(f"{name} is given twice. Give it once.")
+        texts[setting] = text
     return texts
 
 
@@ -105,11 +125,14 @@ def make_parser(recipe: Recipe[S]) -> Parser:
     )
     add = parser.add_argument
     presets = f"Preset with all settings: {', '.join(recipe.presets())} (default: {recipe.preset}), from conf/."
-    add("--preset", metavar="NAME", help=presets)
-    add("--config", type=Path, metavar="FILE", help="TOML file with settings that replace those of the preset.")
-    add("--output", type=Path, metavar="DIR", help=f"Output folder (default: results/{recipe.name} in the repository).")
-    add("--stage", metavar="NAME", help="Begin with this stage; all stages before it must be done.")
-    add("--stop-stage", metavar="NAME", help="End with this stage.")
+    add("--preset", action=Once, metavar="NAME", help=presets)
+    text = "TOML file with settings that replace those of the preset."
+    add("--config", action=Once, type=Path, metavar="FILE", help=text)
+    text = f"Output folder (default: results/{recipe.name} in the repository)."
+    add("--output", action=Once, type=Path, metavar="DIR", help=text)
+    text = "Begin with this stage; all stages before it must be done."
+    add("--stage", action=Once, metavar="NAME", help=text)
+    add("--stop-stage", action=Once, metavar="NAME", help="End with this stage.")
     add("--force", action="store_true", help="Repeat finished stages; stages that depend on them count as unfinished.")
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
@@ -127,7 +150,8 @@ def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
             default = preset.get(name.replace("_", "-"), preset.get(name, _default(setting)))
             text = argparse.SUPPRESS if FILES in setting.metadata else _help(setting, hint, default)
             option = f"--{name.replace('_', '-')}"
-            group.add_argument(option, dest=MARK + name, metavar=_metavar(name, hint), help=text)
+            action = Joined if get_origin(hint) is list else Once
+            group.add_argument(option, action=action, dest=MARK + name, metavar=_metavar(name, hint), help=text)
 
 
 def _default(setting: Field[Any]) -> object:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fairseq_posenc.analysis.results import interval as interval
     from fairseq_posenc.core.training_log import Curve as Curve
+    from fairseq_posenc.core.training_log import Divergence as Divergence
     from fairseq_posenc.core.training_log import Points as Points
+    from fairseq_posenc.core.training_log import read_divergence as read_divergence
     from fairseq_posenc.core.training_log import read_losses as read_losses
     from fairseq_posenc.core.training_log import read_validations as read_validations
     from fairseq_posenc.core.words import nearest as nearest
@@ -30,7 +32,10 @@ else:
     PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
     SHARED = {
         "analysis/results.py": ("interval",),
-        "core/training_log.py": ("Curve", "Points", "read_losses", "read_validations"),
+        "core/training_log.py": (
+            *("Curve", "Divergence", "Points"),
+            *("read_divergence", "read_losses", "read_validations"),
+        ),
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),
         "encodings/registry.py": ("ENCODINGS",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from .seeds import Seeds
 from .stages import Stage, read_json
 from .values import Refused
 
@@ -33,10 +34,28 @@ def of_files(text: str) -> dict[str, str]:
 class Settings:
     """The settings that every recipe has. Every preset must contain the settings without a default."""
 
-    seed: int = field(default=1, metadata=about("Random seed for data preparation and training."))
+    seed: int = field(
+        default=1, metadata=about("Random seed for data preparation, and for training unless --seeds is set.")
+    )
+    seeds: list[int] = field(
+        default_factory=list,
+        metadata=about(
+            "Train each model once with each of these random seeds, such as 1,2,3, and report the mean (unset: --seed)."
+        ),
+    )
     jobs: int = field(default=1, metadata=about("Number of commands that may run at the same time."))
 
     preset = ""  # name of the preset; `load` sets it, and it is not a setting itself
+
+    def __post_init__(self) -> None:
+        if len(set(self.seeds)) < len(self.seeds) or min(self.seeds, default=0) < 0:
+            text = ",".join(map(str, self.seeds))
+            raise Refused(f"--seeds {text}: a seed occurs twice or is negative. Give different seeds such as 1,2,3.")
+
+    @property
+    def training_seeds(self) -> Seeds:
+        """Return the random seeds with which each model is trained."""
+        return Seeds(tuple(self.seeds or [self.seed]), self.seed)
 
     def refuse_unused(self, named: Set[str]) -> None:
         """Refuse settings of the user that have no effect. A preset may contain settings without effect.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from .machine import machine, versions
 from .outputs import RESULT
 from .package import interval, write_whole
 from .recipe import Hints, Plan, Recipe, Row, S, shown
-from .stages import Ledger, Stage
+from .stages import SKIPPED, Ledger, Stage
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
@@ -24,6 +24,7 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
         "commit": " then ".join(commits(plan.stages(), ledger)),
         "versions": versions(),
         "seed": settings.seed,
+        "seeds": list(settings.training_seeds.seeds),
         "machine": machine(),
         "minutes": {stage.name: minutes(stage, ledger) for stage in plan.stages()},
         "settings": asdict(settings),
@@ -39,7 +40,8 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
 def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
     """Return the commits that the stages used, in order; several commits mean that the code changed."""
     markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
-    named = " then ".join(str(marker.get("commit", "unknown")) for marker in markers)  # a stage may have several
+    ran = [marker for marker in markers if not marker.get(SKIPPED)]
+    named = " then ".join(str(marker.get("commit", "unknown")) for marker in ran)  # a stage may have several
     return list(dict.fromkeys(named.split(" then ")))
 
 
@@ -78,8 +80,8 @@ def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] 
 
     A long value that all rows share, such as a signature, stands below the table.
     """
-    used = {name for row in rows for name, value in row.items() if value is not None}
-    rows = [{name: row[name] for name in columns or row if name in row and name in used} for row in rows]
+    used = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
+    rows = [{name: row.get(name) for name in columns or used if name in used} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
     rows = [{name: value for name, value in row.items() if name not in same} for row in rows]
@@ -106,13 +108,20 @@ def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str,
     return table(table_rows, {heading: (forms or {}).get(name, ".4g") for name, heading in headings.items()})
 
 
+def heading(seeds: Sequence[int]) -> str:
+    """Return the header of the table of results, which names the seeds of the training runs."""
+    if len(seeds) == 1:
+        return f"Results from one seed ({seeds[0]}): differences between rows may be chance"
+    return f"Results from {len(seeds)} seeds ({', '.join(map(str, seeds))})"
+
+
 def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dict[str, Any]) -> str:
     host = facts["machine"]
     where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
     details = results(facts["results"], recipe.columns, recipe.forms)
-    parts = [f"# {facts['recipe']}", recipe.description]
+    parts = [f"# {facts['recipe']}", recipe.description, f"## {heading(facts['seeds'])}"]
     parts += [main_table(facts["results"], recipe.main, recipe.forms)] if recipe.main else [details]
     if recipe.figure:
         parts.append(f"![{recipe.name}]({recipe.figure})")

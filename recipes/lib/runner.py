@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from . import tied
 from .logs import log_of, progress, tail
 from .machine import executable, version_of
+from .package import Divergence, read_divergence
 from .recipe import ROOT, Phase
 from .screen import Screen
 from .stages import ForeignOutput, Ledger, Stage
@@ -99,11 +100,28 @@ class Runner:
             process.terminate()
 
     def _run_chain(self, chain: list[Stage]) -> None:
+        diverged = False
         for stage in chain:
             if self.stopping.is_set():
                 return
             if not self.ledger.is_done(stage):
-                self._run_stage(stage)
+                if diverged:
+                    self._skip(stage)
+                else:
+                    self._run_stage(stage)
+            diverged |= self._divergence(stage) is not None
+
+    def _skip(self, stage: Stage) -> None:
+        try:
+            self.ledger.skip(stage)
+        except ForeignOutput as error:
+            raise Failed(f"{stage.name} cannot be skipped: {error}") from None
+        self.done += 1
+        self.screen.line(f"{self.done}/{self.total} {stage.name} is skipped, because the training diverged")
+
+    def _divergence(self, stage: Stage) -> Divergence | None:
+        """Return how a training run diverged; None for other stages and other runs."""
+        return read_divergence(log_of(stage, self.output)) if stage.kind == "train" else None
 
     def _run_stage(self, stage: Stage) -> None:
         log = log_of(stage, self.output)
@@ -117,8 +135,12 @@ class Runner:
                 os.replace(log, log.with_name(f"{log.name}.old"))  # its losses belong to another training
             with log.open("ab" if continues else "wb") as file:
                 status = self._run_command(stage, file)
+            divergence = self._divergence(stage)
             if status != 0 and not self.stopping.is_set():
-                raise Failed(explain(stage, f"failed with exit status {status}", log))
+                if divergence is None or divergence.finite:
+                    raise Failed(explain(stage, f"failed with exit status {status}", log))
+                stage.outputs[0].mkdir(parents=True, exist_ok=True)  # it may have diverged before the first checkpoint
+                status = 0
             if status == 0:
                 self._refuse_missing(stage.outputs, f"{stage.name} ended with exit status 0, but did not write")
                 self._finish(stage)
@@ -136,7 +158,9 @@ class Runner:
         self.ledger.finish(stage, command=shlex.join(stage.command))
         self.done += 1
         seconds = self.ledger.read(stage)["seconds"]
-        self.screen.line(f"{self.done}/{self.total} {stage.name} ({seconds:.0f}s){self.tell(stage)}")
+        divergence = self._divergence(stage)
+        result = f" diverged: {divergence}" if divergence else self.tell(stage)
+        self.screen.line(f"{self.done}/{self.total} {stage.name} ({seconds:.0f}s){result}")
 
     def _run_command(self, stage: Stage, log: BinaryIO) -> int:
         log.write(f"$ {shlex.join(stage.command)}\n".encode())

@@ -47,7 +47,10 @@ def load(
     settings.preset = name
     if settings.jobs < 1:
         raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
-    settings.refuse_unused({*from_config, *command_line})
+    named = {*from_config, *command_line}
+    if "seeds" in named and not settings.seeds:
+        raise Refused("--seeds is empty. Give seeds such as 1,2,3, or leave the option out.")
+    settings.refuse_unused(named)
     return settings
 
 

@@ -75,6 +75,7 @@ def _content(path: Path, size: int, changed: int) -> str:
 
 MARKERS = ".stages"  # name of the folder with the markers, in the output folder of a run
 FORGOTTEN = "forgotten"  # key in the marker of a stage that --force repeats
+SKIPPED = "skipped"  # key in the marker of a stage that was left out, because the training before it diverged
 
 
 class ForeignOutput(Exception):
@@ -93,8 +94,10 @@ class Ledger:
         return stage.key(self.shown)
 
     def is_done(self, stage: Stage) -> bool:
-        """Return whether a stage is done with the present settings, and its outputs exist."""
-        return self.read(stage).get("key") == self.key(stage) and all(path.exists() for path in stage.outputs)
+        """Return whether a stage is done with the present settings and its outputs exist, or it was skipped."""
+        marker = self.read(stage)
+        complete = marker.get(SKIPPED, False) or all(path.exists() for path in stage.outputs)
+        return marker.get("key") == self.key(stage) and complete
 
     def changed(self, stages: Iterable[Stage]) -> list[Stage]:
         """Return the stages that were done or begun with other settings, files or code."""
@@ -156,6 +159,11 @@ class Ledger:
         marker = {"key": self.key(stage), **facts, "commit": commits, **times, "attempts": len(attempts)}
         write_whole(self._path(stage, "done"), json.dumps(marker, indent=1))
         self._path(stage, "begun").unlink(missing_ok=True)
+
+    def skip(self, stage: Stage) -> None:
+        """Mark a stage as done without its outputs. Remove the outputs of an earlier run."""
+        self._make_room(stage)
+        self.finish(stage, **{SKIPPED: True})
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
         """Mark the chosen stages as not done, and also the stages among `stages` (in order) that depend on them."""

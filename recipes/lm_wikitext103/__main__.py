@@ -22,20 +22,25 @@ LEGEND = """\
 Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, also the </s> of each line.
 Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers (LFHC,
 Table 3), if the text is WikiText-103; do not compare it with perplexities of other model sizes. Memory: number of
-states of earlier segments that each layer reads. Best: the memory length with the lowest perplexity of an encoding.
-Tokens/s: training speed, which includes the influence of other processes."""
+states of earlier segments that each layer reads. With several seeds, perplexities are means, sd is the standard
+deviation over seeds, and p is the p-value of Welch's t-test against the first encoding with the same memory, with
+Holm's correction. Diverged: where training runs diverged; their models are not evaluated. Best: the memory length with
+the lowest perplexity of an encoding. Tokens/s: training speed, which includes the influence of other processes."""
 
 MAIN = {
     "encoding": "encoding",
     "memory": "memory (states)",
     "perplexity": "perplexity per token",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "paper": "perplexity in the paper",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("encoding", "memory", "segment", "perplexity", "per word", "paper", "best", "tokens"),
-    *("updates", "parameters", "minutes", "tokens/s"),
+    *("encoding", "memory", "segment", "perplexity", "sd", "seeds", "p", "per word", "paper", "best"),
+    *("diverged", "tokens", "updates", "parameters", "minutes", "tokens/s"),
 )
 
 
@@ -70,7 +75,10 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = min(compared(settings, output), key=lambda row: row["perplexity"])
+    rows = [row for row in compared(settings, output) if row["perplexity"] is not None]
+    if not rows:
+        return {}
+    best = min(rows, key=lambda row: row["perplexity"])
     data = settings.corpus if settings.prepared else f"{shown}/data-bin"
     command = eval_lm(best, data, shown, settings.split, settings.eval_batch)
     where = "in the root of the repository, with .venv active"
@@ -89,7 +97,7 @@ def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
     """
     encoding = parse(row["encoding"])
     command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
-    command += f" --path {folder}/checkpoints/{encoding.slug}/checkpoint_best.pt --gen-subset {split}"
+    command += f" --path {folder}/checkpoints/{row['checkpoint']}/checkpoint_best.pt --gen-subset {split}"
     command += f" --batch-size {streams} --eval-mem-length {row['memory']}"
     command += f" --eval-segment-length {row['segment']}" + (" --same-length" if row["same length"] else "")
     if row["options"] != encoding.args:  # the evaluation clamps distances

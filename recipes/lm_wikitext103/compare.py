@@ -7,22 +7,40 @@ import json
 from pathlib import Path
 from typing import Any
 
-from recipes.lib import records
-from recipes.lib.curves import Curve, Points, draw, read
+from recipes.lib import divergence, records
+from recipes.lib import seeds as seeds_of
+from recipes.lib.curves import Points, draw, read
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
+from recipes.lib.seeds import Seeds
+from recipes.lib.significance import average, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 from .settings import TYPES
 
 
-def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
+def rows(encoding: Encoding, memories: list[int], seeds: Seeds, output: Path) -> list[Row]:
     """Return one row per memory length, and mark the best row. The paper reports the better of two memory lengths."""
-    scores = [read_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
-    best = min(score["token_ppl"] for score in scores)
-    cost = records.cost(output, f"train:{encoding.slug}")
-    return [row(encoding, score, score["token_ppl"] == best, curve, cost) for score in scores]
+    slugs = seeds.slugs(encoding.slug)
+    runs = divergence.runs(output, slugs)
+    speeds = [curve.speed for slug in slugs if (curve := read(log(output, slug))).speed]
+    shared = {
+        "diverged": runs.diverged,
+        "checkpoint": next(iter(runs.finished), None),
+        **records.cost(output, *(f"train:{slug}" for slug in slugs)),
+        "tokens/s": average(speeds),
+    }
+    table = []
+    for memory in memories:
+        scores = [read_json(output / "scores" / f"{slug}.{memory}.json") for slug in runs.finished]
+        table.append({**row(encoding, memory, scores), **shared})
+    best = min((row["perplexity"] for row in table if row["perplexity"] is not None), default=None)
+    return [{**row, "best": best is not None and row["perplexity"] == best} for row in table]
+
+
+def log(output: Path, slug: str) -> Path:
+    return output / "logs" / f"{slug}.train.log"
 
 
 def papers(encoding: Encoding, memory: int) -> float | None:
@@ -30,27 +48,29 @@ def papers(encoding: Encoding, memory: int) -> float | None:
     return published(figures("LFHC", column=f"memory {memory}"), encoding)
 
 
-def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cost: Row) -> Row:
-    """Return the row of an encoding and a memory length in the table of results."""
+def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
+    """Return the row of an encoding and a memory length, from the scores of all seeds; None if there is no score."""
+
+    def mean(name: str, digits: int | None = None) -> float | None:
+        return average([score[name] for score in scores], digits)
+
+    first = scores[0] if scores else {}
     return {
         "encoding": encoding.label,
-        "memory": score["memory"],
-        "segment": score["segment"],
-        "same length": score["same_length"],
-        "options": score["pos_enc_args"],
-        "perplexity": round(score["token_ppl"], 2),
-        "per word": round(score["word_ppl"], 2),
-        "paper": papers(encoding, score["memory"]),
-        "best": best,
-        "split": score["split"],
-        "tokens": score["tokens"],
-        "words": score["words"],
-        "nats": round(score["token_nll"], 6),
-        "updates": score["updates"],  # of checkpoint_best.pt, which is evaluated
-        "parameters": score["parameters"],
-        **cost,
-        "seconds of evaluation": round(score["seconds"], 1),
-        "tokens/s": curve.speed and round(curve.speed),
+        "memory": memory,
+        "segment": first.get("segment"),
+        "same length": first.get("same_length"),
+        "options": first.get("pos_enc_args"),
+        **summary("perplexity", [score["token_ppl"] for score in scores]),
+        "per word": mean("word_ppl", 2),
+        "paper": papers(encoding, memory),
+        "split": first.get("split"),
+        "tokens": first.get("tokens"),
+        "words": first.get("words"),
+        "nats": mean("token_nll", 6),
+        "updates": mean("updates"),  # of checkpoint_best.pt, which is evaluated
+        "parameters": first.get("parameters"),
+        "seconds of evaluation": mean("seconds", 1),
     }
 
 
@@ -68,16 +88,20 @@ def main() -> None:
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
     add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text, with its counts.json.")
+    seeds_of.add_options(parser)
     args = parser.parse_args()
+    seeds = Seeds.from_arguments(args)
     table: list[Row] = []
     points: dict[str, Points] = {}
     for label, memories in zip(args.pos_enc, args.memories, strict=True):
         encoding = parse(label)
-        curve = read(args.output / "logs" / f"{encoding.slug}.train.log")
-        table += rows(encoding, [*map(int, memories.split(","))], curve, args.output)
-        points[encoding.label] = [(update, 2**bits) for update, bits in curve.valid or curve.train]
+        table += rows(encoding, [*map(int, memories.split(","))], seeds, args.output)
+        for slug, seed in seeds.slugs(encoding.slug).items():
+            curve = read(log(args.output, slug))
+            points[seeds.label(label, seed)] = [(update, 2**bits) for update, bits in curve.valid or curve.train]
     if not papers_text(args.text):
         table = [{**row, "paper": None} for row in table]
+    compare_with_first(table, "perplexity", "memory")
     draw(points, "validation perplexity", args.output / "curves.png", log=True)
     write_whole(args.output / "comparison.json", json.dumps(table, indent=1) + "\n")
 

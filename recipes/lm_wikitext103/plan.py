@@ -34,7 +34,8 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
 
 class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
-        chains = [self.chain(encoding) for encoding in self.settings.encodings]
+        seeds = self.settings.training_seeds.seeds
+        chains = [self.chain(encoding, seed) for encoding in self.settings.encodings for seed in seeds]
         compare = self.compare([stage for chain in chains for stage in chain[1:]])
         return Plan([[[self.check(), *self.text]], chains, [[compare]]], tuple(self.notes()))
 
@@ -131,30 +132,31 @@ class Planner(planning.Planner[Settings]):
             return ()
         return (Path(self.data) / "dict.txt", *(Path(self.data) / f"{split}.idx" for split in SPLITS))
 
-    # --- one encoding
+    # --- one model
 
-    def chain(self, encoding: Encoding) -> list[Stage]:
-        train = self.train(encoding)
-        return [train, *(self.evaluate(encoding, memory, train) for memory in self.settings.memories_of(encoding))]
+    def chain(self, encoding: Encoding, seed: int) -> list[Stage]:
+        train, memories = self.train(encoding, seed), self.settings.memories_of(encoding)
+        return [train, *(self.evaluate(encoding, memory, train) for memory in memories)]
 
     def model_flags(self) -> list[str]:
         settings = self.settings
         words = flags(task="posenc_lm_memory", arch=settings.arch, tokens_per_sample=settings.length)
         return [*words, *as_arguments(settings.train)]
 
-    def train(self, encoding: Encoding) -> Stage:
+    def train(self, encoding: Encoding, seed: int) -> Stage:
         settings = self.settings
+        slug = settings.training_seeds.slug(encoding.slug, seed)
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *self.model_flags(), *encoding.flags()]
-        command += flags(mem_length=settings.memory_of(encoding), seed=settings.seed)
-        command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
+        command += flags(mem_length=settings.memory_of(encoding), seed=seed)
+        command += flags(save_dir=f"{self.shown}/checkpoints/{slug}")
         more = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
         # The number of streams determines where the text is cut.
         identity = launch.identity(list(self.unplaced(command)), settings)
         return Stage(
-            f"train:{encoding.slug}",
+            f"train:{slug}",
             launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / encoding.slug,),
+            (self.output / "checkpoints" / slug,),
             tuple(self.text[-1:]),
             self.data_inputs,
             resumes=True,
@@ -162,10 +164,10 @@ class Planner(planning.Planner[Settings]):
         )
 
     def evaluate(self, encoding: Encoding, memory: int, train: Stage) -> Stage:
-        settings, name = self.settings, f"{encoding.slug}.{memory}"
+        settings, name = self.settings, f"{train.variant}.{memory}"
         segment, clamp, same_length = settings.protocol(memory)
         command = module("lm_wikitext103.evaluate")
-        command += flags(checkpoint=f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_best.pt", data=self.data)
+        command += flags(checkpoint=f"{self.shown}/checkpoints/{train.variant}/checkpoint_best.pt", data=self.data)
         command += flags(split=settings.split, streams=settings.eval_batch, memory=memory, segment=segment)
         command += flags(same_length=same_length, clamp=clamp if clamp and encoding.takes("clamp") else None)
         command += flags(output=f"{self.shown}/scores/{name}.json")
@@ -177,6 +179,7 @@ class Planner(planning.Planner[Settings]):
     def compare(self, after: list[Stage]) -> Stage:
         text = self.settings.corpus if self.settings.prepared else f"{self.shown}/text"
         command = module("lm_wikitext103.compare") + flags(output=self.shown, text=text)
+        command += self.settings.training_seeds.flags()
         for encoding in self.settings.encodings:
             memories = ",".join(map(str, self.settings.memories_of(encoding)))
             command += flags(pos_enc=encoding.label, memories=memories)

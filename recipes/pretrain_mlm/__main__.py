@@ -21,17 +21,23 @@ LEGEND = """\
 Loss: cross-entropy per masked piece of the validation text, in bits and in nats. All models predict the same masked
 pieces, in float32. Left the plateau: first update after which the training loss stays half a bit below the loss of a
 model that only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts
-correctly. Pieces/s: training speed, which includes the influence of other processes."""
+correctly. Training loss: last logged loss of the training, on batches with dropout. With several seeds, losses,
+perplexity and accuracy are means over the seeds, sd is the standard deviation of the loss in bits, and p is the p-value
+of Welch's t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their
+models are not evaluated. Pieces/s: training speed, which includes the influence of other processes."""
 
 MAIN = {
     "encoding": "encoding",
     "loss, bits": "loss (bits per masked piece)",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("encoding", "loss, bits", "loss, nats", "perplexity", "accuracy", "left the plateau", "updates"),
-    *("parameters", "minutes", "pieces/s"),
+    *("encoding", "loss, bits", "sd", "seeds", "p", "loss, nats", "training loss, nats", "perplexity", "accuracy"),
+    *("left the plateau", "diverged", "updates", "parameters", "minutes", "pieces/s"),
 )
 
 
@@ -90,11 +96,15 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = min(compared(settings, output), key=lambda row: row["loss, bits"])
-    encoding = next(encoding for encoding in settings.encodings if encoding.label == best["encoding"])
-    export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
-    title = f"Export {encoding.label} for PyTorch and Hugging Face (in the root of the repository, with .venv active):"
-    return {title: f"{export} --output {shown}/exported/{encoding.slug}"}
+    rows = [row for row in compared(settings, output) if row["loss, bits"] is not None]
+    if not rows:
+        return {}
+    best = min(rows, key=lambda row: row["loss, bits"])
+    slug = best["checkpoints"][0]
+    export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{slug}/checkpoint_last.pt"
+    where = "in the root of the repository, with .venv active"
+    title = f"Export {best['encoding']} for PyTorch and Hugging Face ({where}):"
+    return {title: f"{export} --output {shown}/exported/{slug}"}
 
 
 PRETRAIN_MLM = Recipe(

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import argparse
 import json
+from math import log
 from pathlib import Path
 
-from recipes.lib.curves import Curve, Points, draw, read
+from recipes.lib import divergence
+from recipes.lib import seeds as seeds_of
+from recipes.lib.curves import Points, draw, read
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
+from recipes.lib.seeds import Seeds
+from recipes.lib.significance import average, compare_with_first, summary
 from recipes.lib.stages import read_json
 
+NATS = log(2)  # nats in a bit
 LEFT = 0.5  # a model has left the plateau when its loss is this many bits below that of unigram frequencies
 
 
-def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
-    """Return the row of an encoding in the table of results."""
-    score = read_json(output / "scores" / f"{encoding.slug}.json")
+def row(encoding: Encoding, seeds: Seeds, plateau: float, output: Path) -> Row:
+    """Return the row of an encoding in the table of results: means over the seeds that did not diverge."""
+    slugs = seeds.slugs(encoding.slug)
+    runs = divergence.runs(output, slugs)
+    scores = [read_json(output / "scores" / f"{slug}.json") for slug in runs.finished]
+    curves = [read(training_log(output, slug)) for slug in slugs]
+    ends = [curve.train[-1][1] for curve in curves if curve.train]
+    first = scores[0] if scores else {}
     return {
         "encoding": encoding.label,
-        "loss, bits": round(score["bits"], 3),
-        "loss, nats": round(score["nats"], 3),
-        "perplexity": round(score["perplexity"], 2),
-        "accuracy": round(score["accuracy"], 4),
-        "left the plateau": left(curve.train, plateau),
-        "updates": score["updates"],
-        "parameters": score["parameters"],
-        **cost(output, f"train:{encoding.slug}"),
-        "pieces/s": curve.speed and round(curve.speed),
+        **summary("loss, bits", [score["bits"] for score in scores], 3),
+        "loss, nats": average([score["nats"] for score in scores], 3),
+        "training loss, nats": average([bits * NATS for bits in ends], 3),
+        "perplexity": average([score["perplexity"] for score in scores], 2),
+        "accuracy": average([score["accuracy"] for score in scores], 4),
+        "left the plateau": left(curves[0].train, plateau),
+        "diverged": runs.diverged,
+        "checkpoints": runs.finished,
+        "updates": first.get("updates"),
+        "parameters": first.get("parameters"),
+        **cost(output, *(f"train:{slug}" for slug in slugs)),
+        "pieces/s": average([curve.speed for curve in curves if curve.speed]),
     }
+
+
+def training_log(output: Path, slug: str) -> Path:
+    return output / "logs" / f"{slug}.train.log"
 
 
 def left(points: Points, plateau: float) -> int | None:
@@ -44,12 +62,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    seeds_of.add_options(parser)
     args = parser.parse_args()
+    seeds = Seeds.from_arguments(args)
     encodings = parse_all(args.pos_enc)
     plateau = read_json(args.output / "unigrams.json")["bits"]
-    curves = {encoding: read(args.output / "logs" / f"{encoding.slug}.train.log") for encoding in encodings}
-    rows = [row(encoding, curve, plateau, args.output) for encoding, curve in curves.items()]
-    points = {encoding.label: curve.valid or curve.train for encoding, curve in curves.items()}
+    rows = [row(encoding, seeds, plateau, args.output) for encoding in encodings]
+    compare_with_first(rows, "loss, bits")
+    points: dict[str, Points] = {}
+    for encoding in encodings:
+        for slug, seed in seeds.slugs(encoding.slug).items():
+            curve = read(training_log(args.output, slug))
+            points[seeds.label(encoding.label, seed)] = curve.valid or curve.train
     floor = ("loss of a model that only knows piece frequencies", plateau)
     draw(points, "validation loss in bits per masked piece", args.output / "curves.png", floor=floor)
     write_whole(args.output / "comparison.json", json.dumps(rows, indent=1) + "\n")

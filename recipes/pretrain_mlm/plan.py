@@ -31,7 +31,8 @@ class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
         prepare = [self.check(), *self.start.values(), *self.corpus]  # first the checks, which are quick
         prepare += [unigrams := self.unigrams()]
-        chains = [self.chain(encoding) for encoding in self.settings.encodings]
+        seeds = self.settings.training_seeds.seeds
+        chains = [self.chain(encoding, seed) for encoding in self.settings.encodings for seed in seeds]
         compare = self.compare([unigrams, *(chain[-1] for chain in chains)])
         return Plan([[prepare], chains, [[compare]]], tuple(self.notes()))
 
@@ -179,11 +180,11 @@ class Planner(planning.Planner[Settings]):
         inputs = [HERE / "unigrams.py", *self.as_prepared]
         return self.stage("unigrams", command, ["unigrams.json"], self.corpus[-1:], inputs)
 
-    # --- one encoding
+    # --- one model
 
-    def chain(self, encoding: Encoding) -> list[Stage]:
-        train = self.train(encoding)
-        return [train, self.evaluate(encoding, train)]
+    def chain(self, encoding: Encoding, seed: int) -> list[Stage]:
+        train = self.train(encoding, seed)
+        return [train, self.evaluate(train)]
 
     @cached_property
     def start(self) -> dict[str, Stage]:
@@ -220,8 +221,9 @@ class Planner(planning.Planner[Settings]):
         linear = train.get("lr-scheduler") == "polynomial_decay" and "max-update" in train
         return ["--total-num-update", str(train["max-update"])] if linear and "total-num-update" not in train else []
 
-    def train(self, encoding: Encoding) -> Stage:
+    def train(self, encoding: Encoding, seed: int) -> Stage:
         settings, first = self.settings, self.start.get(encoding.slug)
+        slug = settings.training_seeds.slug(encoding.slug, seed)
         command = [
             ":".join(self.shards),
             *WHOLE,
@@ -229,34 +231,36 @@ class Planner(planning.Planner[Settings]):
             "--log-interval",
             "20",
         ]  # the user's flags come later and override these
-        command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
+        command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(seed)]
         command += flags(finetune_from_model=f"{self.shown}/imported/{encoding.slug}/checkpoint.pt" if first else None)
-        command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
+        command += flags(save_dir=f"{self.shown}/checkpoints/{slug}")
         more = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
         if settings.on_gpu and settings.precision == "fp16" and settings.train.get("optimizer") == "posenc_lamb":
             more.append("--fp16-no-flatten-grads")  # LAMB needs each tensor; on CPUs the flag is always set
         return Stage(
-            f"train:{encoding.slug}",
+            f"train:{slug}",
             launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / encoding.slug,),
+            (self.output / "checkpoints" / slug,),
             (*self.corpus[-1:], *([first] if first else [])),
             self.as_prepared,
             resumes=True,
             identity=launch.identity(command, settings),  # the number of kept checkpoints does not matter
         )
 
-    def evaluate(self, encoding: Encoding, train: Stage) -> Stage:
-        scores = f"scores/{encoding.slug}.json"
+    def evaluate(self, train: Stage) -> Stage:
+        slug = train.variant
+        scores = f"scores/{slug}.json"
         command = module("pretrain_mlm.evaluate")
-        command += flags(checkpoint=f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_last.pt")
+        command += flags(checkpoint=f"{self.shown}/checkpoints/{slug}/checkpoint_last.pt")
         command += flags(data=self.shards[0], output=f"{self.shown}/{scores}")
         inputs = [HERE / "evaluate.py"]
-        return self.stage(f"evaluate:{encoding.slug}", command, [scores], [train], inputs, on_device=True)
+        return self.stage(f"evaluate:{slug}", command, [scores], [train], inputs, on_device=True)
 
     # --- all of them
 
     def compare(self, after: list[Stage]) -> Stage:
         command = module("pretrain_mlm.compare") + flags(output=self.shown, pos_enc=self.labels)
+        command += self.settings.training_seeds.flags()
         return self.stage("compare", command, ["comparison.json", "curves.png"], after, [HERE / "compare.py"])
 
 

@@ -26,18 +26,25 @@ ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with 
 state how it splits words. Runs with other encoders, data sets or sizes are not comparable with the paper. Distinct:
 number of different questions divided by the number of questions. First and last ROUGE-L: ROUGE-L of greedily decoded
 questions at the first and the last validation during training. Copy gate: mean probability of copying (1 - g) in
-validation at the best update. Unknown words copied: fraction of the generated pieces that are not in the dictionary."""
+validation at the best update. Unknown words copied: fraction of the generated pieces that are not in the dictionary.
+With several seeds, scores are means over the seeds, sd is the standard deviation of ROUGE-L, and p is the p-value of
+Welch's t-test against the first model, with Holm's correction. Diverged: where training runs diverged; their models are
+not scored."""
 
 MAIN = {
     "model": "model",
     "ROUGE-L": "ROUGE-L (%)",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "paper": "ROUGE-L in the paper (%)",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("model", "ROUGE-L", "paper", "beta 1.2", "BLEU-4", "chrF", "distinct", "beats baselines", "first ROUGE-L"),
-    *("last ROUGE-L", "copy gate", "unknown words copied", "best update", "updates", "minutes", "tokens/s"),
+    *("model", "ROUGE-L", "sd", "seeds", "p", "paper", "beta 1.2", "BLEU-4", "chrF", "distinct", "beats baselines"),
+    *("diverged", "first ROUGE-L", "last ROUGE-L"),
+    *("copy gate", "unknown words copied", "best update", "updates", "minutes", "tokens/s"),
     *("signature of BLEU", "signature of chrF"),
 )
 
@@ -75,11 +82,12 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    trained = {variant.label: variant for variant in settings.variants}
-    rows = [row for row in compared(settings, output) if row["model"] in trained]
+    rows = [row for row in compared(settings, output) if row["checkpoint"]]
+    if not rows:
+        return {}
     best = max(rows, key=lambda row: row["ROUGE-L"])
     title = f"Generate questions with {best['model']} (in the root of the repository, with .venv active):"
-    return {title: Planner(settings, output, shown).interactive(trained[best["model"]])}
+    return {title: Planner(settings, output, shown).interactive(best["checkpoint"])}
 
 
 QUESTION_GENERATION = Recipe(
@@ -99,7 +107,7 @@ QUESTION_GENERATION = Recipe(
         "--preset small --dataset nqg/ --pos-enc 'xl,gcdf,shaw[clip=8,share=none],lfhc[clip=2],t5' --copy both",
         "--preset small --dataset squad-v1.1/ --train-set du-test-v1.1.json.gz --valid-set dev-v1.1.part1.json.gz",
         "--preset paper --dataset squad --encoder bert-base-cased --pos-enc gcdf --dry-run",
-        "--preset paper-cmrc --encoder chinese-roberta-wwm-ext --seed 2",
+        "--preset paper-cmrc --encoder chinese-roberta-wwm-ext --seeds 1,2",
     ),
     main=MAIN,
     columns=COLUMNS,

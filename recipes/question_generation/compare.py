@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recipes.lib import divergence
+from recipes.lib import seeds as seeds_of
 from recipes.lib.checkpoints import updates
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.encodings import Encoding, parse, published
@@ -17,6 +19,8 @@ from recipes.lib.package import figures as printed
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
+from recipes.lib.seeds import Seeds
+from recipes.lib.significance import average, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 from .data import items
@@ -41,59 +45,91 @@ def paper(encoding: Encoding, name: str | None) -> float | None:
     return published(printed("LFHC", column=COLUMNS[name]), encoding) if name in COLUMNS else None
 
 
-def common(label: str, score: dict[str, Any]) -> Row:
-    """Return the columns that models and baselines share."""
+def common(label: str, scores: Sequence[dict[str, Any]]) -> Row:
+    """Return the columns that models and baselines share, as means over the scores of several seeds."""
+    first = scores[0] if scores else {}
     return {
         "model": label,
-        "ROUGE-L": round(100 * score["rouge_l"], 2),
-        "beta 1.2": round(100 * score["rouge_l_coco"], 2),
-        "BLEU-4": round(score["bleu"], 2),
-        "chrF": round(score["chrf"], 2),
-        "distinct": round(score["distinct"], 3),
-        "signature of BLEU": score["bleu_signature"],
-        "signature of chrF": score["chrf_signature"],
-        "sources": score["sources"],
-        "items": score["items"],
-        "units": score["units"],
+        **summary("ROUGE-L", [100 * score["rouge_l"] for score in scores]),
+        "beta 1.2": average([100 * score["rouge_l_coco"] for score in scores], 2),
+        "BLEU-4": average([score["bleu"] for score in scores], 2),
+        "chrF": average([score["chrf"] for score in scores], 2),
+        "distinct": average([score["distinct"] for score in scores], 3),
+        "signature of BLEU": first.get("bleu_signature"),
+        "signature of chrF": first.get("chrf_signature"),
+        "sources": first.get("sources"),
+        "items": first.get("items"),
+        "units": first.get("units"),
     }
 
 
-def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], name: str | None) -> Row:
-    """Return the row of a model; `name` is the name of the data set if it is a published one, otherwise None."""
-    score = read_json(output / "scores" / f"{variant.slug}.json")
-    log = output / "logs" / f"{variant.slug}.train.log"
-    rouge, gate, curve = figures(log, ROUGE), figures(log, COPIED), read(log)
-    best = updates(output / "checkpoints" / variant.slug / "checkpoint_best.pt")  # the checkpoint that was scored
-    best_gate = dict(gate).get(best)
+def training_log(output: Path, slug: str) -> Path:
+    return output / "logs" / f"{slug}.train.log"
+
+
+def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[str, Any]], name: str | None) -> Row:
+    """Return the row of a model: means over the seeds that did not diverge.
+
+    Args:
+        variant: The model.
+        seeds: Seeds of its training runs.
+        output: Folder of the run.
+        baselines: Scores of the baselines.
+        name: Name of the data set if it is a published one, otherwise None.
+    """
+    slugs = seeds.slugs(variant.slug)
+    runs = divergence.runs(output, slugs)
+    scores = [read_json(output / "scores" / f"{slug}.json") for slug in runs.finished]
+    logs = {slug: training_log(output, slug) for slug in runs.finished}
+    rouge = [points for log in logs.values() if (points := figures(log, ROUGE))]
+    # The best checkpoints are scored.
+    best = {slug: updates(output / "checkpoints" / slug / "checkpoint_best.pt") for slug in runs.finished}
+    gates = [dict(figures(log, COPIED)).get(best[slug]) for slug, log in logs.items()]
+    curves = [read(training_log(output, slug)) for slug in slugs]
+    means = common(variant.label, scores)
     return {
-        **common(variant.label, score),
+        **means,
         **({"paper": paper(variant.encoding, name) if variant.copy else None} if name else {}),
-        "beats baselines": all(score["rouge_l"] > baseline["rouge_l"] for baseline in baselines.values()),
-        "first ROUGE-L": round(100 * rouge[0][1], 2) if rouge else None,  # on greedy questions in validation
-        "last ROUGE-L": round(100 * rouge[-1][1], 2) if rouge else None,
-        "copy gate": None if best_gate is None else round(best_gate, 3),
-        "unknown words copied": round(score["unknown words copied"], 4),
-        "unknown words left": round(score["unknown words left"], 4),
-        "best update": best,
-        "updates": curve.train[-1][0] if curve.train else None,
-        **cost(output, f"train:{variant.slug}"),
-        "tokens/s": curve.speed and round(curve.speed),
+        "beats baselines": bool(scores) and beaten(means["ROUGE-L"], baselines),
+        "first ROUGE-L": average([100 * points[0][1] for points in rouge], 2),  # on greedy questions in validation
+        "last ROUGE-L": average([100 * points[-1][1] for points in rouge], 2),
+        "copy gate": average([gate for gate in gates if gate is not None], 3),
+        "unknown words copied": average([score["unknown words copied"] for score in scores], 4),
+        "unknown words left": average([score["unknown words left"] for score in scores], 4),
+        "diverged": runs.diverged,
+        "checkpoint": next(iter(runs.finished), None),
+        "best update": average([*best.values()]),
+        "updates": curves[0].train[-1][0] if curves[0].train else None,
+        **cost(output, *(f"train:{slug}" for slug in slugs)),
+        "tokens/s": average([curve.speed for curve in curves if curve.speed]),
     }
 
 
-def compare(variants: list[Variant], output: Path, data: Path, split: str) -> list[Row]:
+def beaten(rouge: float, baselines: Mapping[str, dict[str, Any]]) -> bool:
+    """Return whether a ROUGE-L in percent is higher than that of every baseline."""
+    return all(rouge > round(100 * baseline["rouge_l"], 2) for baseline in baselines.values())
+
+
+def compare(variants: list[Variant], seeds: Seeds, output: Path, data: Path) -> list[Row]:
     """Return the rows of the models, then the rows of the baselines with the same columns."""
     baselines, published_name = read_json(output / "baselines.json"), dataset(read_json(data / RECORD))
-    rows = [row(variant, output, baselines, published_name) for variant in variants]
-    return rows + [{**dict.fromkeys(rows[0]), **common(name, score)} for name, score in baselines.items()]
+    rows = [row(variant, seeds, output, baselines, published_name) for variant in variants]
+    compare_with_first(rows, "ROUGE-L")
+    without_seeds = {"sd": None, "seeds": None, "ROUGE-L of seeds": None}
+    same = dict.fromkeys(rows[0])
+    return rows + [{**same, **common(name, [score]), **without_seeds} for name, score in baselines.items()]
 
 
-def curves(variants: list[Variant], output: Path, split: str) -> None:
+def curves(variants: list[Variant], seeds: Seeds, output: Path, split: str) -> None:
     """Draw the validation ROUGE-L of each model, or the loss if a log has no ROUGE-L.
 
     A horizontal line shows the better baseline, if it was scored on the validation set.
     """
-    logs = {variant.label: output / "logs" / f"{variant.slug}.train.log" for variant in variants}
+    logs = {
+        seeds.label(variant.label, seed): training_log(output, slug)
+        for variant in variants
+        for slug, seed in seeds.slugs(variant.slug).items()
+    }
     rouge = {label: [(update, 100 * value) for update, value in figures(log, ROUGE)] for label, log in logs.items()}
     if all(rouge.values()):
         best = max(100 * score["rouge_l"] for score in read_json(output / "baselines.json").values())
@@ -141,12 +177,17 @@ def main() -> None:
     parser.add_argument("--split", required=True, metavar="NAME", help="Split that was scored.")
     parser.add_argument("--copy", choices=("on", "off", "both"), required=True, help="Whether models can copy words.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
+    seeds_of.add_options(parser)
     args = parser.parse_args()
+    seeds = Seeds.from_arguments(args)
     copies = {"on": [True], "off": [False], "both": [True, False]}[args.copy]
     variants = [Variant(parse(label), copy) for label in args.pos_enc for copy in copies]
-    rows = compare(variants, args.output, args.data, args.split)
-    curves(variants, args.output, args.split)
-    questions = {model.label: list(read_lines(args.output / "questions" / f"{model.slug}.txt")) for model in variants}
+    rows = compare(variants, seeds, args.output, args.data)
+    curves(variants, seeds, args.output, args.split)
+    first = {row["model"]: row.get("checkpoint") for row in rows}
+    questions = {
+        label: list(read_lines(args.output / "questions" / f"{slug}.txt")) for label, slug in first.items() if slug
+    }
     write_whole(args.output / "gallery.md", gallery(items(args.data, args.split), questions))
     write_whole(args.output / "comparison.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
 

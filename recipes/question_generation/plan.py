@@ -37,7 +37,8 @@ def scripts(*names: str) -> list[Path]:
 
 class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
-        chains = [self.chain(variant) for variant in self.settings.variants]
+        settings = self.settings
+        chains = [self.chain(variant, seed) for variant in settings.variants for seed in settings.training_seeds.seeds]
         baselines = self.baselines()
         compare = self.compare([baselines, *(stage for chain in chains for stage in (chain[0], chain[-1]))])
         return Plan([[[self.check(), *self.text, baselines]], chains, [[compare]]], tuple(self.notes()))
@@ -133,10 +134,10 @@ class Planner(planning.Planner[Settings]):
 
     # --- one model
 
-    def chain(self, variant: Variant) -> list[Stage]:
-        train = self.train(variant)
-        generate = self.generate(variant, train)
-        return [train, generate, self.score(variant, generate)]
+    def chain(self, variant: Variant, seed: int) -> list[Stage]:
+        train = self.train(variant, seed)
+        generate = self.generate(train)
+        return [train, generate, self.score(generate)]
 
     def model_flags(self, *, pretrained: bool = True) -> list[str]:
         settings = self.settings
@@ -148,25 +149,26 @@ class Planner(planning.Planner[Settings]):
             words += flags(encoder_from=sources.encoder(settings), freeze_encoder=settings.freeze_encoder)
         return [*words, *as_arguments(settings.train)]
 
-    def train(self, variant: Variant) -> Stage:
+    def train(self, variant: Variant, seed: int) -> Stage:
         settings = self.settings
+        slug = settings.training_seeds.slug(variant.slug, seed)
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *self.model_flags(), *variant.encoding.flags(), *flags(no_copy=not variant.copy)]
-        command += flags(seed=settings.seed, save_dir=f"{self.shown}/checkpoints/{variant.slug}")
+        command += flags(seed=seed, save_dir=f"{self.shown}/checkpoints/{slug}")
         more = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
         return Stage(
-            f"train:{variant.slug}",
+            f"train:{slug}",
             launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / variant.slug,),
+            (self.output / "checkpoints" / slug,),
             tuple(self.text[-1:]),
             (*self.data_inputs, *sources.encoder_files(settings)),
             resumes=True,
             identity=launch.identity(list(self.unplaced(command)), settings),
         )
 
-    def decoding(self, variant: Variant) -> list[str]:
-        """Return the flags shared by fairseq-generate and fairseq-interactive."""
-        settings, path = self.settings, f"{self.shown}/checkpoints/{variant.slug}/checkpoint_best.pt"
+    def decoding(self, slug: str) -> list[str]:
+        """Return the flags shared by fairseq-generate and fairseq-interactive; `slug` names the training run."""
+        settings, path = self.settings, f"{self.shown}/checkpoints/{slug}/checkpoint_best.pt"
         command = [self.data, *PLUGIN, *TASK, "--path", path, "--max-source-positions", str(settings.longest)]
         command += ["--max-target-positions", str(settings.longest_question + ROOM)]
         return [*command, *self.generate_flags()]
@@ -175,21 +177,21 @@ class Planner(planning.Planner[Settings]):
         """Return the flags of decoding. The user's flags come last and override the others."""
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
-    def generate(self, variant: Variant, train: Stage) -> Stage:
-        folder = f"generated/{variant.slug}"
-        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, "--scoring", "rouge_l", *self.decoding(variant)]
+    def generate(self, train: Stage) -> Stage:
+        folder = f"generated/{train.variant}"
+        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, "--scoring", "rouge_l", *self.decoding(train.variant)]
         command += flags(gen_subset=self.settings.split, results_path=f"{self.shown}/{folder}")
-        return self.stage(f"generate:{variant.slug}", command, [folder], [train], on_device=True)
+        return self.stage(f"generate:{train.variant}", command, [folder], [train], on_device=True)
 
-    def interactive(self, variant: Variant) -> str:
+    def interactive(self, slug: str) -> str:
         """Return the command that generates questions from lines of text: `answer </s> context`, or a sentence."""
         cpu = [] if self.settings.on_gpu else ["--cpu"]
         batch = self.settings.generate.get("batch-size", BUFFER)  # fairseq requires a buffer of this size or larger
-        command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", str(batch), *cpu]
+        command = ["fairseq-interactive", *ALONE, *self.decoding(slug), "--buffer-size", str(batch), *cpu]
         return f"{shlex.join(command)} < FILE | grep ^D- | cut -f 3"
 
-    def score(self, variant: Variant, generate: Stage) -> Stage:
-        split, slug = self.settings.split, variant.slug
+    def score(self, generate: Stage) -> Stage:
+        split, slug = self.settings.split, generate.variant
         questions, scores = f"questions/{slug}.txt", f"scores/{slug}.json"
         command = module("question_generation.score") + flags(data=self.data, split=split)
         command += flags(generated=f"{self.shown}/generated/{slug}/generate-{split}.txt")
@@ -203,6 +205,7 @@ class Planner(planning.Planner[Settings]):
         settings = self.settings
         command = module("question_generation.compare") + flags(output=self.shown, data=self.data)
         command += flags(split=settings.split, copy=settings.copy, pos_enc=self.labels)
+        command += settings.training_seeds.flags()
         inputs = [*scripts("compare", "data"), *self.data_inputs, *tables()]
         outputs = ["comparison.json", "curves.png", "gallery.md"]
         return self.stage("compare", command, outputs, after, inputs)

@@ -18,22 +18,26 @@ tasks of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or on your own file
 
 LEGEND = """\
 Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean over the matched and the mismatched
-test set. The score is the mean over seeds, and the deviation is the standard deviation over seeds. Checkpoints are
-chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
-the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
-Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension 512. Runs with other settings are not comparable
-with the paper."""
+test set. The score is the mean over seeds, sd is the standard deviation over seeds, and p is the p-value of Welch's
+t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their models are not
+scored. Checkpoints are chosen on the validation set; the test set (GLUE's development set) is scored once. Majority:
+score of always answering the most frequent label. Bag of words: score of logistic regression on the words of a text.
+Paper: score in Table 1 of Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension 512. Runs with other
+settings are not comparable with the paper."""
 
 MAIN = {
     "encoding": "encoding",
     "score": "score (%)",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "paper": "score in the paper (%)",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("encoding", "score", "deviation", "seeds", "paper", "majority", "bag of words"),
-    *("updates", "parameters", "minutes"),
+    *("encoding", "score", "sd", "seeds", "p", "paper", "majority", "bag of words"),
+    *("diverged", "updates", "parameters", "minutes"),
 )
 
 
@@ -53,8 +57,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
     splits = ", ".join(f"{split} {facts['items']:,}" for split, facts in record["splits"].items())
     vectors = record["word vectors"]
     kind = f"{record['words']:,} words, " + (f"word vectors {vectors['name']}" if vectors else "no word vectors")
-    warning = ["These scores come from one seed; a comparison needs several seeds."] if len(settings.seeds) == 1 else []
-    return [LEGEND, f"{settings.name}: {splits} rows; {kind}.", *warning]
+    return [LEGEND, f"{settings.name}: {splits} rows; {kind}."]
 
 
 def default_output(settings: Settings) -> str:
@@ -63,7 +66,10 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = max(compared(settings, output), key=lambda row: row["score"])
+    rows = [row for row in compared(settings, output) if row["score"] is not None]
+    if not rows:
+        return {}
+    best = max(rows, key=lambda row: row["score"])
     return {f"List the predictions ({best['encoding']} has the best mean score):": f"ls {shown}/predictions"}
 
 

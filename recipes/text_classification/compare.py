@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from recipes.lib import records
+from recipes.lib import divergence, records
 from recipes.lib.curves import draw_groups
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.package import Figure, figures, write_whole
 from recipes.lib.recipe import Row
+from recipes.lib.significance import average, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 Score = dict[str, Any]
@@ -20,19 +21,17 @@ Score = dict[str, Any]
 
 def row(encoding: Encoding, seeds: list[int], task: str | None, output: Path, baselines: dict[str, float]) -> Row:
     """Return the row of an encoding: the mean and the standard deviation over seeds, and the paper's number."""
-    slugs = [f"{encoding.slug}.s{seed}" for seed in seeds]
-    runs: list[Score] = [read_json(output / "scores" / f"{slug}.json") for slug in slugs]
-    scores = [run["score"] for run in runs]
+    slugs = {f"{encoding.slug}.s{seed}": seed for seed in seeds}
+    finished, diverged = divergence.runs(output, slugs)
+    runs: list[Score] = [read_json(output / "scores" / f"{slug}.json") for slug in finished]
     return {
         "encoding": encoding.label,
-        "score": round(mean(scores), 2),
-        "deviation": round(stdev(scores), 2) if len(scores) > 1 else None,
-        "seeds": len(scores),
-        "scores": [round(score, 2) for score in scores],
+        **summary("score", [run["score"] for run in runs]),
         "paper": published(paper(task), encoding),
         **baselines,
-        "updates": mean(run["updates"] for run in runs),
-        "parameters": runs[0]["parameters"],
+        "diverged": diverged,
+        "updates": average([run["updates"] for run in runs]),
+        "parameters": runs[0]["parameters"] if runs else None,
         **records.cost(output, *(f"train:{slug}" for slug in slugs)),
         "lengths": lengths(runs),
     }
@@ -52,14 +51,17 @@ def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
             "accuracy": round(mean(run["lengths"][group]["accuracy"] for run in runs), 2),
             "rows": runs[0]["lengths"][group]["rows"],
         }
-        for group in runs[0]["lengths"]
+        for group in (runs[0]["lengths"] if runs else {})
     }
 
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the accuracy by text length, with a line for each encoding."""
-    groups = [f"{group}\n({facts['rows']})" for group, facts in rows[0]["lengths"].items()]
-    accuracy = {row["encoding"]: [facts["accuracy"] for facts in row["lengths"].values()] for row in rows}
+    by_encoding = {row["encoding"]: row["lengths"] for row in rows if row["lengths"]}  # without models that diverged
+    groups = [
+        f"{group}\n({facts['rows']})" for lengths in [*by_encoding.values()][:1] for group, facts in lengths.items()
+    ]
+    accuracy = {name: [facts["accuracy"] for facts in lengths.values()] for name, lengths in by_encoding.items()}
     labels = ("number of words in the text (number of rows)", "accuracy in percent")
     draw_groups(groups, accuracy, labels, path)
 
@@ -75,6 +77,7 @@ def main() -> None:
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     baselines = read_json(arguments.output / "baselines.json")
     rows = [row(parse(label), seeds, arguments.task, arguments.output, baselines) for label in arguments.pos_enc]
+    compare_with_first(rows, "score")
     draw(rows, arguments.output / "lengths.png")
     write_whole(arguments.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
 

@@ -28,7 +28,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
     chains = [
         [train := recipe.train(encoding, seed), recipe.evaluate(encoding, seed, train)]
         for encoding in settings.encodings
-        for seed in settings.seeds
+        for seed in settings.training_seeds.seeds
     ]
     compare = recipe.compare([chain[-1] for chain in chains])
     return Plan([[before], chains, [[compare]]], tuple(recipe.notes))
@@ -161,7 +161,7 @@ class Planner(planning.Planner[Settings]):
         command = module("text_classification.compare") + flags(
             output=self.shown,
             task=settings.name if settings.published and not settings.limit else None,  # the paper's data
-            seeds=",".join(map(str, settings.seeds)),
+            seeds=",".join(map(str, settings.training_seeds.seeds)),
             pos_enc=[encoding.label for encoding in settings.encodings],
         )
         return self.stage(

@@ -74,7 +74,6 @@ class Settings(launch.Training):
     )
     arch: str = field(default="posenc_classifier", metadata=about("Architecture, such as posenc_classifier."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
-    seeds: list[int] = field(metadata=about("Random seeds; each encoding is trained once with each seed."))
     batch: int = launch.at_least(1, "Number of rows per update.")
     updates: dict[str, int] = field(metadata=about("Number of updates for the task KEY."))
     warmup: dict[str, int] = field(metadata=about("Number of warm-up updates for the task KEY."))
@@ -87,10 +86,6 @@ class Settings(launch.Training):
         super().__post_init__()
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise Refused(
-                "--seeds: the list is empty or has a seed twice. Give different seeds, such as --seeds 1,2,3."
-            )
         if self.batch % self.batches:
             problem = f"the rows of an update cannot be split into {self.batches} equal batches"
             raise Refused(f"--batch {self.batch}: {problem}. Give a --batch that is a multiple of {self.batches}.")

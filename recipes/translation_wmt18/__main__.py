@@ -25,23 +25,27 @@ sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory
 LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
 the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
-and p is the largest p-value. Parameters is the number of parameters of the whole model. Words/s is the number of source
-words per second for one validation batch, in float32 on one device. The models are measured alternately in one process.
-Times are relative to the first row, as medians over these measurements. All models generate translations of one
-length (the mean length of the references), because a model that ends its sentences earlier would look faster. MB is the
-memory of a process that translates the validation batch, including the model (resident memory; on a GPU, allocated
-memory). The column `memory of translation` is the memory relative to the first row."""
+and p is the largest p-value. The column `diverged` says where training runs diverged; their models are not scored.
+Parameters is the number of parameters of the whole model. Words/s is the number of source words per second for one
+validation batch, in float32 on one device. The models are measured alternately in one process. Times are relative to
+the first row, as medians over these measurements. All models generate translations of one length (the mean length of
+the references), because a model that ends its sentences earlier would look faster. MB is the memory of a process that
+translates the validation batch, including the model (resident memory; on a GPU, allocated memory). The column `memory
+of translation` is the memory relative to the first row."""
 
 MAIN = {
     "direction": "direction",
     "encoding": "encoding",
     "BLEU": "sacreBLEU",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "paper": "BLEU in the paper",
     "p": "p",
+    "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),
+    *("direction", "encoding", "BLEU", "sd", "seeds", "paper", "±", "p", "chrF", "diverged", "parameters"),
     *("words/s, training", "time of a step", "words/s, translation", "time of translation"),
     *("MB, translation", "memory of translation", "signature of BLEU", "signature of chrF"),
 )
@@ -124,6 +128,12 @@ def best(settings: Settings, output: Path, direction: str) -> str | None:
     return max(scored, key=lambda label: scored[label]) if scored else None
 
 
+def trained_as(settings: Settings, output: Path, direction: str, label: str) -> str:
+    """Return the name of an encoding's first model that did not diverge."""
+    rows = [row for row in compared(settings, output) if (row["direction"], row["encoding"]) == (direction, label)]
+    return str(rows[0]["checkpoint"])
+
+
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     """Return the commands that translate with the best model of each direction."""
     commands: Hints = {}
@@ -133,7 +143,8 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
             continue
         note = f" ({direction})" if models.place.inner else ""
         title = f"Translate raw text with {label}{note}, one sentence per line (in the repository, with .venv active):"
-        variant = next(variant for variant in models.timed if variant.encoding.label == label)
+        slug = trained_as(settings, output, direction, label)
+        variant = next(variant for variant in settings.variants if variant.slug == slug)
         commands[title] = models.served(variant)
         chosen = [*(["--direction", direction] if note else []), "--pos-enc", label]
         script = shlex.join(["recipes/translation_wmt18/translate.sh", "--run", shown, *chosen])

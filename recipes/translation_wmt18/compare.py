@@ -16,7 +16,7 @@ from fairseq_posenc.analysis import scores, style
 from fairseq_posenc.analysis.results import score
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.lines import read
-from recipes.lib.package import write_whole
+from recipes.lib.package import Divergence, read_divergence, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.stages import content, read_json
@@ -53,9 +53,10 @@ def bootstrap(translations: dict[str, list[str]], references: list[str], languag
 
 
 def tested(variants: list[Variant], direction: Direction, place: Place, text: Place) -> dict[str, Scores]:
-    """Return the results of one seed's models, by label; a model that refused sentences has no score."""
-    refused = {model.slug: read_json(place.path("scores", f"{model.slug}.json")).get("refused") for model in variants}
-    whole = [model for model in variants if not refused[model.slug]]
+    """Return the results of one seed's models, by label; models that diverged or refused sentences have no score."""
+    finished = [model for model in variants if divergence(place, model) is None]
+    refused = {model.slug: read_json(place.path("scores", f"{model.slug}.json")).get("refused") for model in finished}
+    whole = [model for model in finished if not refused[model.slug]]
     files = {model.encoding.label: place.path("translations", f"{model.slug}.{direction.target}") for model in whole}
     references = list(read(text.path("raw", f"test.{direction.target}")))
     if not files:
@@ -66,6 +67,23 @@ def tested(variants: list[Variant], direction: Direction, place: Place, text: Pl
             for metric in METRICS:
                 scores[metric]["p_value"] = None
     return results
+
+
+def divergence(place: Place, variant: Variant) -> Divergence | None:
+    """Return how the training of a model diverged, or None if it did not diverge."""
+    name = place.stage("train", variant.slug).partition(":")[2]
+    return read_divergence(place.output / "logs" / f"{name}.train.log")
+
+
+def diverged(place: Place, variants: list[Variant]) -> Row:
+    """Return how the training runs of an encoding diverged, and the name of its first model that did not diverge."""
+    found = {variant: divergence(place, variant) for variant in variants}
+    mark = "seed {}: {}" if len(variants) > 1 else "{1}"
+    texts = [mark.format(variant.seed, text) for variant, text in found.items() if text]
+    return {
+        "diverged": "; ".join(texts) or None,
+        "checkpoint": next((variant.slug for variant in variants if not found[variant]), None),
+    }
 
 
 def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: str) -> Row:
@@ -90,15 +108,16 @@ def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: st
 
 
 def costs(measured: dict[str, Any]) -> Row:
+    """Return the columns of cost; they are None for a model that was not measured, because its training diverged."""
     return {
-        "parameters": measured["parameters"],
-        "words/s, training": _rounded(measured["training_words_per_second"]),
-        "time of a step": _rounded(measured["training_time_ratio"], 2),
-        "words/s, translation": _rounded(measured["translation_words_per_second"]),
-        "time of translation": _rounded(measured["translation_time_ratio"], 2),
-        "MB, translation": _rounded(measured["translation_peak_mb"]),
-        "memory of translation": _rounded(measured["translation_memory_ratio"], 3),
-        "MB beyond the model": _rounded(measured["translation_extra_mb"], 1),
+        "parameters": measured.get("parameters"),
+        "words/s, training": _rounded(measured.get("training_words_per_second")),
+        "time of a step": _rounded(measured.get("training_time_ratio"), 2),
+        "words/s, translation": _rounded(measured.get("translation_words_per_second")),
+        "time of translation": _rounded(measured.get("translation_time_ratio"), 2),
+        "MB, translation": _rounded(measured.get("translation_peak_mb")),
+        "memory of translation": _rounded(measured.get("translation_memory_ratio"), 3),
+        "MB beyond the model": _rounded(measured.get("translation_extra_mb"), 1),
     }
 
 
@@ -127,8 +146,8 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
         seeds = [scores[label] for scores in results if label in scores]
         variants = [group[number] for group in groups]
         trained = cost(place.output, *(place.stage("train", variant.slug) for variant in variants))
-        facts = {"by length": by_length.get(label), "seeds": [variant.seed for variant in variants]}
-        table.append(row(first.encoding, seeds, direction, differs) | costs(measured[label]) | facts | trained)
+        facts = {"by length": by_length.get(label), "seeds": len(seeds), **diverged(place, variants)}
+        table.append(row(first.encoding, seeds, direction, differs) | costs(measured.get(label, {})) | facts | trained)
     return table
 
 

@@ -56,10 +56,6 @@ class Settings(launch.Training):
     target_lang: str = field(
         default="", metadata=about("Target language, as in the suffix of the files; replaces the one in --direction.")
     )
-    seeds: list[int] = field(
-        default_factory=list,
-        metadata=about("Train with these random seeds, such as 1,2,3, and report the mean (unset: --seed)."),
-    )
     corpus: str = field(
         metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a folder with a file per split and language.")
     )
@@ -170,8 +166,7 @@ class Settings(launch.Training):
     @property
     def variants(self) -> list[Variant]:
         """Return the models of a direction, grouped by seed."""
-        seeds = list(dict.fromkeys(self.seeds)) or [self.seed]
-        return [Variant(encoding, seed, self.seed) for seed in seeds for encoding in self.encodings]
+        return [Variant(encoding, seed, self.seed) for seed in self.training_seeds.seeds for encoding in self.encodings]
 
     @property
     def sets(self) -> dict[str, str]:

@@ -16,9 +16,9 @@ from fairseq_posenc.analysis.trained import load, on_text
 from fairseq_posenc.commands import figures
 
 ROWS = [
-    {"encoding": "m4[clip=2]", "score": 80.0, "scores": [79.0, 80.0, 81.0], "seeds": 3},
-    {"encoding": "m4[clip=8,share=none]", "score": 82.0, "scores": [82.0, 82.0, 82.0], "seeds": 3},
-    {"encoding": "m4[clip=64]", "score": 83.0, "scores": [83.0, 83.0, 83.0], "seeds": 3},
+    {"encoding": "m4[clip=2]", "score": 80.0, "score of seeds": [79.0, 80.0, 81.0], "seeds": 3},
+    {"encoding": "m4[clip=8,share=none]", "score": 82.0, "score of seeds": [82.0, 82.0, 82.0], "seeds": 3},
+    {"encoding": "m4[clip=64]", "score": 83.0, "score of seeds": [83.0, 83.0, 83.0], "seeds": 3},
 ]
 
 
@@ -179,7 +179,7 @@ def test_a_sweep_is_over_an_option_or_a_setting(run: Path, tmp_path: Path) -> No
 
 
 def test_results_without_scores_are_refused(run: Path) -> None:
-    with pytest.raises(results.ResultsError, match="Choose one with --score: encoding, score, scores, seeds"):
+    with pytest.raises(results.ResultsError, match="Choose one with --score: encoding, score, score of seeds, seeds"):
         results.scores(run, "BLEU")
     (run / "result.json").write_text("[]", encoding="utf-8")
     with pytest.raises(results.ResultsError, match="not the result of a recipe"):

@@ -128,7 +128,7 @@ def logged() -> str:
 def compared(folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return the rows of the comparison if checkpoint_best.pt is that of update 20."""
     monkeypatch.setattr(compare, "updates", lambda path: 20 if path.name == "checkpoint_best.pt" else 40)
-    arguments = f"--output {folder} --data {data} --split valid --copy both --pos-enc {NAME}"
+    arguments = f"--output {folder} --data {data} --split valid --copy both --pos-enc {NAME} --seed 1 --seeds 1"
     run(compare, *arguments.split())
     rows: list[dict[str, Any]] = json.loads((folder / "comparison.json").read_text())
     return rows

@@ -89,7 +89,7 @@ GOES_ON = {"validate-interval-updates": 2000, "save-interval-updates": 2000}  # 
 
 
 @pytest.mark.parametrize(
-    ("protocol", "lr", "epochs", "runs", "longest", "warmup", "keep", "segments", "separators", "train"),
+    ("protocol", "lr", "epochs", "seeds", "longest", "warmup", "keep", "segments", "separators", "train"),
     [
         ("m1-m4", [3e-5], [3], 1, 128, 0.1, "last", "none", 1, {**BERT, **GOES_ON}),
         ("m4m", [2e-5, 3e-5, 4e-5], [3], 1, 512, 0.06, "last", "none", 2, {**ROBERTA, **GOES_ON}),
@@ -101,7 +101,7 @@ def test_the_papers_protocols(
     protocol: str,
     lr: list[float],
     epochs: list[int],
-    runs: int,
+    seeds: int,
     longest: int,
     warmup: float,
     keep: str,
@@ -111,11 +111,11 @@ def test_the_papers_protocols(
 ) -> None:
     """Values that the papers do not state are those of BERT or RoBERTa."""
     loaded = settings(protocol=protocol)
-    assert (loaded.lr, loaded.epochs, loaded.runs, loaded.batch) == (lr, epochs, runs, 32)
+    assert (loaded.lr, loaded.epochs, len(loaded.training_seeds.seeds), loaded.batch) == (lr, epochs, seeds, 32)
     assert (loaded.longest, loaded.warmup, loaded.keep) == (longest, warmup, keep)
     assert (loaded.segments, loaded.separators, loaded.train) == ([segments], separators, train)
     trains = [name for name in stages(protocol=protocol, task="CoLA") if name.startswith("train:")]
-    assert len(trains) == len(lr) * len(epochs) * runs
+    assert len(trains) == len(lr) * len(epochs) * seeds
 
 
 def test_no_warm_up_is_not_the_protocols() -> None:
@@ -123,7 +123,7 @@ def test_no_warm_up_is_not_the_protocols() -> None:
 
 
 def test_a_training_is_fairseqs() -> None:
-    plan = stages(protocol="diet", task="STS-B", segments="head", lr="1e-5", epochs="5", runs="1")
+    plan = stages(protocol="diet", task="STS-B", segments="head", lr="1e-5", epochs="5", seeds="1")
     (train,) = [stage for stage in plan.values() if stage.kind == "train"]
     assert train.name == "train:STS-B.m4.head.lr1e-05.e5.s1"
     expected = {"--task": "posenc_sentence_prediction", "--num-classes": "1", "--metrics": "spearman,pearson"}
@@ -298,7 +298,7 @@ def test_another_experiment_has_another_folder() -> None:
 
 def test_help_says_that_0_is_unset() -> None:
     help_texts = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
-    for name in ("runs", "batch", "longest", "separators"):
+    for name in ("batch", "longest", "separators"):
         assert help_texts[name].endswith("(0 or unset: as in the protocol).")
 
 
@@ -307,8 +307,8 @@ EVERY_9 = {"train__save-interval-updates": "9"}
 
 def test_what_departs_from_the_protocol_is_told() -> None:
     assert settings().departures() == []
-    loaded = settings("small", runs="5", train__dropout="0.2", segments="head").departures()
-    assert loaded == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
+    loaded = settings("small", seeds="1,2,3,4,5", train__dropout="0.2", segments="head").departures()
+    assert loaded == ["--lr 0.0003, not 3e-05", "--train.dropout 0.2, not 0.1", "5 seeds, not 1"]
     last, best = (settings(protocol=name, **EVERY_9) for name in ("m4m", "diet"))
     assert last.departures() == []
     assert best.departures() == ["--train.save-interval-updates 9, not 3500"]  # DIET, Table 7

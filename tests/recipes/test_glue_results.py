@@ -59,13 +59,14 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
     for score, margin, beats in ((0.0, 3.5, False), (0.0, 2.5, True), (3.0, 0.0, False)):
         constant = {"constant": "1", "score": score, "margin": margin}
         write_json(tmp_path / "baselines" / "CoLA.json", {"valid": {"matthews": constant}})
-        row = compare.result(replace(variant, row="head"), results)
+        (row,) = compare.rows_of(replace(variant, row="head"), results)
         assert row["beats baseline"] == beats
-    assert (row["score"], row["also"], row["runs"]) == (3.0, "accuracy 69.00", [1.0, 3.0, 5.0])
+    assert (row["score"], row["also"], row["score of seeds"]) == (3.0, "accuracy 69.00", [1.0, 3.001, 5.0])
+    assert (row["mean"], row["sd"], row["seeds"]) == (3.0, 2.0, 3)
     assert (row["paper"], row["comparable"]) == ("60.3", "no: 2 rows left out; --lr 1, not 2")
     splits["valid"]["given"] -= 1  # not the paper's development set
     write_json(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
-    row = compare.result(replace(variant, row="head"), results)
+    (row,) = compare.rows_of(replace(variant, row="head"), results)
     assert (row["paper"], row["comparable"]) == (None, None)
 
 

@@ -210,7 +210,7 @@ def test_scripts_that_decide_a_result_are_inputs() -> None:
 
 @pytest.mark.parametrize(("batch", "buffer"), [("64", "64"), ("5", "5")])
 def test_the_hint_reads_as_many_lines_as_a_batch_has(batch: str, buffer: str, tmp_path: Path) -> None:
-    (tmp_path / "comparison.json").write_text('[{"model": "xl", "ROUGE-L": 1.0}]')
+    (tmp_path / "comparison.json").write_text('[{"model": "xl", "ROUGE-L": 1.0, "checkpoint": "xl"}]')
     (command,) = hints(settings(**{"generate__batch-size": batch}), tmp_path, "out").values()
     assert f"--buffer-size {buffer} " in command
 

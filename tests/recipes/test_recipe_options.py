@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recipes.demo.__main__ import DEMO
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
@@ -157,3 +158,14 @@ def test_a_preset_that_lacks_a_setting_is_refused(tmp_path):
 
 def test_flags_become_arguments():
     assert as_arguments({"beam": 4, "cpu": True, "fp16": False, "lr": 0.005}) == "--beam 4 --cpu --lr 0.005".split()
+
+
+def test_a_repeated_option_counts_or_is_refused(tmp_path, capsys):
+    """Refuse a second value instead of silently ignoring the first one; a list takes the items of both."""
+    both = ["--output", str(tmp_path), "--dry-run", "--encodings", "shaw[clip=4]", "--encodings", "rope,t5"]
+    assert main(DEMO, both) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in ("none", "shaw.clip=4", "rope", "t5") if f"# train:{name}\n" not in shown] == []
+    for option, values in (("--word", "ab"), ("--train.rate", "12"), ("--stage", "xy")):
+        assert toy(tmp_path, *(word for value in values for word in (option, value))) == 2
+        assert capsys.readouterr().err == f"error: {option} is given twice. Give it once.\n"

@@ -15,6 +15,7 @@ from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.questions.files import GOLD
 from recipes.lib.recipe import shown
+from recipes.lib.seeds import Seeds
 from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
@@ -341,6 +342,8 @@ def test_a_folder_without_the_questions_is_refused(tmp_path: Path) -> None:
 
 # --- the table
 
+ONE_SEED = Seeds((1,), 1)
+
 
 def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -362,7 +365,7 @@ def test_the_table(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "m4.train.log").write_text(inner + valid)
     paper = compare.Beside("m1-m4", ["--epochs 3, not 2"])
-    model, span, gold = compare.compare([("m4", "m4")], tmp_path, paper)
+    model, span, gold = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, paper)
     expected = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
     assert expected.items() <= model.items()
     assert model["comparable"] == "no: 99 and 0 training and development questions left out; --epochs 3, not 2"
@@ -374,14 +377,14 @@ def test_the_table(tmp_path: Path) -> None:
     assert list(span) == list(model)
     counts["train"]["questions"] = 87_599
     write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
-    same, *_ = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
+    same, *_ = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.Beside("m1-m4"))
     assert same["comparable"] == "yes, if pretrained like the paper's model"
     write_json(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
-    (small, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
+    (small, *_) = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.Beside("m1-m4"))
     assert small["comparable"] == "no: 4 layers of width 128, not 12 of width 768"
     counts["valid"]["given"] = 100
     write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
-    (part, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
+    (part, *_) = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.Beside("m1-m4"))
     assert (part["paper's F1"], part["paper's EM"], part["comparable"]) == (None, None, None)
 
 

@@ -176,9 +176,11 @@ def test_a_run_from_rows_to_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def check_row(row: Row, output: Path) -> None:
     runs = [read_json(output / "scores" / f"shaw.s{seed}.json") for seed in (1, 2)]
-    assert row["scores"] == [round(run["score"], 2) for run in runs]
-    assert row["score"] == pytest.approx(sum(row["scores"]) / 2, abs=0.01)
-    assert row["deviation"] == pytest.approx(abs(row["scores"][0] - row["scores"][1]) / 2**0.5, abs=0.02)
+    scores = [run["score"] for run in runs]
+    assert row["score of seeds"] == [round(score, 4) for score in scores]
+    assert row["score"] == pytest.approx(sum(scores) / 2, abs=0.01)
+    assert row["sd"] == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5, abs=0.01)
+    assert (row["seeds"], row["p"], row["diverged"]) == (2, None, None)
     assert 40 <= row["majority"] <= 60
     for seed, run in zip((1, 2), runs, strict=True):
         lines = (output / "predictions" / f"shaw.s{seed}" / "test.tsv").read_text(encoding="utf-8").splitlines()

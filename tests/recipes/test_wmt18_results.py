@@ -150,7 +150,7 @@ def test_scores_of_seeds_are_means_and_p_is_the_largest(tmp_path: Path, monkeypa
     other_text = compared(run, monkeypatch, *options, "--differs", "text, model")
     assert [row["paper"] for row in other_text] == [None, None]
     assert second["sd"] > first["sd"] > 0
-    assert second["seeds"] == [1, 2]
+    assert (second["seeds"], second["diverged"], second["checkpoint"]) == (2, None, "diet-rel")
     assert second["minutes"] == 2.0
     assert second["command"] == "fairseq-train diet-rel"
 
@@ -267,7 +267,9 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     assert "`learned` refused sentences, because it has positions for 20 pieces." in report
     assert "(de-en/lengths.png)" in report
     scores = [("en-de", "rope", 9.0), ("en-de", "learned", None), ("de-en", "learned", 8.0)]
-    comparison = [dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) for one in scores]
+    comparison = [
+        dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) | {"checkpoint": one[1]} for one in scores
+    ]
     Run.write(tmp_path / "comparison.json", [json.dumps(comparison)])
     commands = list(hints(loaded, tmp_path, "results/x").values())
     assert [command.partition(" ")[0] for command in commands] == 2 * ["fairseq-interactive", commands[1].split()[0]]

@@ -228,11 +228,11 @@ def test_what_departs_from_the_papers_protocol() -> None:
         return [words[at + 1] for at, word in enumerate(words) if word == "--differs"]
 
     assert differs() == []
-    departures = differs(runs="1", epochs="2", stride="64", keep="last")
+    departures = differs(seeds="1", epochs="2", stride="64", keep="last")
     assert departures == [
         "--epochs 2, not 3",
-        "--runs 1, not 5",
         "--stride 64, not 128",
+        "1 seed, not 5",
         "the last checkpoint, not the best",
     ]
     often = {"train.save-interval-updates": "100"}
@@ -345,7 +345,7 @@ def test_the_papers_figures() -> None:
 def test_questions_by_language(tmp_path: Path) -> None:
     """Choose the learning rate that is better in English, and report the median of two runs."""
     variant = Variant("", Model("shaw", Path()), "input", "input")
-    results = compare.Results(tmp_path, Grid([0.1, 0.2], [3], [1, 2]), ["--runs 2, not 5"])
+    results = compare.Results(tmp_path, Grid([0.1, 0.2], [3], [1, 2]), ["2 seeds, not 5"])
     for lr, english in ((0.1, 50.0), (0.2, 60.0)):
         for seed in (1, 2):
             slug = Trial(variant, lr, 3, seed).slug
@@ -371,9 +371,9 @@ def test_questions_by_language(tmp_path: Path) -> None:
     assert [row["language"] for row in (mean, others, english, german)] == ["mean", "mean but en", "en", "de"]
     assert (mean["EM"], mean["F1"], mean["baseline F1"], mean["beats baseline"]) == (15.0, 37.5, 33.0, True)
     assert (others["F1"], english["F1"], german["F1"]) == (30.0, 45.0, 30.0)
-    assert (mean["lr"], mean["runs"], german["beats baseline"]) == (0.2, [25.0, 50.0], False)
+    assert (mean["lr"], mean["F1 of seeds"], german["beats baseline"]) == (0.2, [25.0, 50.0], False)
     assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)
-    assert mean["comparable"] == "no: 2 of 11 languages; 1 questions left out of de; --runs 2, not 5"
+    assert mean["comparable"] == "no: 2 of 11 languages; 1 questions left out of de; 2 seeds, not 5"
     assert (mean["out of reach"], german["out of reach"]) == (None, 1)
     counts["de"]["given"] = 1000  # not the published set
     write_json(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})

@@ -210,7 +210,7 @@ python -m recipes.lib.translation.measure --cpu --output "$OUT/measured.json" \
     --checkpoint "alibi:$OUT/checkpoints/alibi/checkpoint_last.pt"
 
 # report
-python -m recipes.demo.report --output "$OUT" --seed 1 \
-    --encodings none learned sinusoidal shaw t5 m2 rope alibi
+python -m recipes.demo.report --output "$OUT" --encodings none learned sinusoidal shaw t5 m2 rope alibi \
+    --seed 1 --seeds 1
 
 echo Done: "$OUT/results.json" "$OUT/results.md" "$OUT/bleu.png"

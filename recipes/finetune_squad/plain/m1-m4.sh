@@ -50,6 +50,6 @@ python -m recipes.finetune_squad.score --data "$OUT/data-bin/model" --output "$O
     --predictions "$OUT/predictions/model"
 
 # compare
-python -m recipes.finetune_squad.compare --output "$OUT" --paper m1-m4 --model model model
+python -m recipes.finetune_squad.compare --output "$OUT" --paper m1-m4 --model model model --seed 1 --seeds 1
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png"

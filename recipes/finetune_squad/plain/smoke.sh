@@ -87,6 +87,6 @@ python -m recipes.finetune_squad.score --data "$OUT/data-bin/shaw" --output "$OU
 
 # compare
 python -m recipes.finetune_squad.compare --output "$OUT" --paper none --model learned learned \
-    --model shaw shaw
+    --model shaw shaw --seed 1 --seeds 1
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipes.lib.encodings import Encoding, parse
+from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
 from recipes.lib.values import Refused
 
@@ -43,8 +44,8 @@ def models(places: Sequence[str]) -> list[Model]:
 
     Args:
         places: Paths of checkpoints, of import-hf or Hugging Face folders, or of runs of recipes/pretrain_mlm. A run
-            contains one model for each of its encodings. A path that does not exist yet counts as one model, so that
-            --dry-run works before pretraining.
+            contains one model for each of its encodings and seeds, without the training runs that diverged. A path that
+            does not exist yet counts as one model, so that --dry-run works before pretraining.
     Raises:
         Refused: Two models have the same name.
     """
@@ -58,8 +59,7 @@ def models(places: Sequence[str]) -> list[Model]:
 
 def _models_of(place: Path) -> list[Model]:
     if (place / RUN).is_file():
-        labels = [str(row["encoding"]) for row in read_json(place / RUN)]
-        return [Model(label, place / "checkpoints" / parse(label).slug / LAST) for label in labels]
+        return [model for row in read_json(place / RUN) for model in _models_of_row(place, row)]
     if (place / IMPORTED).is_file():
         return [Model(place.name, place / IMPORTED)]
     if place.is_dir() and not (place / "config.json").is_file():
@@ -69,6 +69,14 @@ def _models_of(place: Path) -> list[Model]:
             raise Refused(f"--checkpoint {place}: {problem}. Name a checkpoint or another folder.")
         return [Model(path.parent.name, path) for path in checkpoints]
     return [Model(_named_after(place).name, place)]
+
+
+def _models_of_row(run: Path, row: Row) -> list[Model]:
+    """Return the models of an encoding, one for each seed; the seed of the run itself is not part of the label."""
+    label = str(row["encoding"])
+    slug = parse(label).slug
+    checkpoints = row.get("checkpoints", [slug])
+    return [Model(label + name.removeprefix(slug), run / "checkpoints" / name / LAST) for name in checkpoints]
 
 
 def _named_after(place: Path) -> Path:

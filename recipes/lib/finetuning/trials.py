@@ -67,6 +67,27 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Group:
+    """The training runs of a variant with one learning rate and one number of epochs.
+
+    Attributes:
+        trials: All training runs, which differ in their seeds.
+        finished: The training runs that did not diverge.
+        diverged: How the other runs diverged, as text; None if no run diverged.
+    """
+
+    trials: list[Trial]
+    finished: list[Trial]
+    diverged: str | None
+
+    @classmethod
+    def of(cls, trials: list[Trial], divergence: Callable[[Trial], object]) -> Group:
+        found = {trial: divergence(trial) for trial in trials}
+        texts = [f"seed {trial.seed}: {text}" for trial, text in found.items() if text is not None]
+        return cls(trials, [trial for trial in trials if found[trial] is None], "; ".join(texts) or None)
+
+
+@dataclass(frozen=True)
 class Grid:
     """The learning rates, numbers of epochs and seeds that are tried."""
 
@@ -82,14 +103,22 @@ class Grid:
     def trials(self, variant: Variant) -> list[Trial]:
         return [trial for group in self.groups(variant) for trial in group]
 
-    def best(self, variant: Variant, score: Callable[[Trial], float]) -> list[Trial]:
-        """Return the group of trials (one learning rate and number of epochs) with the highest median score.
+    def reported(
+        self, variant: Variant, score: Callable[[Trial], float], divergence: Callable[[Trial], object]
+    ) -> list[Group]:
+        """Return the groups of trials to report: the one with the highest median score, and those with divergences.
 
         Args:
+            variant: The model and its task.
             score: Function that returns the score of a trial. It is not called if there is only one group of trials.
+            divergence: Function that returns how a trial diverged, or None.
         """
-        groups = self.groups(variant)
-        return groups[0] if len(groups) == 1 else max(groups, key=lambda group: statistics.median(map(score, group)))
+        groups = [Group.of(trials, divergence) for trials in self.groups(variant)]
+        finished = [group for group in groups if group.finished]
+        best = finished[:1]
+        if len(finished) > 1:
+            best = [max(finished, key=lambda group: statistics.median(map(score, group.finished)))]
+        return best + [group for group in groups if group.diverged and group not in best]
 
     def flags(self) -> list[str]:
         """Return the grid as options of a command, which `from_flags` reads."""

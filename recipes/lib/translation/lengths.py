@@ -87,7 +87,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
         beyond: Number of buckets with lengths that occur in training.
         path: File of the figure.
     """
-    first = next(iter(systems.values()))
+    first = next(iter(systems.values()), [])
     groups = [f"{row['words']}\nn = {row['sentences']}" for row in first]
     scores = {name: [row["bleu"] for row in rows] for name, rows in systems.items()}
     limit = (f"trained on at most {trained} words", beyond) if trained else None
@@ -120,7 +120,7 @@ def main() -> None:
     )
     option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
     option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
-    text = "Label and name of a system. The scores of systems with the same label are averaged."
+    text = "Label and name of a system. Systems with the same label are averaged; systems without scores are skipped."
     option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)
     option("--output", type=Path, required=True, metavar="FILE", help="Path of the output files without .json or .png.")
     arguments = parser.parse_args()
@@ -128,7 +128,11 @@ def main() -> None:
     groups = members(list(read(arguments.source)), arguments.bound)
     seeds: dict[str, list[list[Row]]] = {}
     for label, _, name in (word.partition(":") for word in arguments.system):
-        refused = set(read_json(arguments.scores / f"{name}.json").get("refused", []))
+        file = arguments.scores / f"{name}.json"
+        if not file.exists():
+            print(f"{name} is left out, because it has no {file}.")
+            continue
+        refused = set(read_json(file).get("refused", []))
         lines = list(read(arguments.translations / f"{name}.{arguments.language}"))
         seeds.setdefault(label, []).append(scored(lines, refused, references, groups, arguments.language))
     systems = {label: averaged(rows) for label, rows in seeds.items()}

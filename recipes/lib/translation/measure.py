@@ -225,15 +225,19 @@ def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
-    text = "Name and path of a trained checkpoint. The first checkpoint is the baseline."
+    text = "Name and path of a trained checkpoint; missing files are skipped. The first existing file is the baseline."
     option("--checkpoint", action="append", required=True, metavar="NAME:FILE", help=text)
     option("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate, as one quoted string.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the results.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     arguments = parser.parse_args()
     named = {name: Path(path) for name, _, path in (word.partition(":") for word in arguments.checkpoint)}
+    missing = [name for name, path in named.items() if not path.exists()]
+    for name in missing:
+        print(f"{name} is not measured, because it has no checkpoint {named.pop(name)}.")
     gpu = torch.cuda.is_available() and not arguments.cpu
-    write_whole(arguments.output, json.dumps(measure(named, shlex.split(arguments.generate), gpu), indent=1))
+    measured = measure(named, shlex.split(arguments.generate), gpu) if named else {}
+    write_whole(arguments.output, json.dumps(measured, indent=1))
 
 
 if __name__ == "__main__":

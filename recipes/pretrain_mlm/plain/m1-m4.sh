@@ -133,6 +133,6 @@ python -m recipes.pretrain_mlm.evaluate --checkpoint "$OUT/checkpoints/m4/checkp
 
 # compare
 python -m recipes.pretrain_mlm.compare --output "$OUT" --pos-enc learned --pos-enc shaw --pos-enc m1 \
-    --pos-enc m2 --pos-enc m3 --pos-enc m4
+    --pos-enc m2 --pos-enc m3 --pos-enc m4 --seed 1 --seeds 1
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png"

@@ -60,6 +60,6 @@ python -m recipes.pretrain_mlm.evaluate --checkpoint "$OUT/checkpoints/learned/c
     --data "$OUT/data/shard00000" --output "$OUT/scores/learned.json" --cpu
 
 # compare
-python -m recipes.pretrain_mlm.compare --output "$OUT" --pos-enc none --pos-enc learned
+python -m recipes.pretrain_mlm.compare --output "$OUT" --pos-enc none --pos-enc learned --seed 1 --seeds 1
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png"

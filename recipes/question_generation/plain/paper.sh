@@ -163,6 +163,6 @@ python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid
 # compare
 python -m recipes.question_generation.compare --output "$OUT" --data "$OUT/data-bin" --split valid --copy on \
     --pos-enc 'diet-rel[clip=50]' --pos-enc 'shaw[clip=8,share=none]' --pos-enc 'lfhc[clip=2]' --pos-enc xl \
-    --pos-enc gcdf
+    --pos-enc gcdf --seed 1 --seeds 1
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png" "$OUT/gallery.md"

@@ -80,6 +80,6 @@ python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid
 
 # compare
 python -m recipes.question_generation.compare --output "$OUT" --data "$OUT/data-bin" --split valid --copy on \
-    --pos-enc 'shaw[clip=8,share=none]' --pos-enc t5
+    --pos-enc 'shaw[clip=8,share=none]' --pos-enc t5 --seed 1 --seeds 1
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png" "$OUT/gallery.md"

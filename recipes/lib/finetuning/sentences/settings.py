@@ -26,7 +26,7 @@ PROTOCOLS = Path(__file__).parents[1] / "protocols"
 UNSET_TEXT = "(unset: as in the protocol)"
 ZERO_TEXT = "(0 or unset: as in the protocol)"
 #: Values that mean 'unset' for settings that a protocol can fill in. Settings not listed here are unset if they are 0.
-UNSET: dict[str, Any] = {"lr": [], "epochs": [], "segments": [], "keep": "", "warmup": -1.0}
+UNSET: dict[str, Any] = {"lr": [], "epochs": [], "seeds": [], "segments": [], "keep": "", "warmup": -1.0}
 ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # suffixes of files with rows
 
 
@@ -55,8 +55,12 @@ class SentenceSettings(FineTuning):
     epochs: list[int] = field(
         default_factory=list, metadata=about(f"Numbers of epochs to try; the best one is reported {UNSET_TEXT}.")
     )
-    runs: int = launch.at_least(
-        1, f"Number of random seeds; the median score over the seeds is reported {ZERO_TEXT}.", default=0
+    seeds: list[int] = field(
+        default_factory=list,
+        metadata=about(
+            "Train each model once with each of these random seeds, such as 1,2,3, and report the median and the mean "
+            "(unset: as in the protocol, otherwise --seed)."
+        ),
     )
     keep: Literal["", "last", "best"] = field(
         default="", metadata=about(f"Checkpoint to score: the last or the best {UNSET_TEXT}.")
@@ -134,7 +138,13 @@ class SentenceSettings(FineTuning):
         """Describe how the run departs from the protocol; --segments only selects a row of the paper's table."""
         values, flags = protocol(self.protocol)
         del values["segments"]
-        return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best")
+        seeds = self.departure_of_seeds(values.pop("seeds", []))
+        return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best") + seeds
+
+    def departure_of_seeds(self, seeds: list[int]) -> list[str]:
+        """Describe how the number of seeds departs from the protocol's seeds; their values do not matter."""
+        ours, theirs = len(self.training_seeds.seeds), max(1, len(seeds))
+        return [f"{ours} {'seed' if ours == 1 else 'seeds'}, not {theirs}"] if ours != theirs else []
 
     def refuse_missing(self) -> None:
         super().refuse_missing()
@@ -165,7 +175,7 @@ class SentenceSettings(FineTuning):
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.lr, self.epochs, [self.seed + run for run in range(self.runs)])
+        return Grid(self.lr, self.epochs, [*self.training_seeds.seeds])
 
     def variants(self) -> list[Variant]:
         """Return all combinations of task, segments and model. Tasks of single sentences have no segments."""

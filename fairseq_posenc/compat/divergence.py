@@ -1,0 +1,34 @@
+"""Log in which update a loss or a gradient is not finite: fairseq ends the training without saying so (trainer.py:970).
+
+The recipes read this line of the log, `diverged | {"num_updates": 340, "loss": 7.3}`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from .patching import replace
+
+logger = logging.getLogger("diverged")
+
+
+def mend() -> None:
+    """Log the update, and the mean loss since the last line of the log, when a training ends with non-finite values."""
+    from fairseq.trainer import Trainer
+
+    replace(Trainer, "train_step", _with_update)
+
+
+def _with_update(original: Callable[..., Any], trainer: Any, *args: Any, **kwargs: Any) -> Any:
+    from fairseq.logging import metrics
+
+    try:
+        return original(trainer, *args, **kwargs)
+    except FloatingPointError:
+        meter = metrics.get_meter("train_inner", "loss")
+        loss = meter.smoothed_value if meter is not None and meter.count else None
+        logger.error(json.dumps({"num_updates": trainer.get_num_updates() + 1, "loss": loss}))
+        raise

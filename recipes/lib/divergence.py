@@ -1,0 +1,35 @@
+"""Find the training runs that diverged. Their models are not evaluated, and the report says where they diverged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from .package import read_divergence
+
+
+class Runs(NamedTuple):
+    """The training runs of a model.
+
+    Args:
+        finished: Names of the training runs that did not diverge.
+        diverged: How the other runs diverged, as text; None if no run diverged.
+    """
+
+    finished: list[str]
+    diverged: str | None
+
+
+def runs(output: Path, seeds: Mapping[str, int]) -> Runs:
+    """Return the training runs of a model, judged by their logs.
+
+    Args:
+        output: Folder of the run.
+        seeds: Seeds of the training runs by the name of the training run, as `Seeds.slugs` returns them.
+    """
+    divergences = {name: read_divergence(output / "logs" / f"{name}.train.log") for name in seeds}
+    texts = {name: str(divergence) for name, divergence in divergences.items() if divergence}
+    if len(seeds) > 1:
+        texts = {name: f"seed {seeds[name]}: {text}" for name, text in texts.items()}
+    return Runs([name for name in seeds if name not in texts], "; ".join(texts.values()) or None)

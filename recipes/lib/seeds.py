@@ -1,0 +1,47 @@
+"""Name the training runs that differ only in their random seed."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The random seeds with which each model of a run is trained.
+
+    Args:
+        seeds: Random seeds of the training runs.
+        own: Random seed of the whole run. The names of training runs with this seed do not contain it.
+    """
+
+    seeds: tuple[int, ...]
+    own: int
+
+    def slug(self, name: str, seed: int) -> str:
+        """Return the name of a training run in paths and stages: `shaw`, or `shaw.seed=2` for another seed."""
+        return name if seed == self.own else f"{name}.seed={seed}"
+
+    def slugs(self, name: str) -> dict[str, int]:
+        """Return the names of all training runs of a model, each with its seed."""
+        return {self.slug(name, seed): seed for seed in self.seeds}
+
+    def label(self, name: str, seed: int) -> str:
+        """Return the name of a training run in figures: the name of the model, with the seed if there are several."""
+        return name if len(self.seeds) == 1 else f"{name}, seed {seed}"
+
+    def flags(self) -> list[str]:
+        """Return the seeds as options of a command, which `from_arguments` reads."""
+        return ["--seed", str(self.own), "--seeds", ",".join(map(str, self.seeds))]
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> Seeds:
+        return cls(tuple(map(int, arguments.seeds.split(","))), arguments.seed)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `Seeds.flags` writes."""
+    text = "Random seed of the run; file names do not contain this seed."
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help=text)
+    text = "Random seeds with which each model was trained."
+    parser.add_argument("--seeds", required=True, metavar="N,...", help=text)

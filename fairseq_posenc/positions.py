@@ -1,7 +1,7 @@
-"""The positions of the queries and keys of one forward pass.
+"""Describe the positions of the queries and keys of one forward pass.
 
-Legend: B batch, Q queries, K keys, i0 = K - Q the column of the first query. The queries are always the last Q of
-the K columns. Keys before them come from a cache or from segment memory.
+Legend: B batch, Q queries, K keys, i0 = K - Q the column of the first query. A column is the index of a key, from 0.
+The queries are always at the last Q of the K columns. Earlier columns come from a cache or from segment memory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from torch import Tensor
 class Positions:
     """Hold the columns, distances and allowed keys of one forward pass, which all layers share.
 
-    No tensor in it requires a gradient. Derived tensors are computed at their first use and kept. Positions that were
-    used in inference mode must therefore not be used in training.
+    No tensor in this object requires a gradient. Derived tensors are computed at their first use and kept. An object
+    that was used in inference mode must therefore not be used in training.
 
     Args:
         query_length: Number of queries, Q.
-        key_length: Number of keys, K >= Q; with a cache or memory it is larger than Q.
+        key_length: Number of keys, K >= Q. With a cache or memory, K is larger than Q.
         device: Device of the derived tensors.
-        causal: Whether the keys to the right of a query are hidden from it.
-        padding: [B, K] bool, true at padding; None if the batch has none.
-        memory: Number of the first columns that hold memory of earlier segments.
-        span: Maximum number of keys that a causal query sees, itself included (Transformer-XL's `same_length`).
+        causal: Whether a query may not attend to the keys to its right.
+        padding: [B, K] bool, true at padding; None if the batch has no padding.
+        memory: Number of columns at the beginning that hold memory of earlier segments.
+        span: Maximum number of keys to which a causal query attends, including its own (Transformer-XL's
+            `same_length`).
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
-        segments: [B, K] int, segment of every column.
-        cls_column: [B] int, column of [CLS], if the architecture has one.
+        segments: [B, K] int, number of the segment to which each column belongs.
+        cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
     """
 
     query_length: int
@@ -70,7 +71,7 @@ class Positions:
     def _check_cls(self, column: Tensor) -> None:
         """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
 
-        On an accelerator, reading the numbers would wait for the device. There `common_cls_column` checks the range.
+        On an accelerator, `common_cls_column` checks the range later, because reading the numbers waits for the device.
         """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(
@@ -88,7 +89,7 @@ class Positions:
             raise ValueError(f"cls_column contains {wrong[0]}, but the columns are 0 to {self.key_length - 1}")
 
     def shared(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        """Return a tensor that depends on these positions only. The first layer computes it for all layers."""
+        """Return a tensor that depends on these positions only, and compute it only once for all layers."""
         if torch.compiler.is_compiling():  # the compiler merges equal computations of the layers by itself
             return make()
         if key not in self._shared:
@@ -98,7 +99,8 @@ class Positions:
     def prepared(self) -> Positions:
         """Compute all derived tensors and return these positions.
 
-        Call it before a compiled model: some of the derived values depend on the data, which a graph cannot read.
+        Call this method before a compiled model runs, because some of the tensors depend on data that a compiled graph
+        cannot read.
         """
         for name, kind in vars(Positions).items():
             if isinstance(kind, cached_property):
@@ -113,7 +115,7 @@ class Positions:
 
     @cached_property
     def batch(self) -> int | None:
-        """Return the number of samples, B, or None if all samples have the same positions, so that any B fits."""
+        """Return the number of samples, B, or None if the positions fit any number of samples."""
         for rows in self._rows.values():
             return len(rows)
         return None if self.cls_column is None or len(self.cls_column) == 1 else len(self.cls_column)
@@ -132,27 +134,27 @@ class Positions:
     def distances(self) -> Tensor:
         """Return every distance j - i that can occur, from -(K-1) to Q-1: [Q+K-1] int64.
 
-        The logit in row r and column j belongs to entry j - r + Q - 1; see `toeplitz.shift`.
+        Entry j - r + Q - 1 is the distance from the query in row r to the key in column j; see `toeplitz.shift`.
         """
         return torch.arange(1 - self.key_length, self.query_length, device=self.device)
 
     @cached_property
     def delta(self) -> Tensor:
-        """Return j - i of all pairs, [Q, K] int64. It is for references and plots; fast code reads `distances`."""
+        """Return j - i for all pairs of query and key, [Q, K] int64. Fast code reads `distances` instead."""
         keys = torch.arange(self.key_length, device=self.device)
         return keys[None, :] - self.query_columns[:, None]
 
     @cached_property
     def left_padded(self) -> bool:
-        """Return whether there is padding to the left of a token. It is a Python bool because code branches on it."""
+        """Return whether a sample has padding to the left of a token, as a Python bool because code branches on it."""
         return self.padding is not None and bool((self.padding[:, :-1] & ~self.padding[:, 1:]).any())
 
     @cached_property
     def key_ids(self) -> Tensor:
-        """Return the absolute positions of all columns from 0: [K], or [B, K] with padding left of a token.
+        """Return the absolute positions of all columns from 0: [K], or [B, K] if there is padding left of a token.
 
-        Padding left of a token is not counted. A pad gets the position of the token before it, or 0 at the start; this
-        has no effect because pads are masked.
+        Padding left of a token is not counted. Padding itself gets the position of the token before it, or 0 at the
+        start. These positions have no effect, because attention to padding is masked.
         """
         if not self.left_padded:
             return torch.arange(self.key_length, device=self.device)
@@ -161,10 +163,7 @@ class Positions:
 
     @cached_property
     def common_cls_column(self) -> int | None:
-        """Return the column of [CLS] if it is the same in all samples, otherwise None.
-
-        It is a Python int because code branches on it.
-        """
+        """Return the column of [CLS] as a Python int if it is the same in all samples, otherwise None."""
         columns = set() if self.cls_column is None else set(self.cls_column.tolist())
         self._check_cls_range(columns)
         return columns.pop() if len(columns) == 1 else None
@@ -176,7 +175,7 @@ class Positions:
 
     @cached_property
     def allowed(self) -> Tensor | None:
-        """Return which keys each query may see, [1 or B, Q, K] bool, or None if it may see all."""
+        """Return to which keys each query may attend, [1 or B, Q, K] bool, or None if all keys are allowed."""
         mask: Tensor | None = None
         if self.causal and (self.query_length > 1 or self.span is not None):
             seen = self.delta <= 0
@@ -190,10 +189,10 @@ class Positions:
 
     @cached_property
     def forbidden(self) -> Tensor | None:
-        """Return the pairs to mask before the softmax, [1 or B, 1, Q, K] bool, or None if there are none.
+        """Return the query-key pairs to mask before the softmax, [1 or B, 1, Q, K] bool, or None if there are none.
 
-        Rows without any allowed key are not masked, because a softmax of nothing is NaN, also in its gradient. Their
-        weights are set to zero afterwards.
+        Queries without any allowed key are not masked, because the softmax of an empty set and its gradient are NaN.
+        The attention weights of such queries are set to zero after the softmax.
         """
         if self.allowed is None:
             return None
@@ -202,7 +201,7 @@ class Positions:
 
     @cached_property
     def empty_rows(self) -> Tensor | None:
-        """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has one."""
+        """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has an allowed key."""
         if self.padding is None:
             return None
         if self.causal:
@@ -234,13 +233,13 @@ class Positions:
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
             pad: Id of the padding.
-            boundaries: Ids of the symbols that end a sentence (<s>, </s>). If they are set and there is no memory, the
-                positions within sentences are computed.
-            causal, span: See the class.
+            boundaries: Ids of the symbols that end a sentence (<s>, </s>). Positions within sentences are computed if
+                `boundaries` is not empty and there is no memory.
+            causal, span: See the class `Positions`.
             cached: Number of first tokens that are in a cache, so that they are keys but not queries.
-            memory: Number of columns of earlier segments before the tokens.
-            memory_padding: Padding of these columns, [B, memory] bool; None means that they have none.
-            segments: Segment of every column, [B, memory + T].
+            memory: Number of columns before the tokens that hold earlier segments.
+            memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
+            segments: Number of the segment to which each column belongs, [B, memory + T].
             has_cls: Whether each sample begins with [CLS].
 
         Raises:
@@ -278,10 +277,11 @@ class Positions:
 
 
 def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor:
-    """Return the positions within sentences, from 1 (the 'real' absolute positions of the M4M paper).
+    """Return the position of each token within its sentence, from 1 (the 'real' absolute position of the M4M paper).
 
-    The position of a token is its distance to the last boundary before it. If there is no boundary before a token, its
-    position is one more than the number of tokens before it. Padding gets 1, which has no effect because it is masked.
+    The position of a token is its distance to the last boundary before the token. Without such a boundary, the position
+    is one more than the number of tokens before the token. Padding gets position 1, which has no effect because
+    attention to padding is masked.
 
     Args:
         tokens: Token ids, [B, T] int64.

@@ -1,4 +1,4 @@
-"""A Transformer stack in plain torch, with any position encoding.
+"""Build a stack of Transformer layers in plain torch, with any position encoding.
 
 Legend: B batch, T new tokens, M memory columns, d model width, L layers.
 """
@@ -33,10 +33,10 @@ class Norms:
     """Describe where the layer norms are.
 
     Args:
-        before: Whether to normalise the inputs of attention and FFN and the last layer's output (pre-LN). Otherwise
-            the sum after each residual connection is normalised (post-LN).
+        before: True to normalise the inputs of attention and FFN and the last layer's output (pre-LN). False to
+            normalise the sum after each residual connection (post-LN).
         embedding: Whether to normalise the input of the stack, after the positions are added.
-        eps: Number that is added to variances.
+        eps: Number that is added to the variance for numerical stability.
     """
 
     before: bool = False
@@ -45,7 +45,7 @@ class Norms:
 
 
 class Block(nn.Module):
-    """One layer: self-attention and FFN, by default post-LN (BERT, Vaswani et al. 2017)."""
+    """Run one Transformer layer of self-attention and FFN, by default with post-LN (Vaswani et al. 2017, BERT)."""
 
     def __init__(
         self,
@@ -96,17 +96,17 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """A stack of L blocks with one position encoding.
+    """Run a stack of L Transformer layers with one position encoding.
 
     Args:
-        pos_enc, pos_enc_args: The encoding and its options, as for `--pos-enc` and `--pos-enc-args`.
-        shape: Layers, heads, width, maximum length and direction.
+        pos_enc, pos_enc_args: The encoding and its options, written as for `--pos-enc` and `--pos-enc-args`.
+        shape: Number of layers and heads, width, maximum length, and whether the stack is a decoder.
         ffn: Width of the feed-forward layers; 4 d if unset.
         dropout: Dropout probability of the blocks and, with `norms.embedding`, of the input.
         attention_dropout: Dropout probability of the attention weights.
         checkpoint_activations: Whether to recompute each block in the backward to save memory.
-        norms: Places of the layer norms.
-        activation: Activation of the feed-forward layers, a name in `ACTIVATIONS`.
+        norms: Where the layer norms are.
+        activation: Name of the feed-forward layers' activation function, one of `ACTIVATIONS`.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Stack(nn.Module):
 
     @property
     def positions(self) -> Callable[..., Positions]:
-        """Make the positions of `tokens` [B, T] that this stack needs: see `Composition.positions`."""
+        """Return the function that makes the positions of `tokens` [B, T] for this stack: `Composition.positions`."""
         return self.pos.positions
 
     def forward(
@@ -163,7 +163,7 @@ class Stack(nn.Module):
 
         Args:
             x: Embedded tokens without positions, [B, T, d].
-            positions: Positions of T queries among K keys, from the method `positions`.
+            positions: Positions of the T queries and K keys, as returned by the function `positions`.
             memory: Inputs of each layer in earlier segments, L tensors [B, M, d].
             caches: One cache per layer, for incremental decoding.
 
@@ -171,7 +171,7 @@ class Stack(nn.Module):
             The last layer's output [B, T, d] and the inputs of the L layers, which can be the next segment's memory.
 
         Raises:
-            ValueError: Inputs, positions and stack do not fit each other.
+            ValueError: The inputs do not fit the positions, or the positions do not fit the stack.
         """
         if caches is not None and self.checkpoint_activations and torch.is_grad_enabled():
             raise ValueError(

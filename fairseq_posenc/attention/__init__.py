@@ -1,4 +1,4 @@
-"""Self-attention with a position encoding: the cache, segment memory, padding, and the explicit and fused paths."""
+"""Compute self-attention with a position encoding, a key-value cache and segment memory."""
 
 from .cache import KeyValueCache
 from .module import SelfAttention

@@ -1,4 +1,4 @@
-"""Checks that the inputs of the attention fit its positions; otherwise torch would silently broadcast or drop values.
+"""Check that the inputs of the attention fit their positions, because torch would silently broadcast or drop values.
 
 Legend: B samples, T new tokens, M memory columns.
 """
@@ -12,14 +12,14 @@ from .cache import KeyValueCache
 
 
 class Size(NamedTuple):
-    """The number of samples and of columns of a tensor."""
+    """Hold the numbers of samples and of columns of a tensor."""
 
     batch: int
     columns: int
 
 
 def check_tokens(tokens: Size, positions: Positions) -> None:
-    """Raise ValueError unless the new tokens [B, T] match the queries and the samples of the positions."""
+    """Raise ValueError unless the positions have as many queries and samples as the new tokens [B, T]."""
     if tokens.columns != positions.query_length:
         raise ValueError(
             f"the input has {tokens.columns} tokens per sample, but its positions have {positions.query_length} "
@@ -37,14 +37,14 @@ def check_past(
 ) -> None:
     """Raise ValueError unless memory and cache together hold exactly the columns before the queries.
 
-    Memory is given with the first call. From then on the cache holds its columns, and memory must be left out.
+    With a cache, memory is given only in the first call. From then on the cache holds the columns of memory.
 
     Args:
         tokens: Size of the new tokens, [B, T].
         memory: Size of the states of earlier segments, [B, M].
         cache: The cache of this layer.
         positions: The positions of this forward pass.
-        layer: Number of the layer, from 1; errors name it.
+        layer: Number of the layer, from 1, for error messages.
     """
     cached = 0 if cache is None else cache.length
     if cache is not None and cached and cache.batch != tokens.batch:

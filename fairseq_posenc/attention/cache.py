@@ -1,4 +1,4 @@
-"""The cache for incremental decoding: it holds the keys and values of the columns already seen."""
+"""Cache the keys and values of earlier columns for incremental decoding."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 class KeyValueCache:
-    """Hold projected keys k', values and, if an encoding reads them, raw keys: [B, h, columns, D] each.
+    """Hold projected keys k', values and, if an encoding reads raw keys, also these: [B, h, columns, D] each.
 
-    The buffers grow geometrically, so that a decoding step writes one column instead of copying all of them.
-    The columns that are returned are views of the buffers. They are valid until the next `reorder`.
+    The buffers grow geometrically, so that most decoding steps write one column instead of copying all columns.
+    Methods return views of the buffers, which are valid until the next call of `reorder`.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class KeyValueCache:
         self.length = 0
 
     def append(self, *new: Tensor) -> tuple[Tensor, ...]:
-        """Add the new columns of each tensor [B, h, T, D] and return all columns of each."""
+        """Add the new columns of each tensor [B, h, T, D], and return all columns of each tensor so far."""
         if self._buffers and len(new) != len(self._buffers):
             raise ValueError(f"append needs {len(self._buffers)} tensors, as in the first call, but got {len(new)}")
         start, self.length = self.length, self.length + new[0].shape[2]
@@ -34,7 +34,7 @@ class KeyValueCache:
 
     @property
     def batch(self) -> int:
-        """Return the number of samples in the cache; 0 before the first columns."""
+        """Return the number of samples in the cache, or 0 if the cache is empty."""
         return self._buffers[0].shape[0] if self._buffers else 0
 
     def columns(self) -> tuple[Tensor, ...]:
@@ -45,7 +45,7 @@ class KeyValueCache:
         return buffer[:, :, : self.length]
 
     def reorder(self, order: Tensor) -> None:
-        """Select and repeat samples as beam search requests; `order` is [B'] int64."""
+        """Select and repeat the samples at the indices `order`, [B'] int64, as beam search requests."""
         if torch.is_grad_enabled():
             self._buffers = [buffer.index_select(0, order) for buffer in self._buffers]
             self._own, self._spare = False, None
@@ -54,9 +54,9 @@ class KeyValueCache:
             self._own = True
 
     def _reordered(self, buffer: Tensor, order: Tensor) -> Tensor:
-        """Return the reordered buffer, written into the spare buffer if that has the right shape and dtype.
+        """Return the reordered buffer, written into the spare buffer if its shape and dtype are right.
 
-        The old buffer becomes the next spare one, unless the caller may still use it.
+        The old buffer becomes the next spare buffer, unless other code may still hold a reference to it.
         """
         shape = (len(order), *buffer.shape[1:])
         new, self._spare = self._spare, buffer if self._own else None

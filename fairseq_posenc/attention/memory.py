@@ -1,6 +1,6 @@
-"""The segment memory of a language model (Dai et al. 2019, Transformer-XL).
+"""Keep the segment memory of a language model (Dai et al. 2019, Transformer-XL).
 
-Legend: T tokens of a segment, M columns of memory, B streams, d model width, L layers.
+Legend: T tokens of a segment, M columns of memory, B streams (long texts read side by side), d model width, L layers.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torch import Tensor, cat
 class SegmentMemory:
     """Hold the inputs of each layer at the last tokens before a segment, without gradient.
 
-    A stream is read segment by segment. Call `begin` before each segment and `keep` with its states afterwards. The
-    memory is empty for the first segment. fairseq repeats a step that failed: `begin` then restores the memory that
-    the segment had the first time.
+    A long text is read segment by segment. Call `begin` before each segment, and `keep` with the layers' inputs after
+    it. The memory is empty for the first segment. If fairseq repeats a step that failed, `begin` restores the memory
+    that the segment had the first time.
 
     Args:
-        length: Maximum number of states per layer; 0 keeps none.
-        span: Maximum number of keys that a query sees, itself included (`same_length`); None means all.
+        length: Maximum number of states per layer; 0 means no memory.
+        span: Maximum number of keys to which a query attends, including its own (`same_length`); None means all.
         states: L tensors [M, B, d], with M at most `length`; empty if there is no memory.
         segment: Number of the segment that began last, from 0.
         kept: Number of the last segment that passed its states to `keep`.
@@ -40,15 +40,15 @@ class SegmentMemory:
 
     @property
     def columns(self) -> int:
-        """Return M, the number of columns of memory at present."""
+        """Return the number of columns that the memory holds now, M."""
         return self.states[0].shape[0] if self.states else 0
 
     def begin(self, segment: int) -> SegmentMemory:
-        """Prepare the memory for the segment with this number, and return it.
+        """Return this object with the memory for the segment with the given number.
 
         Raises:
-            ValueError: The segment is neither the first one nor a repetition of the last one, and it does not follow a
-                segment whose states were kept.
+            ValueError: The segment is neither the first one nor a repetition of the last one, and `keep` was not called
+                for the segment before it.
         """
         if segment == 0:
             self.states = ()

@@ -1,4 +1,4 @@
-"""Self-attention with a position encoding.
+"""Define self-attention with a position encoding.
 
 Legend: B batch, T new tokens, M memory columns, K keys, h heads, D head width, d model width.
 """
@@ -19,10 +19,10 @@ from .paths import Projected, attend
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention that calls the hooks of a position encoding.
+    """Compute multi-head self-attention, and call the hooks of a position encoding.
 
-    Parameter names and initialisation are those of fairseq's MultiheadAttention, so that weights can be copied in
-    both directions.
+    The names and initial values of the parameters are those of fairseq's MultiheadAttention. Weights can therefore be
+    copied in both directions.
 
     Args:
         dim: Model width, d.
@@ -33,7 +33,7 @@ class SelfAttention(nn.Module):
     """
 
     view: LayerView
-    #: If it is set, each forward calls it with the queries and keys and the encoding's hooks, for analyses.
+    #: Function for analyses, which each forward pass calls with the queries, the keys and the encoding's hooks.
     watch: Callable[[Projected, LayerCall], None] | None = None
 
     def __init__(
@@ -53,7 +53,7 @@ class SelfAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights by Xavier initialisation, with gain 1/sqrt(2) for the three input projections (fairseq)."""
+        """Draw the weights by Xavier initialisation as fairseq does, with gain 1/sqrt(2) for q, k and v."""
         for projection in (self.k_proj, self.v_proj, self.q_proj):
             nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out_proj.weight)
@@ -61,28 +61,28 @@ class SelfAttention(nn.Module):
             nn.init.zeros_(self.out_proj.bias)
 
     def use(self, encoding: Composition, index: int) -> None:
-        """Make this the attention of layer `index` (from 1) of the encoding's stack."""
+        """Use this module as the attention of layer `index` (from 1) in the stack of the given encoding."""
         self.view = encoding.layer(index, self.content_query, self.content_key)
 
     @property
     def dropout_rate(self) -> float:
-        """Return the dropout probability of the current mode: 0 in evaluation."""
+        """Return the dropout probability of the attention weights, which is 0 in evaluation mode."""
         return self.dropout if self.training else 0.0
 
     def project_query(self, x: Tensor) -> Tensor:
-        """Return the content queries: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
+        """Project inputs to queries without positions: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
         return self._split(self.q_proj(x))
 
     def project_key(self, x: Tensor) -> Tensor:
-        """Return the content keys: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
+        """Project inputs to keys without positions: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
         return self._split(self.k_proj(x))
 
     def content_query(self, x: Tensor) -> Tensor:
-        """Project queries for an encoding: [B, T, d] -> [B, h, T, D], independently of `batch_first`."""
+        """Project vectors of an encoding to queries: [B, T, d] -> [B, h, T, D], whatever `batch_first` is."""
         return self._heads(self.q_proj(x)).transpose(1, 2)
 
     def content_key(self, x: Tensor) -> Tensor:
-        """Project keys for an encoding: [B, T, d] -> [B, h, T, D], independently of `batch_first`."""
+        """Project vectors of an encoding to keys: [B, T, d] -> [B, h, T, D], whatever `batch_first` is."""
         return self._heads(self.k_proj(x)).transpose(1, 2)
 
     def forward(
@@ -99,11 +99,11 @@ class SelfAttention(nn.Module):
 
         Args:
             x: The new tokens, [B, T, d] (or [T, B, d]).
-            positions: Positions of T queries among K keys.
+            positions: Positions of the T queries and K keys.
             tensors: The tensors of this layer that the encoding's `per_layer` returned.
-            memory: States of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1. Together with a cache
-                it may be given only while the cache is empty.
-            cache: The cache with the K - T earlier columns; the new columns are appended to it.
+            memory: States of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1. If there is a cache,
+                memory may be given only while the cache is empty.
+            cache: The cache with the K - T earlier columns, to which the new columns are appended.
             need_weights: Whether to return the attention weights too.
 
         Returns:
@@ -133,7 +133,7 @@ class SelfAttention(nn.Module):
     def _compressed(self, x: Tensor, call: LayerCall) -> tuple[Tensor, Tensor]:
         """Return the compressed inputs of keys and of values, [B, K', d] (or [K', B, d]) each.
 
-        The encoding gets zeros at the padding.
+        Padding is replaced by zeros before the encoding compresses the inputs.
         """
         x = x if self.batch_first else x.transpose(0, 1)
         pads = call.positions.padding
@@ -144,7 +144,7 @@ class SelfAttention(nn.Module):
     def _cached(self, cache: KeyValueCache, k: Tensor, v: Tensor, raw_k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Append the new columns to the cache and return all columns of k', v and the raw keys.
 
-        The raw keys are not cached if no encoding needs them; k' is then returned in their place.
+        If no encoding needs the raw keys, they are not cached, and k' is returned in their place.
         """
         if not self.view.reads_raw_keys:
             k, v = cache.append(k, v)
@@ -160,7 +160,7 @@ class SelfAttention(nn.Module):
         check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)
 
     def _size(self, x: Tensor) -> Size:
-        """Return the number of samples and columns of [B, T, d] or [T, B, d]."""
+        """Return the numbers of samples and columns of a tensor [B, T, d] or [T, B, d]."""
         return Size(x.shape[0], x.shape[1]) if self.batch_first else Size(x.shape[1], x.shape[0])
 
     def _split(self, x: Tensor) -> Tensor:

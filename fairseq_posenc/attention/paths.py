@@ -1,4 +1,4 @@
-"""The two ways to compute attention from queries, keys and values: the explicit path and the fused path.
+"""Compute attention from queries, keys and values, by plain operations (explicit path) or torch's fused kernel.
 
 Legend: B batch, h heads, Q queries, K keys, D head width.
 """
@@ -31,8 +31,9 @@ class Projected:
     Args:
         q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
         v: Values, [B, h, K, D].
-        raw_q, raw_k: Queries and keys before these hooks.
-        positioned: False if the keys were compressed. Compressed keys belong to no columns, so no mask applies.
+        raw_q, raw_k: Queries and keys before the hooks `project_q` and `project_k`.
+        positioned: False if the keys were compressed. Compressed keys do not belong to columns, so no mask applies to
+            them.
     """
 
     q: Tensor
@@ -57,10 +58,10 @@ def attend(
     Args:
         x: Queries, keys and values.
         call: The encoding's hooks at the positions of this forward pass.
-        training: Whether the module is in training mode. The choice of the path depends on it and not on gradients
-            alone, because activation checkpoints run the first forward without gradients.
+        training: Whether the module is in training mode. The choice of the path depends on this mode, because
+            activation checkpointing runs the first forward pass without gradients.
         dropout: Dropout probability of the weights; the caller passes 0 in evaluation.
-        need_weights: Whether to return the weights too, which takes the explicit path.
+        need_weights: Whether to return the weights too, which only the explicit path can do.
         path: `auto`, `explicit` or `fused`.
 
     Returns:
@@ -68,7 +69,7 @@ def attend(
         allowed key gets zeros.
 
     Raises:
-        ValueError: The path is unknown, or it is `fused` where only the explicit path is exact.
+        ValueError: `path` is unknown, or `path` is `fused` but only the explicit path is exact.
     """
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, but it is {path!r}")
@@ -108,7 +109,7 @@ def _added(content: Tensor, extra: Tensor | None) -> Tensor:
 
 
 def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
-    """Return the attention weights before dropout, [B, h, Q, K]; rows without an allowed key are zero."""
+    """Return the attention weights before dropout, [B, h, Q, K], with zeros for queries without an allowed key."""
     scores = logits(x, call)
     forbidden = call.positions.forbidden if x.positioned else None
     scores = scores if forbidden is None else scores.masked_fill(forbidden, float("-inf"))
@@ -120,8 +121,8 @@ def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
 def _softmax(scores: Tensor) -> Tensor:
     """Return the softmax over the keys.
 
-    On a CPU, torch does not vectorise the softmax of rows shorter than a register. Short rows are transposed first,
-    because the softmax over columns is always vectorised.
+    On a CPU, torch does not vectorise the softmax of rows that are shorter than a vector register. This function
+    transposes short rows first, because the softmax over columns is always vectorised.
     """
     if scores.device.type != "cpu" or scores.shape[-1] >= SHORT or torch.compiler.is_compiling():
         return scores.softmax(-1)
@@ -130,7 +131,10 @@ def _softmax(scores: Tensor) -> Tensor:
 
 
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
-    """Attend by `scaled_dot_product_attention`, with the biases as a 4-D float mask that keeps its kernel fused."""
+    """Compute attention by `scaled_dot_product_attention`, with the biases as a 4-D float mask.
+
+    With a mask of this kind, torch still uses a fused kernel.
+    """
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None
     bias = call.additive(x.raw_q, x.raw_k)
@@ -151,7 +155,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
 
 
 def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
-    """Return the reason why the fused kernel would be wrong, or an empty text if it is exact."""
+    """Return the reason why the fused kernel would give wrong results, or an empty text if the kernel is exact."""
     if need_weights:
         return "the caller needs the attention weights"
     for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
@@ -164,10 +168,10 @@ def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
 
 
 def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: float) -> str:
-    """Return the reason why the exact fused kernel would gain nothing, or an empty text if it gains something.
+    """Return the reason why the fused kernel would not be faster, or an empty text if it would be.
 
-    On a CPU, the kernel is fused only without dropout and without gradients of the bias. On a GPU, it also avoids
-    storing [Q, K] tensors for the backward.
+    On a CPU, torch uses a fused kernel only without dropout and without gradients of the bias. On a GPU, the fused
+    kernel also avoids storing [Q, K] tensors for the backward pass.
     """
     if x.q.device.type == "cuda":
         deterministic = training and torch.are_deterministic_algorithms_enabled()
@@ -184,7 +188,7 @@ def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: flo
 
 
 def _log_once(call: LayerCall, reason: str) -> None:
-    """Log the path once per encoding and reason, instead of once per layer."""
+    """Log the attention path once per encoding and reason, instead of once per layer."""
     logged = call.view.encoding.logged
     if reason not in logged:
         logged.add(reason)

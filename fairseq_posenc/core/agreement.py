@@ -1,7 +1,7 @@
-"""Checks that the positions fit the stack that gets them.
+"""Check that the positions of a forward pass fit the stack of layers that gets them.
 
 Without these checks, a mistake would change the results silently. For example, a decoder whose positions are not causal
-would see the future, and segments that no encoding reads would be ignored.
+would see future tokens, and segments that no encoding reads would be ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def check_direction(positions: Positions, stack: StackShape) -> None:
 
 
 def check_cls(positions: Positions, stack: StackShape) -> None:
-    """Raise ValueError unless the positions and the stack agree on whether the samples have a [CLS]."""
+    """Raise ValueError unless the positions and the stack agree on whether the samples begin with [CLS]."""
     if stack.has_cls and positions.cls_column is None:
         raise ValueError(
             "the samples of the stack begin with [CLS] (StackShape.has_cls is True), but the positions do not contain "
@@ -43,15 +43,15 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
 
 
 def check_segments(segments: Tensor | None, *, reads: bool, encoding: str, flag: str) -> None:
-    """Raise ValueError if there are segments but the encoding does not read them.
+    """Raise ValueError if the positions contain segments but the encoding does not read segments.
 
-    An encoding that needs segments itself raises an error if there are none.
+    The opposite case is checked elsewhere: an encoding that reads segments raises an error if there are none.
 
     Args:
         segments: The segments of the positions, or None.
         reads: Whether the encoding reads segments.
         encoding: Name of the encoding, for the error.
-        flag: Command-line flag that sets the encoding, for the error.
+        flag: Command-line flag that chooses the encoding, for the error.
     """
     if segments is not None and not reads:
         raise ValueError(

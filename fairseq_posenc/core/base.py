@@ -1,10 +1,11 @@
-"""The base class of all position encodings, with its hooks, capabilities and facts.
+"""Define the base class of all position encodings, its hooks, and the classes that describe an encoding.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
 
-The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``. The mask and the softmax follow. The
-hook `scores` replaces the first term, the product of q' and k'. Hooks get raw q and k: unscaled, and before
-`project_q` and `project_k`.
+A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
+``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
+`scores` replaces the first term. The mask and the softmax follow. The other hooks get raw q and k, which are unscaled
+and have not passed `project_q` and `project_k`.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class StackShape:
         dim: Model width, d.
         max_length: Length of the longest training sequence, n, including memory.
         causal: Whether the stack is a decoder.
-        length_flag, name_flag, args_flag: Names of the flags that set n, the encoding and its options, for
-            error messages.
+        length_flag, name_flag, args_flag: Command-line flags that set n, the encoding and its options; error messages
+            quote these flags.
         has_cls: Whether every sample begins with [CLS].
     """
 
@@ -65,12 +66,12 @@ class Capabilities:
     """Declare what a built encoding can do. Using an encoding for anything else raises an error.
 
     Args:
-        causal: It works in a decoder.
-        bidirectional: It works in an encoder.
-        memory: It allows keys of earlier segments.
-        extrapolates: It is defined for sequences longer than n.
-        shift_invariant: Its logits depend on j - i, not on i and j separately.
-        directional: It distinguishes left from right.
+        causal: Whether the encoding works in a decoder.
+        bidirectional: Whether the encoding works in an encoder.
+        memory: Whether queries may attend to keys of earlier segments.
+        extrapolates: Whether the encoding is defined for sequences longer than n.
+        shift_invariant: Whether the logit of query i and key j depends on j - i, not on i and j separately.
+        directional: Whether the encoding distinguishes left from right.
     """
 
     causal: bool = False
@@ -81,30 +82,34 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what two combined encodings can do: only what both of them can, but `directional` if either one is."""
+        """Return what two combined encodings can do.
+
+        The combination has a capability if both encodings have it. Only `directional` needs just one of them.
+        """
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 
 
-#: The capabilities of encodings that depend on j - i only.
+#: Capabilities of encodings whose logits depend on positions only through the distance j - i.
 RELATIVE = Capabilities(
     causal=True, bidirectional=True, memory=True, extrapolates=True, shift_invariant=True, directional=True
 )
-#: The capabilities of encodings that add a vector to the input. Memory is impossible: its tokens would be renumbered.
+#: Capabilities of encodings that add a vector to the input. Such encodings do not allow memory of earlier segments,
+#: because the positions of its tokens would change with every segment.
 ABSOLUTE = replace(RELATIVE, memory=False, shift_invariant=False)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The source of a method, for the documentation.
+    """Hold what the documentation says about a method.
 
     Args:
-        title: Name of the method in the docs.
-        paper: Authors and year of its papers.
-        equation: Numbers of its equations in these papers.
-        formula: Its formula in LaTeX.
-        count: Its number of parameters in terms of n, m (layers), h, d and k.
-        notes: Remarks for the docs.
+        title: Name of the method in the documentation.
+        paper: Authors and years of the papers that describe the method.
+        equation: Numbers of the method's equations in these papers.
+        formula: The method's formula in LaTeX.
+        count: Number of parameters, as a formula in n, m (layers), h, d and k.
+        notes: Remarks for the documentation.
     """
 
     title: str
@@ -116,9 +121,9 @@ class Facts:
 
 
 class Cost(NamedTuple):
-    """Leading terms of the cost that an encoding adds to a whole stack, for example `mn^2d/h`.
+    """Hold the leading terms of the time and memory that an encoding adds to a whole stack, for example `mn^2d/h`.
 
-    The terms are written in n, m (layers), h, d, k (slots) and d_p (rank); `0` means no such cost.
+    The terms are formulas in n, m (layers), h, d, k (slots) and d_p (rank); `0` means no such cost.
     """
 
     time: str
@@ -127,13 +132,13 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """Describe a layer to the hooks that it calls.
+    """Describe a layer to the hooks that the layer calls.
 
     Args:
         index: Number of the layer, from 1.
         tensors: The tensors that `per_layer` returned for this layer.
-        project_q, project_k: Content projections of the layer, [B, T, d] -> [B, h, T, D] in every model.
-        content: The content product, which a `content_bias` can compute together with its own terms (see `Content`).
+        project_q, project_k: The layer's projections of vectors to queries and to keys, [B, T, d] -> [B, h, T, D].
+        content: The content product q·k, which `content_bias` can compute together with its own terms (see `Content`).
     """
 
     index: int
@@ -144,29 +149,29 @@ class Layer:
 
 
 class PositionEncoding(nn.Module):
-    """Base of all encodings. A subclass implements the hooks that its method needs, and no others.
+    """Provide the base of all encodings. A subclass implements the hooks that its method needs, and no others.
 
     A subclass also defines `Options` and `facts` and, if it has parameters, `shapes` and perhaps `reset_parameters`.
-    Its `reference` (with `reference_embed`, `reference_compress` and `reference_values`) computes the paper's formula
-    literally in plain torch. The tests compare the hooks with this reference, which may be slow.
+    The methods whose names begin with `reference` compute the paper's formula literally in plain torch. Tests compare
+    the hooks with these references, which may be slow.
     """
 
-    #: The table of encodings that have a single one.
+    #: The parameter table, if the encoding has only one.
     weight: Tensor
 
     Options: ClassVar[type[Options]] = Options
     facts: ClassVar[Facts]
-    #: True if it reads `positions.restart_ids`, for which the model must search the tokens for sentence ends.
+    #: True if the encoding reads `positions.restart_ids`, for which the model must search the tokens for sentence ends.
     needs_boundaries: ClassVar[bool] = False
-    #: True if it reads `positions.segments`, which only models of sentence pairs provide.
+    #: True if the encoding reads `positions.segments`, which only models of sentence pairs provide.
     needs_segments: ClassVar[bool] = False
-    #: Parameters that weight decay would pull to values at which attention is flat or dead. The fairseq models exempt
-    #: them from weight decay on request.
+    #: Names of parameters that should not decay, because all attention weights would become equal or gradients would
+    #: vanish. The fairseq models exempt these parameters from weight decay on request.
     no_decay: ClassVar[tuple[str, ...]] = ()
-    #: Classes, written as in the registry, by the values of the option `form`. It is for methods whose forms share
-    #: little code.
+    #: Class for each value of the option `form`, written as in the registry. Only methods whose forms share little code
+    #: set this attribute.
     forms: ClassVar[Mapping[str, str]] = {}
-    #: True if `content_bias` reads k. Otherwise decoding need not cache raw keys in addition to projected ones.
+    #: True if `content_bias` reads k. If it does not, decoding need not cache raw keys in addition to projected ones.
     reads_keys: ClassVar[bool] = True
 
     def __init__(self, options: Any, stack: StackShape) -> None:
@@ -199,9 +204,9 @@ class PositionEncoding(nn.Module):
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
-        """Return the names of the tables [L or 1, h or 1, ...] of which each layer gets its part.
+        """Return the names of the tables [L or 1, h or 1, ...] that are split by layer.
 
-        By default these are all parameters of the encoding itself, without those of submodules.
+        By default these tables are all parameters of the encoding itself, without those of submodules.
         """
         return tuple(name for name, _ in self.named_parameters(recurse=False))
 
@@ -209,20 +214,20 @@ class PositionEncoding(nn.Module):
     def constant_along_row(self) -> tuple[str, ...]:
         """Return the parameters, or parts of them (`theta[..., 0]`), that add the same number to all logits of a query.
 
-        The softmax cancels them, so that they have no effect and get no gradient.
+        Such parameters have no effect and get no gradient, because the softmax cancels them.
         """
         return ()
 
     @property
     def scale(self) -> float | None:
-        """Return the factor on q.k, or None for the usual D^-0.5."""
+        """Return the factor on the content product q·k, or None for the usual factor D^-0.5."""
         return None
 
     @property
     def costs(self) -> tuple[Cost, ...] | None:
-        """Return the costs of the encoding, or None for the general costs of its hooks (see the command `params`).
+        """Return the costs of the encoding, or None for the usual costs of its hooks (see the command `params`).
 
-        If there are several costs, the largest one is reported.
+        If there are several costs, the command reports the largest one.
         """
         return None
 
@@ -233,7 +238,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def cure_for_length(self) -> str:
-        """Return the advice of the error about a sequence longer than `limit`."""
+        """Return the advice that the error about a sequence longer than `limit` gives."""
         return f"raise {self.stack.length_flag}"
 
     @classmethod
@@ -247,14 +252,15 @@ class PositionEncoding(nn.Module):
         return sum(math.prod(shape) for shape in cls.shapes(options, stack).values())
 
     def check(self, positions: Positions) -> None:
-        """Raise ValueError if the encoding cannot encode these positions.
+        """Raise ValueError if the encoding cannot encode the given positions.
 
-        `Composition.check` has already compared length, direction, memory, [CLS] and segments with the stack.
+        The caller, `Composition.check`, has already compared length, direction, memory, [CLS] and segments with the
+        stack.
         """
 
     @property
     def default_std(self) -> float:
-        """Return the standard deviation of init=normal if the user does not set one."""
+        """Return the standard deviation that init=normal uses if the user does not set `init_std`."""
         return 0.02
 
     def reset_parameters(self) -> None:
@@ -265,10 +271,10 @@ class PositionEncoding(nn.Module):
     # -- hooks -----------------------------------------------------------------------------------------
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors that each of the L layers needs; this is called once per forward.
+        """Return the tensors that each of the L layers needs. The stack calls this method once per forward pass.
 
-        The layers get them as arguments, outside of their activation checkpoints. A Parameter therefore accumulates
-        its gradient once per backward, even if many layers use it.
+        The layers get their tensors as arguments, outside of activation checkpoints. A Parameter therefore accumulates
+        its gradient once per backward pass, even if many layers use it.
         """
         by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name in self.layer_tables:
@@ -276,7 +282,7 @@ class PositionEncoding(nn.Module):
         return by_layer
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Return the input vectors with positions, [B, Q, d] -> [B, Q, d]; this is called once per forward."""
+        """Add positions to the input vectors, [B, Q, d] -> [B, Q, d], once per forward pass."""
         raise TypeError(f"{type(self).__name__} does not implement the hook embed()")
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
@@ -284,11 +290,11 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook compress()")
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the queries with positions, [B, h, Q, D] -> the same shape."""
+        """Encode positions in the queries, [B, h, Q, D] -> the same shape."""
         raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the new keys (the last T columns) with positions, [B, h, T, D] -> the same shape, for the cache."""
+        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape; the cache holds these."""
         raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
@@ -296,18 +302,18 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook bias()")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the term of the logits that depends on the content, [B, h, Q, K].
+        """Return the term of the logits that depends on the content and on positions, [B, h, Q, K].
 
-        If the hook called `layer.content.take()`, the term includes the content product.
+        If the hook called `layer.content.take()`, the term includes the content product q·k.
         """
         raise TypeError(f"{type(self).__name__} does not implement the hook content_bias()")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the replacement of scale * q k^T, [B, h, Q, K]."""
+        """Return the logits that replace scale * q k^T, [B, h, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not implement the hook scores()")
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the term that is added to weights @ v, [B, h, Q, D]; the weights are those after dropout."""
+        """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
 
     # -- literal references ----------------------------------------------------------------------------
@@ -327,14 +333,14 @@ class PositionEncoding(nn.Module):
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Return what `values` returns, computed literally by the paper's formula; None without this hook."""
+        """Return what `values` returns, computed literally by the paper's formula, or None if there is no such hook."""
         return None
 
 
 def give(by_layer: list[dict[str, Tensor]], name: str, table: Tensor) -> None:
-    """Split a table [L or 1, ...] by layer, and store each part under `name` in the dict of its layer.
+    """Split a table [L or 1, ...] by layer, and store each part under `name` in the dictionary of its layer.
 
-    A single `unbind` for all layers makes the table accumulate its gradient only once.
+    The table is split by a single `unbind`, so that its gradient accumulates only once.
     """
     parts = table.unbind(0)
     for tensors, part in zip(by_layer, parts if len(parts) == len(by_layer) else parts * len(by_layer), strict=True):

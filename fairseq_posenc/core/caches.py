@@ -1,4 +1,4 @@
-"""Values that are kept between forwards, for the longest length so far; shorter lengths use slices of them."""
+"""Keep computed tensors between forward passes, for the longest length so far. Shorter lengths use slices of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .base import PositionEncoding, StackShape
 class OptimizerSteps:
     """Count the steps of all optimizers in the process.
 
-    The version counter of a parameter is not enough, because a fused optimizer (`fused=True`) does not increase it.
+    Torch's version counter of a parameter does not show every change: a fused optimizer (`fused=True`) does not
+    increase it.
     """
 
     def __init__(self) -> None:
@@ -30,26 +31,26 @@ STEPS = OptimizerSteps()
 
 
 class EvaluationCache:
-    """Keep a value that is computed from parameters, in evaluation only.
+    """Keep a tensor that is computed from parameters, in evaluation mode only.
 
-    The value is computed again after a parameter was written, replaced, cast or moved, and after any optimizer step.
-    In training, and when gradients are needed, it is computed every time. Torch does not notice writes through
-    `parameter.data`: after such a write in evaluation, call `eval()` again.
+    The tensor is computed again after a parameter was written, replaced, cast or moved, and after any optimizer step.
+    In training, and whenever gradients are needed, the tensor is computed at every call. Torch does not notice writes
+    through `parameter.data`: after such a write in evaluation mode, call `eval()` again.
     """
 
     def __init__(self) -> None:
         self._value: Tensor | None = None
         self._computed_from: list[tuple[Tensor, int]] = []
-        self._computed_at = 0  # STEPS.count at that time
+        self._computed_at = 0  # STEPS.count when the value was computed
         self._length = 0
 
     def clear(self) -> None:
-        """Delete the kept value."""
+        """Delete the cached tensor."""
         self._value = None
 
     @staticmethod
     def keeps(parameters: Sequence[Tensor], *, training: bool) -> bool:
-        """Return whether `get` would keep a value that is computed from these parameters now."""
+        """Return whether `get` would keep a tensor that is computed now from the given parameters."""
         if torch.compiler.is_compiling():  # a graph cannot check the parameters, so it computes the value every time
             return False
         differentiable = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
@@ -64,17 +65,17 @@ class EvaluationCache:
         training: bool,
         limit: int | None = None,
     ) -> tuple[Tensor, int]:
-        """Return the value for a length N >= `length`, and N.
+        """Return the tensor for some length N >= `length`, and N.
 
         Args:
-            length: Minimum length. The kept value grows geometrically, because the required length grows by one in each
-                decoding step.
-            parameters: The parameters and buffers from which the value is computed.
-            compute: Function that computes the value for any N.
+            length: Minimum length. N grows geometrically, because each decoding step needs a length that is larger by
+                one.
+            parameters: The parameters and buffers from which the tensor is computed.
+            compute: Function that computes the tensor for any N.
             training: Whether the encoding is in training mode.
             limit: Maximum of N.
         """
-        if torch.compiler.is_compiling():  # neither use nor change the value of eager forwards
+        if torch.compiler.is_compiling():  # neither use nor change the value of uncompiled forward passes
             return compute(length), length
         if not self.keeps(parameters, training=training):
             self.clear()
@@ -90,10 +91,10 @@ class EvaluationCache:
         return self._value, self._length
 
     def _is_current(self, parameters: Sequence[Tensor]) -> bool:
-        """Return whether the parameters still hold the numbers from which the value was computed.
+        """Return whether the parameters still hold the numbers from which the cached tensor was computed.
 
-        The cache holds references to the old tensors. Otherwise a new tensor could get the address of an old one, and
-        the comparison of addresses would miss the change.
+        The cache keeps references to the old parameters. Without them, a new parameter could get the address of an old
+        one, and comparing addresses would miss the change.
         """
         same = self._computed_at == STEPS.count and len(parameters) == len(self._computed_from)
         return same and all(
@@ -103,7 +104,7 @@ class EvaluationCache:
 
 
 class CachingEncoding(PositionEncoding):
-    """An encoding that keeps a value computed from its parameters while it is in evaluation mode."""
+    """Provide the base of encodings that keep a tensor computed from their parameters in evaluation mode."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
@@ -115,7 +116,7 @@ class CachingEncoding(PositionEncoding):
 
 
 class GrownTables:
-    """Keep tables of constants, one row per position. They are computed in float64, with more rows when needed."""
+    """Keep tables of constants with one row per position, and compute more rows in float64 when they are needed."""
 
     def __init__(self) -> None:
         self._tables: tuple[Tensor, ...] = ()
@@ -132,15 +133,15 @@ class GrownTables:
 
         Args:
             length: Minimum number of rows.
-            first: Minimum number of rows of the first tables.
+            first: Minimum number of rows at the first call.
             device: Device of the tables.
             dtype: Dtype of the tables.
-            compute: Function that computes float64 tables with any number of rows.
+            compute: Function that returns float64 tables with a given number of rows.
         """
         old = self._tables
         rows = len(old[0]) if old else 0
         if rows < length or old[0].dtype != dtype or old[0].device != device:
             longest = rows if rows >= length else max(length, 2 * rows, first)
-            with torch.inference_mode(False):  # training may save them for the backward
+            with torch.inference_mode(False):  # training may save the tables for the backward
                 self._tables = tuple(table.to(device, dtype) for table in compute(longest))
         return self._tables

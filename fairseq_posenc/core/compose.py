@@ -1,4 +1,4 @@
-"""The composition of the encodings of one stack, and the view that each layer has of it."""
+"""Combine the encodings of one stack, and give each layer access to the hooks of the combination."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Projection = Callable[[Tensor], Tensor]
 class Composition(nn.Module):
     """Apply one or several encodings to a stack.
 
-    Each member is a submodule under its name, even if there is only one. The hooks `embed`, `compress`, `project_q` and
-    `project_k` are called one after another; biases and values are added.
+    Each encoding is a member: a submodule under its name, even if there is only one. The hooks `embed`, `compress`,
+    `project_q` and `project_k` of the members are called one after another; their biases and values are added.
 
     Args:
         members: Pairs of name and encoding, in the order of the command line.
@@ -61,12 +61,12 @@ class Composition(nn.Module):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what all members can do; the composition is `directional` if at least one member is."""
+        """Return what all encodings can do; the composition is `directional` if at least one encoding is."""
         return self._capabilities
 
     @property
     def scale(self) -> float:
-        """Return the factor on q.k."""
+        """Return the factor on the content product q·k."""
         for member in self.members.values():
             if member.scale is not None:
                 return member.scale
@@ -74,18 +74,18 @@ class Composition(nn.Module):
 
     @property
     def limit(self) -> int | None:
-        """Return the maximum sequence length for which all members are defined, or None if there is no limit."""
+        """Return the maximum sequence length for which all encodings are defined, or None if there is no limit."""
         limits = [member.limit for member in self.members.values() if member.limit is not None]
         return min(limits, default=None)
 
     @property
     def needs_boundaries(self) -> bool:
-        """Return whether a member reads positions within sentences; these depend on the ids that end a sentence."""
+        """Return whether an encoding reads positions within sentences, which depend on the ids that end a sentence."""
         return any(member.needs_boundaries for member in self.members.values())
 
     @property
     def needs_segments(self) -> bool:
-        """Return whether a member reads the segments of the tokens."""
+        """Return whether an encoding reads the segments of the tokens."""
         return any(member.needs_segments for member in self.members.values())
 
     def extra_repr(self) -> str:
@@ -108,21 +108,21 @@ class Composition(nn.Module):
         span: int | None = None,
         segments: Tensor | None = None,
     ) -> Positions:
-        """Make the positions of `tokens`. The stack decides whether they are causal and whether they have a [CLS].
+        """Make the positions of `tokens`. The stack decides whether the positions are causal and contain [CLS].
 
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
             pad: Id of the padding.
-            boundaries: Ids of the symbols that end a sentence (<s>, </s>). They are ignored if no member counts
-                positions within sentences.
+            boundaries: Ids of the symbols that end a sentence (<s>, </s>), ignored if no encoding counts positions
+                within sentences.
             cached: Number of first tokens that are in a cache, so that they are keys but not queries.
-            memory: Number of columns of earlier segments before the tokens.
-            memory_padding: Padding of these columns, [B, memory] bool; None means that they have none.
-            span: Maximum number of keys that a query of a decoder sees, itself included.
+            memory: Number of columns before the tokens that hold earlier segments.
+            memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
+            span: Maximum number of keys to which a query of a decoder attends, including its own.
             segments: Segment of every column, [B, memory + T], for encodings that read segments.
 
         Raises:
-            ValueError: The boundaries are missing, or no member reads the segments.
+            ValueError: The boundaries are missing, or there are segments but no encoding reads them.
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
@@ -144,7 +144,7 @@ class Composition(nn.Module):
         )
 
     def check(self, positions: Positions) -> None:
-        """Raise an error for positions that do not fit the stack, or that a member cannot encode.
+        """Raise an error for positions that do not fit the stack, or that one of the encodings cannot encode.
 
         Raises:
             ValueError: The positions do not fit. The message says what the stack or the encoding allows and what to
@@ -176,14 +176,14 @@ class Composition(nn.Module):
             )
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Apply the `embed` of each member, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
+        """Apply the hook `embed` of each encoding, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
         for member in self.members.values():
             if "embed" in member.hooks:
                 x = member.embed(x, positions)
         return x
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors of each layer, named `member.tensor`; see `PositionEncoding.per_layer`."""
+        """Return the tensors of each layer, named `encoding.tensor`; see `PositionEncoding.per_layer`."""
         merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name, member in self.members.items():
             for tensors, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
@@ -191,9 +191,10 @@ class Composition(nn.Module):
         return merged
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
-        """Return the view of layer `index` (from 1).
+        """Return the object through which layer `index` (from 1) calls the hooks.
 
-        The projections must be bound methods or modules, not lambdas: a deep copy of the model would share a lambda.
+        The projections must be bound methods or modules, not lambdas. A deep copy of the model would share a lambda
+        with the original and so use the original's weights.
         """
         if not 1 <= index <= self.stack.layers:
             raise ValueError(f"layer {index} does not exist: the layers of the stack are 1 to {self.stack.layers}")
@@ -208,7 +209,7 @@ class Composition(nn.Module):
 
 
 class LayerView:
-    """The view that one layer has of a composition. It is not a module and owns no parameters."""
+    """Give one layer access to a composition. This class is not a module and owns no parameters."""
 
     def __init__(
         self, encoding: Composition, index: int, project_q: Projection | None, project_k: Projection | None
@@ -217,34 +218,35 @@ class LayerView:
         self.index = index
         self.project_q = project_q
         self.project_k = project_k
-        #: Names of the members that implement each hook. They are not modules, because a copied model has its own.
+        #: Names of the encodings that implement each hook. Names are stored instead of the encodings themselves,
+        #: because a copied model has encodings of its own.
         self.by_hook = _by_hook(encoding.members)
 
     def has(self, hook: str) -> bool:
-        """Return whether a member implements the hook."""
+        """Return whether one of the encodings implements the given hook."""
         return hook in self.by_hook
 
     @property
     def scale(self) -> float:
-        """Return the factor on q.k."""
+        """Return the factor on the content product q·k."""
         return self.encoding.scale
 
     @property
     def reads_raw_keys(self) -> bool:
-        """Return whether raw keys must be cached in addition to k'.
+        """Return whether raw keys must be cached in addition to the keys k' that `project_k` returns.
 
-        They are needed if a member's `content_bias` reads keys and a member's `project_k` changes keys.
+        Raw keys are needed if one encoding's `content_bias` reads keys and another one's `project_k` changes keys.
         """
         reading = self.by_hook.get("content_bias", [])
         return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
-        """Return the hooks for the positions of one forward, with the tensors that `per_layer` returned."""
+        """Return the hooks for the positions of one forward pass, with the tensors that `per_layer` returned."""
         return LayerCall(self, positions, tensors)
 
 
 class LayerCall:
-    """The hooks of one layer in one forward."""
+    """Call the hooks of all encodings for one layer in one forward pass."""
 
     def __init__(self, view: LayerView, positions: Positions, tensors: Mapping[str, Tensor]) -> None:
         self.view = view
@@ -267,13 +269,13 @@ class LayerCall:
         return k_in, v_in
 
     def project_q(self, q: Tensor) -> Tensor:
-        """Return the queries q' with positions, [B, h, Q, D] -> the same shape."""
+        """Encode positions in the queries by all `project_q`, and return q', [B, h, Q, D] -> the same shape."""
         for member, layer in self._members("project_q"):
             q = member.project_q(q, self.positions, layer)
         return q
 
     def project_k(self, k: Tensor) -> Tensor:
-        """Return the new keys k' with positions, [B, h, T, D] -> the same shape."""
+        """Encode positions in the new keys by all `project_k`, and return k', [B, h, T, D] -> the same shape."""
         for member, layer in self._members("project_k"):
             k = member.project_k(k, self.positions, layer)
         return k
@@ -281,7 +283,7 @@ class LayerCall:
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
         """Return the sum of all biases, [1 or B, 1 or h, Q, K], or None if there are none.
 
-        The sum includes the content product if a member called `content.take()`.
+        The sum includes the content product q·k if one of the encodings called `content.take()`.
         """
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
         for member, layer in self._members("content_bias", content):
@@ -289,13 +291,13 @@ class LayerCall:
         return reduce(Tensor.add, terms) if terms else None
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor | None:
-        """Return the replacement of scale * q k^T, [B, h, Q, K], or None if no member replaces it."""
+        """Return the logits that replace scale * q k^T, [B, h, Q, K], or None if no encoding replaces this product."""
         for member, layer in self._members("scores"):
             return member.scores(q, k, self.positions, layer)
         return None
 
     def values(self, weights: Tensor) -> Tensor | None:
-        """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no member adds anything."""
+        """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no encoding adds anything."""
         terms = [member.values(weights, self.positions, layer) for member, layer in self._members("values")]
         return reduce(Tensor.add, terms) if terms else None
 

@@ -1,4 +1,4 @@
-"""Checks that the encodings of a composition can be combined."""
+"""Check that the encodings of a composition can be combined."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ CURE = "use only one of them"
 
 
 def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
-    """Raise ValueError if members cannot be combined.
+    """Raise ValueError if the encodings `members` cannot be combined.
 
-    Members cannot be combined if two of them replace, change or scale the same product, or if one compresses the keys
-    that another needs.
+    Two encodings cannot be combined if both replace, change or scale the product of query and key, or if one encoding
+    compresses the keys that the other needs.
     """
 
     def having(*hooks: str) -> list[str]:

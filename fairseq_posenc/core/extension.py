@@ -1,4 +1,4 @@
-"""Tables of n absolute positions, and the ways to encode positions beyond n."""
+"""Read tables of n absolute positions, and encode positions beyond n."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from .options import option
 
 
 def extend_option() -> Any:
-    """Return the option `extend`."""
+    """Return the option `extend`, which says what happens beyond n positions."""
     return option(
         "error",
-        "What to do beyond n positions: raise an error (error), start again at the first row (repeat), or stretch the "
-        "table to `extend_to` positions (interpolate).",
+        "What to do if a sequence is longer than the n rows of the table: raise an error (error), start again at the "
+        "first row (repeat), or stretch the table to `extend_to` positions (interpolate).",
         choices=("error", "repeat", "interpolate"),
         example="repeat",
     )
 
 
 def extend_to_option() -> Any:
-    """Return the option `extend_to`."""
+    """Return the option `extend_to`, the number of positions to which a table is stretched."""
     return option(None, "Number of positions to which extend=interpolate stretches the table.", example=32)
 
 
 class Extended(PositionEncoding):
-    """Base of the encodings with tables [..., n, width] and the options `extend` and `extend_to`.
+    """Provide the base of encodings with tables [..., n, width] and the options `extend` and `extend_to`.
 
-    `extend=interpolate` stretches the table to N = `extend_to` positions: position p reads it at p (n-1)/(N-1). This
-    does not depend on the length of the batch, so a token's vector does not depend on the other samples.
+    `extend=interpolate` stretches the table to N = `extend_to` positions: position p reads the table at row
+    p (n-1)/(N-1), between two rows if necessary. N is the same for all batches, so a token's vector does not depend on
+    the lengths of other samples.
     """
 
     def __init__(self, options: Any, stack: StackShape) -> None:
@@ -59,11 +60,11 @@ class Extended(PositionEncoding):
         return f"{super().cure_for_length} or set {self.stack.args_flag} extend=repeat (or interpolate)"
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """Return the rows of a table at these positions.
+        """Return the rows of a table at the positions `ids`.
 
         Args:
             table: [n, width], or [..., n, width] if `ids` has one axis only.
-            ids: Positions from 0; they may exceed n - 1 unless `extend=error`.
+            ids: Positions from 0, which may exceed n - 1 unless `extend=error`.
 
         Returns:
             The rows, [*ids, width] or [..., ids, width].

@@ -1,4 +1,4 @@
-"""Base of the encodings whose content-free bias is a product of two learned factors of absolute positions."""
+"""Define the base of encodings whose bias is a product of two learned tables of absolute positions."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through the
 
 
 def rank_option() -> Any:
-    """Return the option `rank`, d_p."""
-    text = "Width d_p of the factors, which limits the rank of the bias of each head (unset: the head width D)."
+    """Return the option `rank`, the width d_p of the two factors."""
+    text = "Width d_p of the two factors of the bias, which limits the bias's rank (unset: the head width D)."
     return option(None, text, least=1, example=3)
 
 
 def rank_of(rank: int | None, stack: StackShape) -> int:
-    """Return d_p, which is the option `rank` or, if unset, D."""
+    """Return the width d_p of the factors, which is the option `rank` or, if unset, the head width D."""
     return stack.head_dim if rank is None else rank
 
 
 class FactoredBias(SharedBias, CachingEncoding):
-    """bias[i, c] = query[i]·key[c] with two tables [L or 1, h or 1, rows, rank].
+    """Add bias[i, c] = query[i]·key[c] to the logits, where `query` and `key` are tables [L or 1, h or 1, rows, rank].
 
-    Rows of `query` are positions; rows of `key` are positions or slots of compressed keys. By default both tables
-    start from N(0, 0.02): their product is near zero then, but both get gradients. The product of all positions is
-    computed once per forward and read by position, so its cost does not depend on the batch size. In evaluation it is
-    kept between forwards.
+    Each row of `query` is a position; each row of `key` is a position or a slot of compressed keys. By default both
+    tables start from N(0, 0.02), so that their product is near zero but both get gradients. The product of all
+    positions is computed once per forward pass, so its cost does not depend on the batch size. In evaluation mode, the
+    product is kept between forward passes.
     """
 
     query: Tensor
@@ -62,18 +62,18 @@ class FactoredBias(SharedBias, CachingEncoding):
         return self.costs_of_factors("n^2")
 
     def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
-        """Return the costs for the property `costs`; `logits` is the number of logits per head, `n^2` or `nk`."""
+        """Return the value of `costs`, where `logits` is the number of logits per head, `n^2` or `nk`."""
         products = f"{tables.axes(self.options.share)}{logits}"
         return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
 
     # -- methods of subclasses
 
     def query_rows(self, table: Tensor, length: int) -> Tensor:
-        """Return the rows of positions 0 to length - 1: [..., n, rank] -> [..., length, rank]."""
+        """Return the rows of `table` for positions 0 to length - 1: [..., n, rank] -> [..., length, rank]."""
         return table.narrow(-2, 0, length)
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:
-        """Return the rows of the keys of `length` columns: [..., keys, rank] -> [..., C, rank]."""
+        """Return the rows of `table` for the keys of `length` columns: [..., keys, rank] -> [..., C, rank]."""
         raise TypeError(f"{type(self).__name__} does not implement the method key_rows()")
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
@@ -83,7 +83,10 @@ class FactoredBias(SharedBias, CachingEncoding):
     # -- once a forward
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the bias if all layers share it, otherwise each layer's factors or, in evaluation, their product."""
+        """Return the bias if all layers share it, otherwise the two factors of each layer.
+
+        In evaluation mode, the product of the two factors is returned instead of the factors.
+        """
         by_layer = CachingEncoding.per_layer(self, positions)
         shared = len(self.query) == 1
         if not shared and not self._cache.keeps((self.query, self.key), training=self.training):

@@ -1,6 +1,6 @@
-"""Options of encodings: dataclasses that are filled from a text such as `clip=64,share=head-wise`.
+"""Define the options of encodings: dataclasses that are filled from a text such as `clip=64,share=head-wise`.
 
-Unknown names and wrong values raise errors; nothing is ignored.
+Unknown names and wrong values raise errors; no part of the text is ignored.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def option(
 
     Args:
         default: Value of the option if the user does not set it.
-        help: Text that explains it, for the command `list` and the docs.
-        choices: Allowed words.
-        least: Smallest allowed number.
-        positive: Whether the number must be greater than zero.
+        help: Text that explains the option, for the command `list` and the documentation.
+        choices: Allowed values, if the option is a word.
+        least: Smallest allowed value, if the option is a number.
+        positive: Whether the value must be greater than zero.
         example: A value other than the default, for tests and docs; if unset, one of `choices`.
     """
     if example is None and choices:
@@ -42,7 +42,7 @@ def option(
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Base of every encoding's options."""
+    """Provide the base of every encoding's options."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if a number is less than its option allows."""
@@ -59,7 +59,7 @@ class Options:
 
 
 def written(field: dataclasses.Field[Any]) -> str:
-    """Return the name of an option as the user writes it. `lambda` is a Python keyword, so its field is `lambda_`."""
+    """Return the name of an option as the user writes it: the field `lambda_` is the option `lambda`, for example."""
     return field.name.removesuffix("_")
 
 
@@ -69,9 +69,9 @@ def names(cls: type[Options]) -> list[str]:
 
 
 def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}; a mapping keeps its values.
+    """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}, or copy a mapping.
 
-    In the names of options, `-` and `_` are the same.
+    `-` in the name of an option is replaced by `_`.
 
     Raises:
         ValueError: The text is not a list of name=value, or a name appears twice.

@@ -1,4 +1,4 @@
-"""Silence for libraries that log more than a user wants to read."""
+"""Silence libraries that log more than a user wants to read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def warnings_only(name: str | None = None) -> Iterator[None]:
-    """Let the logger `name` and those below it log warnings and errors only; without a name, all loggers."""
+    """Let the logger `name` and its child loggers (without a name: all loggers) log only warnings and errors."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Base of the encodings whose content-free bias has one number per distance."""
+"""Define the base of encodings that add one number per distance to the logits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from .shared_bias import SharedBias
 
 
 class RelativeBias(SharedBias, CachingEncoding):
-    """bias[i, j] = f(j - i). A subclass implements f as `by_distance` and lists its tables in `layer_tables`."""
+    """Add bias[i, j] = f(j - i) to the logits. A subclass implements f as the method `by_distance`.
+
+    The subclass lists the tables that f reads in `layer_tables`.
+    """
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """Return the bias at each of the distances j - i from a layer's tables: [1 or h, len(distances)]."""
@@ -31,7 +34,7 @@ class RelativeBias(SharedBias, CachingEncoding):
         return all(len(getattr(self, name)) == 1 for name in self.layer_tables)
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the bias of all distances if all layers share it, otherwise each layer's tables."""
+        """Return the bias of all distances if all layers share the bias, otherwise each layer's tables."""
         return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
@@ -41,7 +44,7 @@ class RelativeBias(SharedBias, CachingEncoding):
     def _shared(self, positions: Positions) -> Tensor:
         """Return the shared bias of the L = Q+K-1 distances, [1 or h, L].
 
-        In evaluation, the bias of all distances within N >= K columns is cached, and a slice of it is returned.
+        In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice.
         """
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         depends_on = [*self.parameters(), *self.buffers()]
@@ -55,7 +58,7 @@ class RelativeBias(SharedBias, CachingEncoding):
 
 
 class DistanceScalars(RelativeTable, RelativeBias):
-    """bias[i, j] = w[clip(j - i, -k, k)], one number per distance up to k. Larger distances share a number."""
+    """Add bias[i, j] = w[clip(j - i, -k, k)] to the logits: one learned number per distance from -k to k."""
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:

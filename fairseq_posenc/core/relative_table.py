@@ -1,4 +1,4 @@
-"""Base of the encodings that learn a table with one row per clipped distance j - i."""
+"""Define the base of encodings that learn a table with one row per clipped distance j - i."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .base import Layer, PositionEncoding, StackShape
 
 
 class RelativeTable(PositionEncoding):
-    """a_ij = w[clip(j - i, -k, k)], a vector of D numbers unless a subclass overrides `shapes`.
+    """Learn a_ij = w[clip(j - i, -k, k)] for query i and key j, a vector of D numbers unless `shapes` is overridden.
 
-    The options of a subclass include `share`, `init`, `init_std` and, unless it overrides `clip_of`, `clip`.
+    A subclass has the options `share`, `init` and `init_std`, and also `clip` unless it overrides `clip_of`.
     """
 
     def __init__(self, options: Any, stack: StackShape) -> None:
@@ -31,7 +31,7 @@ class RelativeTable(PositionEncoding):
         return {"weight": tables.shape(options.share, stack, 2 * cls.clip_of(options, stack) + 1, stack.head_dim)}
 
     def rows(self, positions: Positions) -> Tensor | slice:
-        """Return the table row of each of the L distances."""
+        """Return the table row of each distance between the queries and keys of these positions."""
         return tables.rows_of(positions, self.clip)
 
     def row_of(self, delta: Tensor) -> Tensor:
@@ -39,5 +39,5 @@ class RelativeTable(PositionEncoding):
         return delta.clamp(-self.clip, self.clip) + self.clip
 
     def literal(self, positions: Positions, layer: Layer) -> Tensor:
-        """Return a_ij for all pairs, [h, Q, K] or [h, Q, K, D]; this is for references."""
+        """Return a_ij for all pairs, [h, Q, K] or [h, Q, K, D]; only the slow reference formulas use this method."""
         return tables.of_layer(self.weight, layer.index, self.stack.heads)[:, self.row_of(positions.delta)]

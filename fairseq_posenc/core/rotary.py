@@ -1,4 +1,4 @@
-"""Base of the encodings that rotate pairs of features of queries and keys by an angle that depends on the position."""
+"""Define the base of encodings that rotate pairs of features of queries and keys by angles that depend on positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .options import Options, option
 
 @dataclass(frozen=True)
 class RotaryOptions(Options):
-    """Options of all rotary encodings."""
+    """Define the options of all rotary encodings."""
 
     layout: str = option(
         "interleaved",
@@ -64,7 +64,7 @@ class Rotary(PositionEncoding):
         return self._turned(k, *self._turns_at(k, positions)[-2:])
 
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
-        """Return `turns` at the last T columns, which are those of x [B, h, T, D]: [T, R/2] each."""
+        """Return the tensors of `turns` at the last T columns, to which x [B, h, T, D] belongs: [T, R/2] each."""
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
         tables = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
         return [turn[end - x.shape[2] : end] for turn in tables]
@@ -84,7 +84,7 @@ class Rotary(PositionEncoding):
     def literal_product(self, q: Tensor, k: Tensor, turns: Tensor) -> Tensor:
         """Return Re sum_m q_m conj(k_m) turns_m (RoFormer (12)) plus the dot product of the features without rotation.
 
-        The pairs q_m and k_m are complex numbers. This is for references.
+        The pairs q_m and k_m are complex numbers. Only the slow reference formulas use this method.
 
         Args:
             q, k: [B, h, Q, D] and [B, h, K, D].

@@ -1,4 +1,7 @@
-"""Base of the encodings with a content-free bias. If all layers share it, it is computed once per forward."""
+"""Define the base of encodings that add a bias to the logits which depends on positions only.
+
+If all layers share the bias, it is computed once per forward pass.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from .base import Layer, PositionEncoding
 
 
 class SharedBias(PositionEncoding):
-    """Base of content-free biases. A subclass has `bias_of`, and `parts` if its bias needs more than tables."""
+    """Add a bias to the logits. A subclass implements `bias_of`, and `parts` if the bias needs more than tables."""
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias of one entry of `parts`, [1 or B, 1 or h, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not implement the method bias_of()")
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors from which each layer computes its bias; a single entry if all layers share it."""
+        """Return the tensors from which each layer computes its bias, or a single entry if all layers share it."""
         by_layer = super().per_layer(positions)
         return by_layer[:1] if all(len(table) == 1 for table in self.parameters()) else by_layer
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the bias if all layers share it, otherwise the tensors from which each layer computes its own."""
+        """Return the bias if all layers share it, otherwise the tensors from which each layer computes its own bias."""
         parts = self.parts(positions)
         if len(parts) > 1:
             return parts

@@ -1,4 +1,4 @@
-"""The initialisation of parameters."""
+"""Initialise the parameters of encodings."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset:
 
 
 def draw_with_matrices(encoding: nn.Module, options: Any, *matrices: str) -> None:
-    """Initialise the table `weight` by the options and the named matrices from N(0, 0.02).
+    """Initialise all parameters of an encoding.
 
-    The parameter `norm_weight`, the factors of a layer norm, becomes 1, and all other parameters become 0.
+    The table `weight` follows the options `init` and `init_std`. The parameters named in `matrices` are drawn from
+    N(0, 0.02). `norm_weight`, which holds the factors of a layer norm, becomes 1. All other parameters become 0.
     """
     for name, parameter in encoding.named_parameters():
         if name == "weight":

@@ -1,4 +1,4 @@
-"""Tables of parameters: their options, their shapes when layers or heads share them, and the rows of distances."""
+"""Define the options and shapes of parameter tables that layers or heads may share, and the rows of distances."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ INITS = ("normal", "zeros", "ones", "xavier-uniform")
 def share_option(default: str) -> Any:
     """Return the option `share`, which says along which axes a table is shared."""
     text = (
-        "Who shares a table: nobody (none), the heads of a layer (head-wise), heads of the same number in all layers "
-        "(layer-wise), or all heads of all layers (all)."
+        "Which attention heads share a table: none of them (none), all heads of a layer (head-wise), heads with the "
+        "same number in all layers (layer-wise), or all heads of all layers (all)."
     )
     return option(default, text, choices=SHARING)
 
 
 def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
     """Return the option `init`. Each encoding passes the `choices` that suit its method."""
-    return option(default, "Initial values of the table.", choices=choices)
+    return option(default, "Initial values of the learned table.", choices=choices)
 
 
 def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
@@ -37,7 +37,10 @@ def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
 
 def clip_option() -> Any:
     """Return the option `clip`, which the papers call k."""
-    text = "Largest distance k with its own row in the table; larger distances share the row of k (unset: n - 1)."
+    text = (
+        "Largest distance k with its own row in the table; larger distances share the row of k (unset: the maximum "
+        "length minus 1)."
+    )
     return option(None, text, example=2)
 
 
@@ -54,15 +57,15 @@ def axes(share: str) -> str:
 
 
 def shape(share: str, stack: StackShape, *extents: int) -> tuple[int, ...]:
-    """Return the shape of a table with this option `share`: [L or 1, h or 1, *extents]."""
+    """Return the shape of a table with the given option `share`: [L or 1, h or 1, *extents]."""
     return *copies(share, stack), *extents
 
 
 def clip_of(clip: int | None, stack: StackShape) -> int:
-    """Return k, which is the option `clip` or, if unset, n - 1.
+    """Return the largest distance k with its own row, which is the option `clip` or, if unset, n - 1.
 
     Raises:
-        ValueError: k is less than 1, or greater than n. In the second case, training could not reach all rows.
+        ValueError: k is less than 1, or k is greater than n, so that training could not reach all rows.
     """
     if clip is None:
         return stack.max_length - 1
@@ -72,13 +75,13 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
 
 
 def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
-    """Return the tables of all heads in layer `index` (from 1), [h, ...]; this is for references."""
+    """Return the tables of all heads in layer `index` (from 1), [h, ...]; only the reference formulas use this."""
     part = weight[(index - 1) % weight.shape[0]]
     return part.expand(heads, *part.shape[1:])
 
 
 def rows_of(positions: Positions, clip: int) -> Tensor | slice:
-    """Return the table row of each of the L distances, clip(j - i, -k, k) + k; a slice if no distance is clipped."""
+    """Return the table row clip(j - i, -k, k) + k of each distance j - i, as a slice if no distance is clipped."""
     longest = max(positions.key_length, positions.query_length) - 1
     if longest <= clip:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
@@ -90,5 +93,5 @@ def _clipped(distances: Tensor, clip: int) -> Tensor:
 
 
 def pair_by_pair(positions: Positions, row_of: Callable[[int], int]) -> Tensor:
-    """Return row_of(j - i) for every pair, [Q, K], computed in a loop over the pairs; this is for references."""
+    """Return row_of(j - i) for every pair, [Q, K], by a slow loop over the pairs; only reference formulas use this."""
     return torch.tensor([[row_of(int(delta)) for delta in row] for row in positions.delta])

@@ -20,7 +20,7 @@ Points = list[tuple[int, float]]  # number of updates, and value (losses are in 
 
 
 class Curve(NamedTuple):
-    """The losses of a training run, and its median speed in words per second."""
+    """Hold the losses of a training run, and its median speed in words per second."""
 
     train: Points
     valid: Points
@@ -82,8 +82,8 @@ def _rise(losses: Points) -> Divergence | None:
 def read_losses(log: Path) -> Curve:
     """Return the losses in a log of fairseq-train.
 
-    After a restart, fairseq repeats the updates since the last checkpoint, so that an update may be logged twice.
-    Only the last loss of each update is returned.
+    After a restart, fairseq repeats the updates since the last checkpoint and may log an update twice. Only the last
+    loss of each update is returned.
     """
     train: dict[int, float] = {}
     valid: dict[int, float] = {}
@@ -99,7 +99,10 @@ def read_losses(log: Path) -> Curve:
 
 
 def read_validations(log: Path, name: str) -> Points:
-    """Return the value that each validation logged as `name`, with its update. Skip validations without this value."""
+    """Return the value that each validation logged as `name`, with the number of updates at that time.
+
+    Validations that did not log `name` are left out.
+    """
     logged = [facts for kind, facts in _lines(log) if kind == "valid" and name in facts]
     return sorted({int(facts["valid_num_updates"]): float(facts[name]) for facts in logged}.items())
 

@@ -1,4 +1,4 @@
-"""The hints that errors give for misspelt names.
+"""Write the hints that errors give for misspelt names.
 
 This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
 """

@@ -1,4 +1,4 @@
-"""Writing of files and folders that are either complete or absent.
+"""Write files and folders that are either complete or absent.
 
 This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 def whole(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`, which replaces `path` if the `with` block ends without an error.
 
-    The block may write a file or make a folder there. A folder replaces a folder, and a file replaces a file. If the
-    block raises an error, or the process is killed, `path` keeps its old content.
+    The block may write a file or make a folder at the temporary path. A folder replaces a folder, and a file replaces a
+    file. If the block raises an error, or the process is killed, `path` keeps its old content.
 
     Raises:
         FileNotFoundError: The block wrote nothing.

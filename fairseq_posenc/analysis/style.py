@@ -33,9 +33,7 @@ Row = Mapping[str, object]
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw with this style inside a `with` block. Silence matplotlib, because fairseq turns on the logs of all
-    libraries.
-    """
+    """Draw with this style in a `with` block. Silence matplotlib, because fairseq turns on logs of all libraries."""
     with warnings_only("matplotlib"), warnings_only("fontTools"):
         import matplotlib
         from cycler import cycler

@@ -133,7 +133,7 @@ def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print, and write the output file.
+    """Measure the drift of each encoding, print it, and write the output file.
 
     Return 1 if a row exceeds its bound or is not finite, or if writing fails.
     """

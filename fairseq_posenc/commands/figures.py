@@ -40,13 +40,13 @@ class Picture(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of figure.
+    """A kind of figure that the command can draw.
 
     Args:
         paper: Figure or table of the paper.
         text: What the figure shows.
         reads: Options that affect this kind of figure, with their defaults; None for an option without a default.
-        make: Function that returns the pictures by the suffix of their file names. A single picture has no suffix.
+        make: Function that returns the pictures, keyed by the suffix of their file names; a single picture has none.
     """
 
     paper: str

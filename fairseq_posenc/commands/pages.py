@@ -159,7 +159,10 @@ def _without_effect(name: str) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the pages, and fill the blocks of the hand-written pages. Return 1 if a block cannot be filled."""
+    """Write the generated pages, and fill the generated blocks of hand-written pages.
+
+    Return 1 if a block cannot be filled.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
         description=f"Write a page for every encoding and an index. Update the derived blocks of {choosing.PAGE} and "

@@ -78,7 +78,7 @@ PRECISIONS = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs that every precision gets.
+    """Inputs and output gradients, which are the same for every precision.
 
     Args:
         x: [B, T, d], with unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, with unit variance.
@@ -93,7 +93,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Run:
-    """The results of one precision, converted to float64.
+    """Outputs and gradients of one precision, converted to float64.
 
     Args:
         outputs: [2, L, N, d], first in training (explicit attention), then in inference (fused kernel if possible).
@@ -195,7 +195,7 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
     """Return one flat row per precision, for a float32 stack at its maximum length.
 
     The fields `weights_...` are the drifts of a computation in float64 whose weights were rounded to half precision.
-    They are None for float32 and autocast.
+    The fields `weights_...` are None for float32 and autocast.
     """
     data, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, data)

@@ -41,7 +41,7 @@ def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
 
     Args:
         label: The encoding as the tables of papers write it.
-        count: Number of parameters of the encoding. If it is None, all values are None.
+        count: Number of parameters of the encoding. If `count` is None, all values are None.
         shape: Size of the model.
     """
     facts: dict[str, Any] = {}

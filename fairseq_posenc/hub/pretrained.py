@@ -299,7 +299,7 @@ def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:
 
 
 def in_order(listed: list[str], order: list[int]) -> list[str]:
-    """Return the pieces in the order of `ids`, with fairseq's special symbols. Ids without a piece get made-up names."""
+    """Return pieces in the order of `order`, with fairseq's special symbols. Ids without a piece get made-up names."""
     others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
     return [*SPECIALS, *others, MASK]
 

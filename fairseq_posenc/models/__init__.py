@@ -1,3 +1,3 @@
-"""The models that connect the encodings to fairseq. Importing this package registers the architectures."""
+"""Connect the encodings to fairseq's models. Importing this package registers the architectures."""
 
 from . import classifier, finetuning, lm, masked_lm, question_generation, translation  # noqa: F401

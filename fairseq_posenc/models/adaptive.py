@@ -1,8 +1,8 @@
-"""Adaptive softmax with a loss that leaves no word out, and Transformer-XL's adaptive softmax with one matrix.
+"""Define an adaptive softmax whose loss includes every word, and Transformer-XL's adaptive softmax with one matrix.
 
 fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. In each band
-after the first, target ids start at 0 again. So the word with this id in such a band would have no loss. This module
-shifts the ids in those bands so that no target equals the padding id.
+after the first, target ids start at 0 again. So fairseq ignores the loss of one real word in each such band. This
+module shifts the ids in those bands so that no target equals the padding id.
 
 Legend: N tokens, d width, V size of the vocabulary.
 """
@@ -33,7 +33,7 @@ def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequenc
 
 
 class CountingAdaptiveSoftmax(AdaptiveSoftmax):
-    """fairseq's adaptive softmax, with a loss that leaves no word out."""
+    """fairseq's adaptive softmax, with a loss that includes every word."""
 
     #: id of the padding symbol
     pad = 1
@@ -118,7 +118,7 @@ class OneMatrixSoftmax(nn.Module):
         return ((target >= start) & (target < end)).nonzero().squeeze(1)
 
     def _first(self, x: Tensor) -> Tensor:
-        """Return the logits of the first band's words, then one for each other band: [N, d] -> [N, words + bands]."""
+        """Return logits of the first band's words, then one logit for each other band: [N, d] -> [N, words + bands]."""
         words = F.linear(x, self.weight[: self.ends[0]], self.bias[: self.ends[0]])
         return torch.cat([words, F.linear(x, self.band_weight, self.band_bias)], -1)
 

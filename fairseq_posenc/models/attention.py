@@ -23,8 +23,8 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     """Self-attention of a fairseq layer, [T, B, d].
 
     fairseq's layers pass only the input and masks to self-attention. So the plugin's layers pass positions and the
-    encoding's tensors through the context manager `using_positions`, for the duration of their forward. Masks are
-    derived from the positions; fairseq's masks are ignored.
+    encoding's tensors through the context manager `using_positions` during their forward. Masks are derived from the
+    positions; fairseq's masks are ignored.
     """
 
     def __init__(

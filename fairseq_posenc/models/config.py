@@ -1,4 +1,4 @@
-"""Flat (not nested) options of the models, and the encoding that each stack gets from them."""
+"""Define the flat (not nested) options of the models, and the encoding that these options give to each stack."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import functools
@@ -92,7 +92,7 @@ class LayersConfig(PosEncConfig):
 
 
 def _flattened() -> Iterator[Field]:
-    """Yield the fields of TransformerConfig, with nested ones renamed as in `encoder_layers`.
+    """Yield the fields of TransformerConfig; nested fields get flat names, such as `encoder_layers`.
 
     A hierarchical subclass of TransformerConfig would lose values that are set on the command line.
     """
@@ -155,7 +155,7 @@ def flag(name: str) -> str:
 
 
 class Chosen(NamedTuple):
-    """Encoding of one stack, its options, and the flags that set them."""
+    """The encoding of an encoder or decoder, the encoding's options, and the flags that set both."""
 
     name: str
     args: dict[str, Any]
@@ -166,7 +166,7 @@ class Chosen(NamedTuple):
 def encoding_of(config: Any, side: str) -> Chosen:
     """Return the encoding of one `side`, encoder or decoder.
 
-    --pos-enc-args apply only to a stack for which no other flag sets the encoding or its options.
+    --pos-enc-args apply only to a side for which no other flag sets the encoding or its options.
     """
     own_name, own_args = (getattr(config, f"pos_enc_{side}{part}", None) for part in ("", "_args"))
     name = config.pos_enc if own_name is None else own_name

@@ -22,7 +22,7 @@ NOTHING = float("-inf")
 
 
 class Copied(NamedTuple):
-    """Inputs of the mixture besides the logits of the dictionary.
+    """The copy distribution and the gate, which are mixed with the dictionary's distribution.
 
     Args:
         places: Log of the copy attention, [B, T, S]; -inf at padding.

@@ -34,7 +34,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
     ) -> Positions:
         """Return the positions of the tokens [B, T], which follow the positions of the memory.
 
-        The cache holds the memory and all earlier tokens.
+        The cache holds the keys and values of the memory and of all earlier tokens.
         """
         columns = 0 if memory is None else memory.columns
         first: Any = self.layers._modules.get("0")  # not by iteration, which LayerDrop cuts short

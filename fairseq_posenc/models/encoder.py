@@ -58,8 +58,8 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
         """Select and repeat samples by new_order [B'] int64.
 
-        All beams of a sample have the same source. So if beams only change places within their samples, which is the
-        case at nearly every step, return the argument without copying it.
+        All beams of a sample have the same source. At nearly every step, beams only change places within their samples;
+        then return the argument without copying it.
         """
         before = encoder_out.get("samples", [])  # for each row of the present batch: its row in the encoder's batch
         samples = before[0].index_select(0, new_order) if before else new_order

@@ -146,7 +146,7 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
 def _shared(chosen: str, options: Mapping[str, Any]) -> str:
     """Return the `share` option of a DIET encoding, so that added segment tables can use it too.
 
-    Return an empty string if its position table is not shared, or if the encoding is not DIET.
+    Return an empty string if the position table is not shared, or if the encoding is not DIET.
     """
     member = next((name for name in chosen.split("+") if name in _DIET), None)
     if member is None:

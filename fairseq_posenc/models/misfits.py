@@ -141,8 +141,8 @@ def _spelled(
 ) -> Sequence[str]:
     """Return the pieces for a dictionary that lists GPT-2 ids.
 
-    Without encoder.json, the pieces are unknown. Then return as many symbols as this dictionary has, taken from the
-    dictionary that it is compared with (`others`), so that only different sizes can be found.
+    Without encoder.json, the pieces are unknown. Then return the first symbols of `others`, the dictionary to compare
+    with, so that only different sizes are reported.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.

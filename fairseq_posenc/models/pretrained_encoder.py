@@ -69,7 +69,7 @@ def _check_vocabulary(pretrained: Pretrained, source: Path, dictionary: Dictiona
 def take_sizes(cfg: Any, pretrained: Pretrained) -> None:
     """Write the sizes and settings of the encoder into the model's options.
 
-    The encoder keeps its number of positions; a log line tells the user if --max-source-positions differs.
+    The encoder keeps its own maximum length; a log line tells the user if --max-source-positions differs.
 
     Raises:
         ValueError: An option contradicts the encoder.

@@ -59,7 +59,7 @@ class SourceEncoder(SentenceEncoder):
         return encoder
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Reorder samples as beam search does; E keeps its value even after samples are removed."""
+        """Reorder samples as beam search does; the number of words E stays the same even after samples are removed."""
         return {**super().reorder_encoder_out(encoder_out, new_order), "size": encoder_out["size"]}
 
 
@@ -154,7 +154,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
 
     @property
     def copies(self) -> bool:
-        """Return whether the model copies words from the source."""
+        """Return whether the model can copy words from the source."""
         return self.decoder.copier is not None
 
     def freeze(self) -> None:

@@ -65,7 +65,7 @@ class WithSpanHead:
         """Adapt the span head of a checkpoint to this model.
 
         A model without a span head drops the checkpoint's span head. If the checkpoint has no span head, the model
-        keeps the weights of its own.
+        keeps the weights of its own span head.
         """
         super().upgrade_state_dict_named(state_dict, name)  # type: ignore[misc]
         prefix = f"{name}." if name else ""

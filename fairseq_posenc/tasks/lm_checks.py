@@ -1,4 +1,4 @@
-"""Checks of models, lengths and pieces for the language model task."""
+"""Check models, lengths and pieces for the language model task."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class LMMemoryTask(FairseqTask):
     """Language modelling on --batch-size streams per worker; a batch is the next segment of every stream.
 
     Models get a `SegmentMemory` with each batch. There is one memory for training, which checkpoints store, and one for
-    evaluation. Each memory is emptied before the first segment.
+    evaluation. Each memory is emptied before the first segment of the streams.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))

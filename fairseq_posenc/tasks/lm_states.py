@@ -1,4 +1,4 @@
-"""Store the memory of all workers in one checkpoint.
+"""Store the segment memories of all workers (processes) in one checkpoint.
 
 Legend: W workers, L layers, M states per memory, B streams, d width.
 """

@@ -31,7 +31,7 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
 class PosEncMaskedLMTask(MaskedLMTask):
     """Masked language modelling whose samples also have `unmasked_tokens`, the tokens before masking.
 
-    Encodings read the ends of sentences from them, because the input may have masks there.
+    Encodings find the ends of sentences in `unmasked_tokens`, because masks may hide these ends in the input.
     """
 
     def __init__(self, cfg: PosEncMaskedLMConfig, dictionary: Any = None) -> None:

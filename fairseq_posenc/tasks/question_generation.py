@@ -253,7 +253,7 @@ class QuestionGenerationTask(Searching):
         return scores
 
     def text(self, tokens: Tensor) -> str:
-        """Return the text of a question in the form that is compared with references."""
+        """Return the text of a question, as it is compared with the references."""
         return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:

@@ -1,4 +1,4 @@
-"""Parse the arguments, and replace names by the objects that they name."""
+"""Parse the arguments of the benchmark, and replace names by the encodings and sizes that they stand for."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> R
 
 
 def steps(subject: Subject, setting: Setting) -> list[Step]:
-    """Return two steps: one without memory (in evaluation: one window per stream) and one with memory."""
+    """Return functions that run a step, without memory (in evaluation: one window per stream) and with memory."""
     with torch.random.fork_rng(), torch.device(setting.device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)

@@ -94,7 +94,7 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
     """Time each group for its share of the remaining time.
 
-    Later passes have more rounds, and stop when the time is over.
+    Passes after the first one have more rounds, and stop when the time is over.
     """
     groups = list(_groups(results))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}

@@ -116,7 +116,7 @@ second relative to fairseq. In training, this speed is 0.97 (content-free), 0.90
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page and the figure. Return 1 if the results contain no layer."""
+    """Write docs/cost.md and its figure. Return 1 if the results contain no layer."""
     args = _parser().parse_args(argv)
     own: list[Row] = []
     beside: list[Row] = []
@@ -166,7 +166,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page.
+    """Return docs/cost.md as Markdown.
 
     `own` contains the rows of our encodings. `peers` contains the rows of other implementations, and of our encodings
     that were measured together with them. `raw_rows` contains all rows as read from the files, which also describe the
@@ -211,7 +211,7 @@ def diet(rows: Sequence[Row]) -> str:
 
 
 def aims(rows: Sequence[Row]) -> str:
-    """Return a section with the aim of each family, and the range that its members reach."""
+    """Return a section with each family's aim, and the range of ratios that the encodings of the family reach."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         family = targets.family(row.encoding, row.options, set()) if row.stretch else None

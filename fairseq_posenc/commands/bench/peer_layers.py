@@ -1,4 +1,7 @@
-"""Build the layers [B, n, d] -> [B, n, d] of other packages. This file is imported only if they are measured."""
+"""Build the layers [B, n, d] -> [B, n, d] of other packages.
+
+This file is imported only if those packages are measured.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ def _fairseq_config(setting: Setting) -> Any:
 
 
 def fairseq_encoder(setting: Setting) -> Layer:
-    """Build fairseq's encoder layer. It has no positions: fairseq's models add them at the input."""
+    """Build fairseq's encoder layer.
+
+    The layer has no positions, because fairseq's models add positions at the input.
+    """
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
     module = TransformerEncoderLayerBase(_fairseq_config(setting))

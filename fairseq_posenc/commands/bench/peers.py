@@ -36,7 +36,9 @@ DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 
 @dataclass(frozen=True)
 class Peer(Subject):
-    """Another implementation. `encoding` is its name, `module` contains it, and the distribution `package` installs it.
+    """Another implementation.
+
+    `encoding` is its name, `module` is the Python module with its code, and `package` is the distribution to install.
 
     Args:
         ours: Our encoding to compare it with, as the user would name it.

@@ -1,4 +1,4 @@
-"""Represent the results as flat rows. All rows have the same fields, whatever they measure."""
+"""Represent the measurements of a benchmark as flat rows. All rows have the same fields, whatever they measure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Row:
 
     Args:
         what: layer, model, decode, memory, length, exponent, translation or lm-memory.
-        mode: train or infer. In rows whose `what` is exponent, it can also be memory.
+        mode: train or infer. In rows whose `what` is exponent, the mode can also be memory.
         ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all `rounds` of
             all `passes`. Memory is counted exactly, so its spread is 0.
         target, stretch: Largest ratio that is allowed (None without a target), and the aim (None without an aim).
         milliseconds: Time of a step with the encoding; in decoding, time per token. mib: Memory of one sequence in MiB.
         exponent: Exponent of the growth from the length `first` to `length`: of memory if `mode` is memory, otherwise
-            of time. It is None in rows whose `what` is not exponent.
+            of time. The exponent is None in all rows whose `what` is not exponent.
         peer: The package of another implementation.
     """
 
@@ -82,7 +82,7 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Return whether the target holds; None if there is none."""
+        """Return whether the ratio keeps to its target; None if there is no target."""
         return None if self.target is None or self.ratio is None else self.ratio <= self.target + self.noise
 
     def flat(self, machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Row:
 
     @property
     def origin(self) -> str:
-        """Return the package of another implementation in brackets; empty for our own."""
+        """Return the package of another implementation in brackets; an empty string for our own."""
         return f" [{self.peer}]" if self.peer else ""
 
     def __str__(self) -> str:

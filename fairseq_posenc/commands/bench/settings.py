@@ -1,4 +1,4 @@
-"""Describe what is measured: encodings, sizes, modes.
+"""Describe what the benchmark measures: encodings, sizes and modes.
 
 Legend: B batch size, n tokens of a sequence, h heads, d width, L layers.
 """

@@ -19,7 +19,7 @@ _KINDS = {"layer": "Layer", "length": "Layer", "model": "Model", "memory": "Peak
 
 @dataclass(frozen=True)
 class Section:
-    """A table: its title, its header, and one line of cells per encoding."""
+    """A table of measurements: its title, its header, and one line of cells per encoding."""
 
     title: str
     head: list[str]

@@ -14,7 +14,7 @@ NOISE = 0.03
 
 @dataclass(frozen=True)
 class Family:
-    """Encodings with the same target.
+    """A family of encodings that have the same targets.
 
     Args:
         short, long: Targets (train, infer) at n = 128 and at n = 512.

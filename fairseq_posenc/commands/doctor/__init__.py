@@ -34,7 +34,7 @@ def all_checks() -> list[Check]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the checks. Return 1 if one of them fails."""
+    """Print the results of all checks. Return 1 if a check fails."""
     parser = argparse.ArgumentParser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
     options = parser.parse_args(argv)

@@ -28,7 +28,7 @@ class Imported:
     folders: Sequence[str] = ()
 
     def problem(self, running: Path) -> str:
-        """Return what is imported instead of the package in `running`; empty if it is this package."""
+        """Return a description of what is imported instead of the package in `running`; empty if it is that package."""
         if self.file is not None:
             folder = Path(self.file).resolve().parent
             return "" if folder == running else f"another copy ({folder})"
@@ -38,7 +38,7 @@ class Imported:
 
 
 def in_this_process() -> Imported:
-    """Return where the package of this process comes from."""
+    """Return from where this process imported the package."""
     module = sys.modules.get(NAME)
     return Imported(getattr(module, "__file__", None), [*getattr(module, "__path__", ())])
 

@@ -28,7 +28,7 @@ def installed(name: str) -> str | None:
 
 
 def import_error(module: str, importer: Importer = importlib.import_module) -> str:
-    """Return why `module` cannot be imported, in one line; empty if it can."""
+    """Return in one line why `module` cannot be imported; an empty string if it can be imported."""
     try:
         importer(module)
     except Exception as error:  # noqa: BLE001  a broken package may raise anything; the user must see which
@@ -37,7 +37,7 @@ def import_error(module: str, importer: Importer = importlib.import_module) -> s
 
 
 def check_torch(torch_version: str | None, cuda_build: str | None, error: str = "") -> Check:
-    """Check torch. `torch_version` is its version, `cuda_build` the CUDA version that it was built for."""
+    """Check torch. `torch_version` is its version, and `cuda_build` the CUDA version for which it was built."""
     if torch_version is None:
         return Check("torch", "fail", "not installed", f"pip install torch==2.13.0, or {SETUP}")
     if error:
@@ -88,7 +88,7 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
     """Check a package of the recipes.
 
-    `use` says what needs it. If it is missing, the check fails only if it is `needed`.
+    `use` says for what the package is needed. If it is missing, the check fails only if it is `needed`.
     """
     if package_version is not None and not error:
         return Check(name, "ok", package_version)

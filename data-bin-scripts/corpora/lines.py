@@ -71,7 +71,7 @@ def _block(path: Path, file: IO[bytes], number: int) -> bytes:
 
 
 def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, number: int, rest: str) -> list[str]:
-    """Return the lines of a block; the last one may continue in the next block."""
+    """Return the lines of a block; the last line may continue in the next block."""
     try:
         return (rest + decoder.decode(block, final=not block)).split("\n")
     except UnicodeDecodeError as error:

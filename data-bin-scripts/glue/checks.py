@@ -18,7 +18,7 @@ TRANSLATION = "translation of a wrong row"
 
 @dataclass
 class Split:
-    """The rows of a split.
+    """Rows of a split of the data, and what their check found.
 
     Args:
         rows: Rows that are written.

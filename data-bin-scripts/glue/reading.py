@@ -21,7 +21,7 @@ NEEDED = ("train", "valid")
 
 
 class Row(NamedTuple):
-    """A line of a file.
+    """A line of a file of the task's data.
 
     Args:
         where: File name and line number.

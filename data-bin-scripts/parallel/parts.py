@@ -30,7 +30,7 @@ KEPT = np.dtype([("high", "<u8"), ("low", "<u8"), ("line", "<u8"), ("words", "<u
 
 
 class Chunk(NamedTuple):
-    """A chunk of a corpus.
+    """A chunk of consecutive lines of a parallel corpus.
 
     Args:
         part: Name of the part's files, without their endings.

@@ -121,7 +121,7 @@ def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
 
 @register_model("posenc_question_generation", dataclass=QuestionGenerationConfig)
 class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
-    """Question generation as in the LFHC/GCDF paper (Qu et al.).
+    """A model for question generation as in the LFHC/GCDF paper (Qu et al. 2021).
 
     Only the decoder's self-attention uses `--pos-enc`. Encoder, decoder and output share one embedding.
     """

@@ -86,7 +86,7 @@ class SquadTask(Finetuning):
         return model
 
     def symbols_hash(self) -> str:
-        """Return a hash of the dictionary's symbols, which ignores their counts."""
+        """Return a hash of the dictionary's symbols without their counts."""
         return hashlib.sha256("\n".join(self.dictionary.symbols).encode()).hexdigest()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

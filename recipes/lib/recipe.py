@@ -141,7 +141,8 @@ class Recipe(Generic[S]):
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
         plain: Presets that plain.py writes as shell scripts. Each preset has a dictionary: its keys are settings that
-            name a file of the reader, and its values are shell variables. It is empty without such files.
+            name a file of the reader, and its values are shell variables. The dictionary is empty if no setting names
+            such a file.
     """
 
     name: str

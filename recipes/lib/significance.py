@@ -36,8 +36,8 @@ def average(values: Sequence[float], digits: int | None = None) -> float | None:
 def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
     """Add to each row the column `p`, which tests its mean score against the first row of its group.
 
-    p is the p-value of Welch's t-test with Holm's correction for the number of tests in the group. It is None for the
-    first row, and if one of the two rows has fewer than two seeds.
+    p is the p-value of Welch's t-test with Holm's correction for the number of tests in the group. The p-value is None
+    for the first row, and if one of the two rows has fewer than two seeds.
 
     Args:
         rows: Rows with the column `COLUMN of seeds` that `summary` writes.

@@ -116,9 +116,8 @@ class Ledger:
             commit: Commit of the repository.
             seen: Time at which an earlier attempt last wrote to its log.
 
-        Returns:
-            New paths of the outputs of an earlier training run. They are renamed and not deleted, because they may be
-            the work of days.
+        Returns: New paths of the outputs of an earlier training run. These outputs are renamed and not deleted, because
+            they may be the work of days.
 
         Raises:
             ForeignOutput: An output exists that no run wrote.

@@ -1,8 +1,8 @@
 """Run commands that end when the process that started them ends, even if it was killed.
 
 A process that is killed by SIGKILL cannot end its commands. Therefore this file also runs as a small program between
-the process and its command. The program starts the command, and ends it as soon as the process no longer exists. It
-needs only the standard library and starts in a few milliseconds.
+the process and its command. The program starts the command, and ends it as soon as the process no longer exists. This
+program needs only the standard library and starts in a few milliseconds.
 """
 
 from __future__ import annotations

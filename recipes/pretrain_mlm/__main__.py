@@ -121,7 +121,7 @@ PRETRAIN_MLM = Recipe(
     default_output=default_output,
     examples=(
         "--preset smoke --pos-enc none,shaw --output /tmp/smoke",
-        "--preset small --corpus FOLDER --pos-enc 'learned,t5,shaw[clip=16]'",
+        "--preset small --corpus DIR --pos-enc 'learned,t5,shaw[clip=16]'",
         "--preset m4m-small --corpus books_wiki --books BOOKS --tokenizer-path data/raw/gpt2-bpe --pos-enc m4m "
         "--launch torchrun --processes 8 --precision bf16",
         "--preset m1-m4-warm-start --corpus books_wiki --books BOOKS --init-from BERT",

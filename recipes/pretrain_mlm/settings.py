@@ -52,7 +52,7 @@ class Settings(launch.Training):
     )
     documents: Literal["auto", "text", "jsonl", "wiki", "wikitext", "file"] = field(
         default="auto",
-        metadata=about("Format of the files in the --corpus FOLDER; auto detects it from their first line."),
+        metadata=about("Format of the files in the --corpus DIR; auto detects it from their first line."),
     )
     limit: int = launch.at_least(0, "Maximum number of training documents (0: all).", default=0)
     valid_part: float = field(
@@ -206,7 +206,7 @@ class Settings(launch.Training):
             "valid_part": "the corpus already has a validation text" if not fetched or c4 else "",
             "smoothing": "" if self.languages else "it applies only to --corpus wiki100",
             "raw": "" if fetched or self.fetched_tokenizer else "nothing is downloaded",
-            "documents": "" if self.own and not self.prepared else "it applies only to a --corpus FOLDER of text",
+            "documents": "" if self.own and not self.prepared else "it applies only to a --corpus DIR of text",
             "limit": "the corpus is already prepared" if self.prepared else "",
         }
         for setting in fields(Settings):

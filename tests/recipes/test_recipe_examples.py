@@ -18,7 +18,7 @@ from recipes.lib.settings import load
 ROOT = Path(__file__).resolve().parents[2]
 #: Files that the examples assume the user has.
 FILES = ("nqg/train.json", "nqg/dev.json", "squad-v1.1/du-test-v1.1.json.gz", "squad-v1.1/dev-v1.1.part1.json.gz")
-FILES += ("glue_data/RTE/train.tsv", "MLQA_V1/x", "FOLDER/train.txt", "FOLDER/valid.txt", "BOOKS/x", "wikitext-2/x")
+FILES += ("glue_data/RTE/train.tsv", "MLQA_V1/x", "DIR/train.txt", "DIR/valid.txt", "BOOKS/x", "wikitext-2/x")
 FILES += ("xtreme/train-v1.1.json", "xtreme/dev-v1.1.json", "train.json.gz", "dev.json.gz", "BERT/vocab.txt")
 FILES += ("data/raw/gpt2-bpe/vocab.bpe", "data/raw/gpt2-bpe/encoder.json", "my-folder/train.tsv")
 RUN = "results/pretrain_mlm/books_wiki.posenc_bert_base.128.1"

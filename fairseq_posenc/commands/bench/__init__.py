@@ -25,7 +25,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure and print. Return 1 if a target does not hold, otherwise 0."""
+    """Run the benchmark and print its results. Return 1 if a target does not hold, otherwise 0."""
     args = arguments.parsed(argv)
     machine.start_again_pinned(argv, os.environ)
     if args.threads:

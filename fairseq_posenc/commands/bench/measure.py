@@ -73,7 +73,7 @@ def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measur
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """Return the target and the aim of an encoding in a setting. None stands for no target or no aim.
+    """Return the target and the aim of an encoding in a setting. A value is None if there is no such target or aim.
 
     Targets of translation hold for all settings. Other targets are for one shape on a CPU, without padding. Only layers
     have aims.

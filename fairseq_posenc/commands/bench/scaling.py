@@ -1,8 +1,8 @@
 """Measure how time and memory grow with the length, as exponents from least squares on logarithms.
 
-The layer has width 256 and 4 heads; the batch is one sequence. At short lengths the parts that are linear in n
-(projections, FFN) still matter. Therefore the measured exponents of time are smaller than the exponents in the
-formulas, which hold for large n.
+The layer has width 256 and 4 heads; the batch is one sequence. At short lengths, the parts that are linear in n
+(projections, FFN) take a large share of the time. Therefore the measured exponents of time are smaller than the
+exponents in the formulas, which hold for large n.
 """
 
 from __future__ import annotations

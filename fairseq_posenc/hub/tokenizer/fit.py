@@ -77,7 +77,7 @@ def _is_text(piece: str) -> bool:
 def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
     """Return the pieces of the dictionary.
 
-    If it contains GPT-2's ids instead of pieces, as for fairseq's RoBERTa, look up the pieces of these ids.
+    If the dictionary contains GPT-2's ids instead of pieces, as for fairseq's RoBERTa, look up the pieces of these ids.
     """
     text = [symbol for symbol in symbols if _is_text(symbol)]
     byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)

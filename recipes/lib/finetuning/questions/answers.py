@@ -106,8 +106,8 @@ def write(
         by_question: Answers by question id.
         questions: The questions.
         how: Settings of the search for answers.
-        threshold: Largest value in null_odds.json with which a question still gets an answer. If it is None, every
-            question gets an answer.
+        threshold: Largest value in null_odds.json with which a question still gets an answer. If the threshold is None,
+            every question gets an answer.
     """
     texts = best = {name: answer.best[0].text if answer.best else "" for name, answer in by_question.items()}
     odds = {name: answer.odds for name, answer in by_question.items()}

@@ -1,4 +1,5 @@
-"""Position encodings in plain torch, without fairseq. Each encoding has its own file and a line in `registry.py`."""
+"""Define all position encodings, in plain torch without fairseq. Each encoding has its own file and a line in
+`registry.py`."""
 
 from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.compose import Composition, LayerView

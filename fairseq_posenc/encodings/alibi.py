@@ -50,10 +50,10 @@ class Alibi(RelativeBias):
 
 
 def slopes_of(heads: int) -> list[float]:
-    """Return the slopes of the heads: 2^(-8/h) and its powers.
+    """Return the slope of each of the h heads: the first h powers of 2^(-8/h).
 
-    If h is not a power of two, the slopes are those of the next smaller power of two, followed by every other slope of
-    the next larger one.
+    If h is not a power of two, the slopes begin with those for the next smaller power of two. Every other slope for the
+    next larger power of two follows.
     """
     power = 2 ** math.floor(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]

@@ -1,4 +1,4 @@
-"""Building of the encoding of a stack from --pos-enc and --pos-enc-args."""
+"""Build the encoding of a stack from --pos-enc and --pos-enc-args."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def names() -> list[str]:
 
 
 def get(name: str) -> type[PositionEncoding]:
-    """Return the class of an encoding.
+    """Return the class of the encoding with the given name.
 
     Raises:
-        ValueError: The name is unknown. The error suggests the nearest name and lists all names.
+        ValueError: There is no encoding of this name. The message suggests the most similar name and lists all names.
     """
     if name not in ENCODINGS:
         hint = suggestion(name, ENCODINGS)
@@ -31,7 +31,7 @@ def get(name: str) -> type[PositionEncoding]:
 
 
 def form_of(cls: type[PositionEncoding], options: opts.Options) -> type[PositionEncoding]:
-    """Return the class that implements these options (see `PositionEncoding.forms`)."""
+    """Return the class that implements an encoding with the given options (see `PositionEncoding.forms`)."""
     place = cls.forms.get(getattr(options, "form", ""))
     return _class_at(place) if place else cls
 
@@ -46,10 +46,9 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     """Build the encoding of a stack, from --pos-enc and --pos-enc-args.
 
     Args:
-        spec: A name, or several names joined by `+`, for example `learned+m4m`.
-        args: Options such as `clip=64,share=head-wise`. If several members of a composition have an option, write the
-            member's name before it: `m4m.clip=64`.
-        stack: The stack of layers that the encoding is built for.
+        spec: A name, or several names joined by `+`, for example `learned+m4m`. args: Options such as
+        `clip=64,share=head-wise`. If several of the combined encodings have an option, write the encoding's name before
+        the option: `m4m.clip=64`. stack: The stack of layers that the encoding is built for.
 
     Raises:
         ValueError: A name, option or value is unknown, or the encodings cannot be combined.
@@ -62,10 +61,10 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
 
 
 def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `args` with the member's name before each option (`m4m.clip`), so that more members can be added.
+    """Return `args` with an encoding's name before each option (`m4m.clip`), so that more encodings can be added.
 
     Raises:
-        ValueError: An encoding or option is unknown, or several members have the option.
+        ValueError: An encoding or option is unknown, or several of the encodings have the option.
     """
     split = _split(opts.parse(args), {name: get(name) for name in (part.strip() for part in spec.split("+"))})
     return {f"{name.replace('-', '_')}.{key}": value for name, own in split.items() for key, value in own.items()}
@@ -99,7 +98,7 @@ def _build_encoding(
 
 
 def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
-    """Return the options of each member."""
+    """Return the options of each encoding by the encoding's name."""
     split: dict[str, dict[str, Any]] = {name: {} for name in classes}
     for key, value in values.items():
         owner, dot, option = key.rpartition(".")

@@ -16,7 +16,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class CopeOptions(Options):
-    """Options of CoPE."""
+    """Define the options of CoPE."""
 
     n_max: int | None = option(
         None, "Number of position vectors; counts beyond the last position use its vector (unset: n).", example=3
@@ -27,13 +27,13 @@ class CopeOptions(Options):
 
 
 class Cope(PositionEncoding):
-    """CoPE counts the keys between j and i, each weighted by a gate, and adds q_i·e[p_ij] for this count p_ij.
+    """CoPE adds q_i·e[p_ij] to the logits, where p_ij counts the keys from j to i, each weighted by a gate.
 
-    The gate of key t is sigmoid(q_i·k_t / sqrt(D)). As p_ij is not a whole number, q_i·e is interpolated between
-    the two nearest rows; p_ij is clamped to n_max - 1. The gates of hidden keys (later keys, padding and keys beyond a
-    span) are zero, so only visible tokens are counted. The position term is not divided by sqrt(D). CoPE works in
-    decoders only, because there is nothing to count to the right of i. It is shift invariant as long as the contents
-    are equal. The table starts at zeros as in the released code, so training starts from the model without positions.
+    The gate of key t is sigmoid(q_i·k_t / sqrt(D)). The count p_ij is clamped to n_max - 1. Because p_ij is not a whole
+    number, q_i·e is interpolated between the two nearest rows of e. The gates of hidden keys (later keys, padding and
+    keys beyond a span) are zero, so only visible tokens are counted. The position term is not divided by sqrt(D). CoPE
+    works in decoders only, because it counts keys to the left of a query. The logits do not change if all tokens are
+    shifted. The table starts at zeros as in the released code, so training starts from the model without positions.
     """
 
     Options = CopeOptions
@@ -83,7 +83,8 @@ class Cope(PositionEncoding):
 
     @staticmethod
     def _literally_seen(positions: Positions) -> Tensor:
-        """Return whether key t is not padding, not after query i and within its span, [1 or B, 1, Q, K] bool."""
+        """Return whether a key is not padding, not after the query and within the query's span, [1 or B, 1, Q, K]
+        bool."""
         seen = (positions.delta <= 0)[None, None]
         if positions.span is not None:
             seen = seen & (positions.delta > -positions.span)
@@ -91,7 +92,7 @@ class Cope(PositionEncoding):
 
 
 def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:
-    """Return for each key the sum of the gates from it to the last one, [B, h, Q, K]."""
+    """Return the sum of the gates from each key to the last key, [B, h, Q, K]."""
     gates = torch.sigmoid(content)
     if allowed is not None:
         gates = gates * allowed[:, None]
@@ -99,7 +100,7 @@ def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:
 
 
 def _interpolated(by_row: Tensor, counts: Tensor) -> Tensor:
-    """Interpolate by_row [B, h, Q, rows] at the counts [B, h, Q, K], which need not be whole numbers."""
+    """Interpolate the numbers `by_row` [B, h, Q, rows] at the counts [B, h, Q, K], which need not be whole numbers."""
     last = by_row.shape[-1] - 1
     counts = counts.clamp(max=last)
     below = counts.detach().long()

@@ -1,7 +1,7 @@
 """DeBERTa's disentangled attention: queries and keys are multiplied with projected distances (He et al. 2020).
 
-It has two forms. In the form of the M4M papers, which is in this file, each layer has small tables and D x D matrices.
-In the original form (deberta_original.py), all layers share one table of the model's width.
+It has two forms. With `form=paper` (M4M papers), which is in this file, each layer has small tables and D x D matrices.
+With `form=original` (deberta_original.py), all layers share one table of the model's width.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class DebertaOptions(Options):
-    """Options of DeBERTa."""
+    """Define the options of DeBERTa."""
 
     form: str = option(
         "paper",
@@ -59,9 +59,9 @@ class DebertaOptions(Options):
 class Deberta(CachingEncoding):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
-    r and t are two projections of one table of distances, and both terms read the same distance. The option `init`
-    applies to this table; the matrices start from N(0, 0.02). Each form is a subclass with its own `row_of` and
-    `project`.
+    The vectors r_ij and t_ij are two projections of the same row of a table, the row of the distance j - i. The option
+    `init` applies to this table; the projection matrices start from N(0, 0.02). Each value of the option `form` is a
+    subclass with its own `row_of` and `project`.
     """
 
     Options = DebertaOptions
@@ -83,7 +83,7 @@ class Deberta(CachingEncoding):
         return float((3 * self.stack.head_dim) ** -0.5)
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """Return the rows of the distances j - i; a larger j - i never has a smaller row."""
+        """Return the table rows of the distances j - i, which never decrease when j - i grows."""
         raise TypeError(f"{type(self).__name__} does not implement the method row_of()")
 
     @property
@@ -92,7 +92,8 @@ class Deberta(CachingEncoding):
         raise TypeError(f"{type(self).__name__} does not implement the method flat_from()")
 
     def project(self, first: int, rows: int) -> Tensor:
-        """Return r and t of the `rows` table rows from row `first` on; a single tensor if r and t are equal.
+        """Return the projections r and t of `rows` table rows from row `first` on, or a single tensor if r and t are
+        equal.
 
         Returns:
             [1 or 2, L or 1, h or 1, rows, D].
@@ -100,7 +101,8 @@ class Deberta(CachingEncoding):
         raise TypeError(f"{type(self).__name__} does not implement the method project()")
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return r and t of the rows that occur, which the whole batch shares; in evaluation they are cached."""
+        """Return the projections r and t of all table rows that the batch needs. In evaluation mode, they are
+        cached."""
         projected, n = self._cache.get(
             positions.key_length,
             list(self.parameters()),
@@ -120,11 +122,11 @@ class Deberta(CachingEncoding):
         return promoted(toeplitz.both_products(q, k, scaled[0], scaled[-1], positions, rows, clip, layer.content))
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
-        """Return r and t of a layer, [1 or 2, h or 1, rows, D]."""
+        """Return the projections r and t for one layer, [1 or 2, h or 1, rows, D]."""
         return layer.tensors["projected"]
 
     def _rows(self, positions: Positions) -> Tensor | slice:
-        """Return the row of each of the L distances, counted from the first row that occurs."""
+        """Return the table row of each distance between queries and keys, counted from the first row that occurs."""
         first, rows = self._range_of(positions)
         if self.row_per_distance and rows == len(positions.distances):
             return slice(0, rows)
@@ -138,7 +140,8 @@ class Deberta(CachingEncoding):
         return self._range(1 - positions.key_length, positions.query_length - 1)
 
     def _range(self, left: int, right: int) -> tuple[int, int]:
-        """Return the first row and the number of rows for the distances left .. right; all rows if compiled."""
+        """Return the first row and the number of rows for distances from `left` to `right`, or all rows under
+        torch.compile."""
         if torch.compiler.is_compiling():
             return 0, self.weight.shape[-2]
         first, last = self.row_of(torch.tensor([left, right])).tolist()
@@ -151,16 +154,16 @@ class Deberta(CachingEncoding):
         return (content + terms) / (3 * self.stack.head_dim) ** 0.5
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        """Return r_ij and t_ij for all pairs, [h, Q, K, D] each; this is for references."""
+        """Return r_ij and t_ij for all pairs, [h, Q, K, D] each; only the slow reference formula uses this method."""
         raise TypeError(f"{type(self).__name__} does not implement the method reference_projected()")
 
 
 class PaperDeberta(RelativeTable, Deberta):
-    """The form of the M4M papers: r_ij = a_ij W^R and t_ij = a_ij W^T with a_ij = w[clip(j - i, -k, k)].
+    """Compute r_ij = a_ij W^R and t_ij = a_ij W^T with a_ij = w[clip(j - i, -k, k)], as in the M4M papers.
 
     This is equation (13) of M4M (arXiv). The papers print d_x x d_z as the shape of the matrices, but only D x D fits
-    the equation. Their numbers of parameters include only one of the two matrices. `share` applies to the table and to
-    the matrices.
+    the equation. The numbers of parameters in these papers include only one of the two matrices. `share` applies to the
+    table and to the matrices.
     """
 
     w_r: Tensor

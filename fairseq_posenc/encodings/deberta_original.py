@@ -1,4 +1,4 @@
-"""DeBERTa's disentangled attention as in its authors' code (He et al. 2020; also v2 and v3)."""
+"""Compute DeBERTa's disentangled attention as in its authors' code (He et al. 2020; also v2 and v3)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ EPSILON = 1e-7
 
 
 class OriginalDeberta(Deberta):
-    """The form of the authors' code: r = P W_k and t = P W_q, read in row clip(i - j + k, 0, 2k - 1) of P [2k, d].
+    """Compute r = P W_k and t = P W_q, read in row clip(i - j + k, 0, 2k - 1) of P [2k, d], as in the authors' code.
 
-    In the paper's text, t belongs to the distance from j to i, but the code reads i - j in both terms. The rows have
-    the order of the code, i - j, so that its tables can be loaded. As in the code, the distance k to the left shares
-    the row of k - 1. Each layer has its own projections with biases; the bias of W_k changes all logits of a query by
-    the same number. With share_att_key, the layer's projections of the content are used, and the table is projected
-    again at every decoding step. All layers share one table, and each head has its own columns of the projections;
-    the option `share` cannot change this.
+    In the paper's text, t belongs to the distance from j to i, but the authors' code reads i - j in both terms. The
+    rows are ordered by i - j as in the authors' code, so that its tables can be loaded. As in the authors' code, the
+    distance k to the left shares the row of k - 1. Each layer has its own projections with biases; the bias of W_k
+    changes all logits of a query by the same number. With share_att_key, the layer's projections of the content are
+    used, and the table is projected again at every decoding step. All layers share one table, and each head has its own
+    columns of the projections. The option `share` is refused.
     """
 
     norm_weight: Tensor
@@ -70,11 +70,11 @@ class OriginalDeberta(Deberta):
 
     @property
     def _half(self) -> int:
-        """Return the number of rows per direction."""
+        """Return the number of table rows per direction."""
         return self.options.buckets or self.longest
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """Return the rows of the reversed P, because j - i grows when i - j falls."""
+        """Return the rows of the reversed table P, because P is ordered by i - j."""
         if self.options.buckets is not None:
             delta = log_bucket(delta, self.options.buckets, self.longest)
         return (delta + self._half - 1).clamp(0, 2 * self._half - 1)
@@ -137,7 +137,7 @@ class OriginalDeberta(Deberta):
         return (table @ weight.t() + bias).unflatten(-1, (self.stack.heads, -1)).transpose(0, 1)
 
     def _literal_row(self, delta: int) -> int:
-        """Return the row of j - i as the authors' code computes it from x = i - j."""
+        """Return the table row of the distance j - i, computed as in the authors' code from x = i - j."""
         x = -delta
         if self.options.buckets is not None:
             x = _literal_bucket(x, self.options.buckets, self.longest)
@@ -167,7 +167,8 @@ def _literal_bucket(x: int, buckets: int, longest: int) -> int:
 
 
 def _longest(options: DebertaOptions, stack: StackShape) -> int:
-    """Return k: the option `clip`, or n if unset. The scale of the buckets ends at k."""
+    """Return the largest distance k, which is the option `clip` or, if unset, n. The logarithmic buckets end at the
+    distance k."""
     buckets = options.buckets
     if buckets is not None and (buckets < 4 or buckets % 2):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""DIET's position biases per head, which do not depend on the content: relative scalars or absolute factors."""
+"""Add DIET's position biases, which do not depend on the content: relative scalars or products of absolute factors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIVISOR = (
 
 @dataclass(frozen=True)
 class DietRelOptions(Options):
-    """Options of DIET-REL."""
+    """Define the options of DIET-REL."""
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("none")
@@ -35,10 +35,10 @@ class DietRelOptions(Options):
 class DietRel(DistanceScalars):
     """DIET-REL adds one scalar per distance, head and layer: e_ij = q_i·k_j / sqrt(D) + R[j - i].
 
-    The scalars are not divided by sqrt(D). The paper prints R_{i-j}, which is the same table in reverse order. For its
-    segment term E_S, use `diet-rel+segments`. By default no tables are shared, as the paper recommends. The table
-    starts at zeros, so training starts from the model without positions. With `clip`, this is what the LFHC paper
-    calls T5.
+    The scalars are not divided by sqrt(D). The paper writes the scalars as R_{i-j}, which is the same table in reverse
+    order. Use `diet-rel+segments` for the paper's segment term E_S. By default no tables are shared, as the paper
+    recommends. The table starts at zeros, so training starts from the model without positions. The LFHC paper calls
+    this method T5 if the distances are clipped (option `clip`).
     """
 
     Options = DietRelOptions
@@ -59,7 +59,7 @@ class DietRel(DistanceScalars):
 
 @dataclass(frozen=True)
 class DietAbsOptions(Options):
-    """Options of DIET-ABS."""
+    """Define the options of DIET-ABS."""
 
     rank: int | None = factors.rank_option()
     share: str = tables.share_option("layer-wise")
@@ -72,8 +72,8 @@ class DietAbsOptions(Options):
 class DietAbs(Extended, FactoredBias):
     """DIET-ABS adds a product of two learned tables: e_ij = q_i·k_j / sqrt(D) + P_Q[i]·P_K[j].
 
-    The second product is not divided by sqrt(D). Each head has its own P_Q and P_K, [n, rank] each. By default all
-    layers share them, which was best in the paper. For the segment term E_S, use `diet-abs+segments`.
+    The product P_Q[i]·P_K[j] is not divided by sqrt(D). Each head has its own P_Q and P_K, [n, rank] each. By default
+    all layers share both tables, which was best in the paper. Use `diet-abs+segments` for the paper's segment term E_S.
     """
 
     Options = DietAbsOptions

@@ -24,7 +24,7 @@ CHUNK = 2**22
 
 @dataclass(frozen=True)
 class FireOptions(Options):
-    """Options of FIRE."""
+    """Define the options of FIRE."""
 
     threshold: float = option(
         512.0,
@@ -41,12 +41,12 @@ class Fire(SharedBias, CachingEncoding):
     """FIRE adds f_h(log(1 + |c (i-j)|) / (log(1 + |c max(i, T)|) + 1e-6)) to the logits, with T = |l threshold|.
 
     The network f has 32 ReLUs and one output per head; f, c and l are learned. By default each layer has its own f, c
-    and l; with share=layer-wise all layers share them, which is the paper's FIRE-S. If heads share (`head-wise` or
-    `all`), f has a single output. The position i counts the tokens of its sample from 0, without padding. Up to T the
-    bias depends on the distance alone, so an encoder cannot distinguish left from right. Beyond T it also depends on i.
-    FIRE is therefore not shift invariant, and it does not allow memory, which would change the positions. The output
-    biases of f add the same number to all logits of a query. They have no effect after the softmax, but the paper's
-    code has them.
+    and l. With share=layer-wise, all layers share f, c and l, which is the paper's FIRE-S. If heads share f
+    (`share=head-wise` or `all`), f has a single output. The position i counts the tokens of its sample from 0, without
+    padding. For query positions up to T, the bias depends on |i - j| alone, so an encoder cannot distinguish left from
+    right. For later queries, the bias also depends on i. FIRE is therefore not shift invariant, and it does not allow
+    memory, which would change the positions. The output biases of f add the same number to all logits of a query. These
+    biases have no effect after the softmax, but the paper's code has them.
     """
 
     Options = FireOptions
@@ -75,7 +75,8 @@ class Fire(SharedBias, CachingEncoding):
         return {**scalars, **hidden, "output_weight": (layers, heads, width), "output_bias": (layers, heads)}
 
     def reset_parameters(self) -> None:
-        """Draw the parameters as the paper's code does: c = 0.1, l = 1, the network as torch's nn.Linear."""
+        """Set c = 0.1 and l = 1, and initialise the network as torch initialises `nn.Linear`, as the paper's code
+        does.Linear."""
         nn.init.constant_(self.c, 0.1)
         nn.init.ones_(self.multiplier)
         for weight in (self.hidden_weight, self.hidden_bias):
@@ -111,7 +112,8 @@ class Fire(SharedBias, CachingEncoding):
         return positions.key_length - 1 <= smallest
 
     def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
-        """Return the biases of the layers by distance, [h or 1, L] each, for queries up to T; cached in evaluation."""
+        """Return each layer's bias by distance, [h or 1, L], if no query is beyond T. In evaluation mode, the biases
+        are cached."""
         vectors, longest = self._cache.get(
             positions.key_length,
             list(self.parameters()),
@@ -121,13 +123,13 @@ class Fire(SharedBias, CachingEncoding):
         return vectors.narrow(-1, longest - positions.key_length, len(positions.distances)).unbind(0)
 
     def _of_all_layers(self, distances: Tensor) -> Tensor:
-        """Return the biases of all layers at these distances, [L or 1, h or 1, len(distances)]."""
+        """Return the biases of all layers at the given distances, [L or 1, h or 1, len(distances)]."""
         named = [name for name, _ in self.named_parameters()]
         parts = zip(*(promoted(getattr(self, name)).unbind(0) for name in named), strict=True)
         return torch.stack([self._by_distance(dict(zip(named, part, strict=True)), distances) for part in parts])
 
     def _by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """Return the bias of a layer at these distances, [h or 1, len(distances)]."""
+        """Return the bias of one layer at the given distances, [h or 1, len(distances)]."""
         x = self._numerator(tensors, distances) / self._denominator(tensors, distances.new_zeros(()))
         return self._network(x[None, None], tensors)[0, :, 0]
 
@@ -151,7 +153,7 @@ class Fire(SharedBias, CachingEncoding):
         return torch.log1p(tensors["c"].abs() * distances.abs())
 
     def _denominator(self, tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
-        """Return the denominator of queries at these positions, in the shape of `ids`."""
+        """Return the denominator of the network's input for queries at the positions `ids`, in the shape of `ids`."""
         c, threshold = tensors["c"].abs(), tensors["multiplier"].abs() * self.options.threshold
         return torch.log1p(c * torch.maximum(ids.to(c.dtype), threshold)) + 1e-6
 

@@ -15,23 +15,24 @@ from .xl import XL, XLOptions
 
 @dataclass(frozen=True)
 class GCDFOptions(XLOptions):
-    """Options of GCDF."""
+    """Define the options of GCDF."""
 
     lambda_: float = option(
         4.0,
-        "Height lambda of the functions R. They are close to 0 for keys far to the right and close to lambda for keys "
+        "Height lambda of the functions R, which are close to 0 for keys far to the right and close to lambda for keys "
         "far to the left.",
         example=2.0,
     )
 
 
 class GCDF(XL):
-    """GCDF is `xl` with R_p[k] = lambda Phi(p / sigma_k) for p = i - j, sigma_k = d^(k/d) and k = 1..d.
+    """GCDF is Transformer-XL's encoding (`xl`) with R_p[k] = lambda Phi(p / sigma_k) for p = i - j, sigma_k = d^(k/d)
+    and k = 1..d.
 
     Phi is the Gaussian distribution function. This code computes R_p for any distance p, whereas the authors' code uses
-    -p instead of p if p lies beyond its table. The projection is applied to R - lambda/2. This subtracts the same
-    number from all logits of a query, which does not change the softmax, and it reduces rounding errors in half
-    precision.
+    -p instead of p if p lies beyond its table. The projection is applied to R - lambda/2. Subtracting lambda/2 changes
+    all logits of a query by the same number, so the softmax stays the same. Rounding errors in half precision become
+    smaller.
     """
 
     Options = GCDFOptions

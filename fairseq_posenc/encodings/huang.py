@@ -35,7 +35,7 @@ class M1Options(Options):
 
 @dataclass(frozen=True)
 class M2Options(Options):
-    """Options of M2 and M3."""
+    """Define the options of M2 and M3."""
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
@@ -44,12 +44,12 @@ class M2Options(Options):
 
 
 class _Scalars(RelativeTable):
-    """Base of M1 and M2: e_ij = (q_i·k_j) a_ij / sqrt(D), where a_ij is one number per distance."""
+    """Compute e_ij = (q_i·k_j) a_ij / sqrt(D), where a_ij is one number per distance; this is the base of M1 and M2."""
 
     no_decay = ("weight",)  # decay would pull ones (plain attention) towards zeros (flat attention)
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
-        """Return the number at each distance, [1 or h, L]."""
+        """Return the factor a_ij for each distance, [1 or h, L]."""
         raise TypeError(f"{type(self).__name__} does not implement the method factors()")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
@@ -130,8 +130,8 @@ class M3(RelativeTable):
     """M3 multiplies q_i, k_j and a vector of the distance elementwise: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
 
     The table starts at ones, so training starts exactly from the model without positions. The sum is not a matrix
-    product. It is therefore computed for a few queries at a time, and again in the backward. Distances that share a
-    vector because of `clip` need only one matrix product per direction.
+    product. M3 is therefore computed for a few queries at a time, and computed again in the backward pass. Distances
+    that share a vector because of `clip` need only one matrix product per direction.
     """
 
     Options = M2Options
@@ -160,7 +160,7 @@ class M3(RelativeTable):
         return self._by_key(q, k, toeplitz.take(table, rows, -2), positions)
 
     def _by_key(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
-        """Return all products, with the vectors [1 or h, L, D] of the distances."""
+        """Return the products for all pairs of query and key, given the vectors [1 or h, L, D] of the distances."""
         parts, stop, last = [], 0, positions.query_length
         for queries in _chunks(q, positions.key_length):
             start, stop = stop, stop + queries.shape[2]
@@ -174,7 +174,8 @@ class M3(RelativeTable):
         return torch.cat(parts, -2)
 
     def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
-        """Return all products: two matrix products for distances that share a vector, `_near` for shorter distances."""
+        """Return the products for all pairs, by two matrix products for distances that share a vector and `_near` for
+        the rest."""
         distances, clip = positions.distances, self.clip
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:
@@ -220,7 +221,7 @@ def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -
 def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
     """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [1 or h, 1 or c, R, D], and sum over D.
 
-    With `flipped`, the vectors are read in the reverse order of the queries.
+    If `flipped` is true, the vectors are read in the reverse order of the queries.
     """
     factor = keys * (vectors.flip(-3) if flipped else vectors)
     return torch.matmul(factor, q[..., None])[..., 0]

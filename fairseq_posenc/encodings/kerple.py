@@ -22,7 +22,7 @@ LEAST, LARGEST_EXPONENT = 0.01, 2.0
 
 @dataclass(frozen=True)
 class KerpleOptions(Options):
-    """Options of KERPLE."""
+    """Define the options of KERPLE."""
 
     form: str = option(
         "log", "Form of the penalty: p log(1 + a |i - j|) (log) or p |i - j|^a (power).", choices=("log", "power")
@@ -33,11 +33,12 @@ class KerpleOptions(Options):
 class Kerple(RelativeBias):
     """KERPLE subtracts a learned penalty from the logits: p log(1 + a |i - j|), or p |i - j|^a with a <= 2.
 
-    Each head has one p and one a, both at least 0.01. All layers share them by default, because the released code gives
-    all layers the same module. That code calls the factor of the power form a and its exponent p; here p is the factor
-    in both forms. The released code clamps the parameters before each forward. This code clamps only the values that
-    enter the formula. In both implementations, a parameter at its bound still gets a gradient, so it cannot get stuck
-    there. In an encoder the penalty is symmetric, so that it does not distinguish left from right.
+    Each head has one p and one a, both at least 0.01. All layers share p and a by default, because the released code
+    gives all layers the same module. The released code calls the factor of the power form a and its exponent p; here p
+    is the factor in both forms. The released code clamps the parameters themselves before each forward pass. This code
+    clamps only the values that enter the formula. In both implementations, a parameter at its bound still gets a
+    gradient and so can leave the bound again. In an encoder the penalty is symmetric, so that it does not distinguish
+    left from right.
     """
 
     Options = KerpleOptions
@@ -85,5 +86,5 @@ class Kerple(RelativeBias):
 
 
 def _clamped(x: Tensor, low: float, high: float | None = None) -> Tensor:
-    """Return x clamped to its bounds, with the gradient of the unclamped x."""
+    """Clamp x to its bounds, but pass gradients on as if x were not clamped."""
     return x + (x.clamp(low, high) - x).detach()

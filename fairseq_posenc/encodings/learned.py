@@ -1,4 +1,4 @@
-"""Learned vectors of absolute positions at the input, counted from the start of the sample or of the sentence."""
+"""Add learned vectors of absolute positions at the input, counted from the start of the sample or of the sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class LearnedOptions(Options):
-    """Options of the learned absolute tables."""
+    """Define the options of the learned tables of absolute positions."""
 
     extend: str = extension.extend_option()
     extend_to: int | None = extension.extend_to_option()

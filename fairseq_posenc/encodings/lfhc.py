@@ -20,7 +20,7 @@ DEFAULT_CLIP = 16
 
 @dataclass(frozen=True)
 class LFHCOptions(Options):
-    """Options of LFHC."""
+    """Define the options of LFHC."""
 
     clip: int | None = option(
         None,
@@ -88,14 +88,14 @@ class LFHC(RelativeTable):
 
 
 def coarse(distances: Tensor, index: int, rounding: str) -> Tensor:
-    """Return (j - i) / l in layer l = `index`: rounded away from zero, or upwards with floor_eq9."""
+    """Return (j - i) / l in layer l = `index`, rounded away from zero or, with `rounding=floor_eq9`, upwards."""
     if rounding == "floor_eq9":
         return -torch.div(-distances, index, rounding_mode="floor")
     return distances.sign() * torch.div(distances.abs() + index - 1, index, rounding_mode="floor")
 
 
 def _literal_row(x: int, index: int, clip: int, rounding: str) -> int:
-    """Return clip^l(x, k) for a single x = i - j, case by case as in equation (9)."""
+    """Return clip^l(x, k) for a single number x = i - j, case by case as in equation (9)."""
     if x > clip * index:
         return clip
     if x < -clip * index:

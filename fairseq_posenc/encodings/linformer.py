@@ -18,7 +18,7 @@ from .diet import DIVISOR, PAPER
 
 
 def slots_of(slots: int | None, stack: StackShape) -> int:
-    """Return k, which is the option `slots` or, if unset, n / 4.
+    """Return the number k of slots, which is the option `slots` or, if unset, n / 4.
 
     Raises:
         ValueError: There are no slots, or more slots than columns.
@@ -33,18 +33,18 @@ def slots_of(slots: int | None, stack: StackShape) -> int:
 
 
 class Compressing(PositionEncoding):
-    """Base of the encodings that compute keys from E X and values from F X, where `weight` holds E and F.
+    """Provide the base of encodings that compute keys from E X and values from F X, where `weight` holds E and F.
 
-    `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share it. Column p
+    `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share E. Column p
     belongs to the token with p tokens before it. Padding is replaced by zeros; with padding on the left, column 0
-    belongs to the first token. This works in encoders only, because a slot mixes all columns.
+    belongs to the first token. These encodings work in encoders only, because a slot mixes all columns.
     """
 
     capabilities = replace(ABSOLUTE, causal=False, extrapolates=False)
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return the cost of compressing."""
+        """Return the cost of compressing keys and values, for the property `costs`."""
         return (Cost("mknd", "mkd"),)
 
     @classmethod
@@ -91,7 +91,7 @@ def _literal_slots(mix: Tensor, x: Tensor, pads: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LinformerOptions(Options):
-    """Options of Linformer."""
+    """Define the options of Linformer."""
 
     slots: int | None = option(
         None,
@@ -105,9 +105,9 @@ class LinformerOptions(Options):
 class Linformer(Compressing):
     """Linformer compresses the columns of keys and values to k slots by two learned matrices E and F.
 
-    In its formulas e_ij = q_i·(E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, j is the number of a slot.
-    Positions have an effect only through the columns of E and F. The Linformer of the DIET paper is
-    `learned+linformer`.
+    The formulas are e_ij = q_i·(E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, where j is the number of a
+    slot. Positions have an effect only through the columns of E and F. Use `learned+linformer` for the Linformer of the
+    DIET paper.
     """
 
     Options = LinformerOptions
@@ -123,7 +123,7 @@ class Linformer(Compressing):
 
 @dataclass(frozen=True)
 class DietAbsLinOptions(LinformerOptions):
-    """Options of DIET-ABS-LIN: the options of Linformer, and most of those of DIET-ABS."""
+    """Define the options of DIET-ABS-LIN: the options of Linformer, and most options of DIET-ABS."""
 
     rank: int | None = factors.rank_option()
     share: str = tables.share_option("layer-wise")
@@ -163,7 +163,7 @@ class DietAbsLin(Compressing, FactoredBias):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return the costs of compressing and of the factors for n queries and k slots."""
+        """Return the costs of compressing keys and values, and of the factors for n queries and k slots."""
         return *super().costs, *self.costs_of_factors("nk")
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:

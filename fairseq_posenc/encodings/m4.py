@@ -1,4 +1,4 @@
-"""Huang et al.: the sum (M4) or product (M4M) of the dot products of query, key and relative vector in all pairs."""
+"""Compute the sum (M4) or product (M4M) of the dot products of query, key and relative vector (Huang et al.)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class M4(RelativeTable):
 
     @property
     def _factor(self) -> float:
-        """Return the factor on all three terms."""
+        """Return the factor by which all three terms are multiplied."""
         s, dim = self.options.scale, self.stack.head_dim
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
@@ -135,7 +135,8 @@ class M4(RelativeTable):
         return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
 
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return v [B, h, Q, K] or [B, h, Q, K, D] after the reset of equation (19)."""
+        """Apply the reset of equation (19), which replaces the pairs with [CLS], to v [B, h, Q, K] or [B, h, Q, K,
+        D]."""
         assert positions.cls_column is not None
         theta = tables.of_layer(self.theta, layer.index, self.stack.heads)
         v = v.clone()
@@ -153,7 +154,7 @@ class M4MOptions(Options):
     share: str = tables.share_option("head-wise")
     gate_offset: float = option(
         0.0,
-        "Offset o in (q.k) (o + q.a) (o + k.a); it is not in the paper. With o = 1 and a small table, adding "
+        "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With o = 1 and a small table, adding "
         "M4M hardly changes the outputs of a model that was trained without positions.",
         example=1.0,
     )
@@ -176,12 +177,12 @@ class M4MOptions(Options):
 class M4M(RelativeTable):
     """M4M multiplies three dot products: e_ij = (q_i·k_j) (q_i·a_ij) (k_j·a_ij) / sqrt(D), with a_ij as in M4.
 
-    At a = 0 every gradient through the logits is zero, so a table of zeros is refused. The table starts from a normal
+    A table of zeros is refused, because all gradients through the logits would be zero. The table starts from a normal
     distribution with standard deviation D^-0.5. With the usual standard deviation 0.02, the first logits would be a
     hundred times smaller than without positions and would grow slowly.
 
     The option `gate_offset` is not in the paper: (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D). With o = 1 and a
-    small a, adding this encoding hardly changes the outputs of a model that was trained without it.
+    small table, adding M4M hardly changes the outputs of a model that was trained without positions.
     """
 
     Options = M4MOptions
@@ -213,13 +214,11 @@ class M4M(RelativeTable):
 
 
 def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Positions) -> Tensor:
-    """Return `bias` [B, h, Q, K] with a new row and column of [CLS]; where they cross, the row is used.
+    """Replace the row and the column of [CLS] in `bias` [B, h, Q, K]; the new row applies where the two cross.
 
     Args:
-        bias: Bias to overwrite; it may be changed in place.
-        from_cls: New row of [CLS], [1 or B, h, 1, 1 or K].
-        to_cls: New column of [CLS], [1 or B, h, 1 or Q, 1].
-        positions: Positions that contain `cls_column`.
+        bias: Bias to overwrite, possibly in place. from_cls: New row of [CLS], [1 or B, h, 1, 1 or K]. to_cls: New
+        column of [CLS], [1 or B, h, 1 or Q, 1]. positions: Positions that contain `cls_column`.
     """
     assert positions.cls_column is not None
     common = positions.common_cls_column

@@ -1,4 +1,4 @@
-"""No position encoding, which is called NoPE in decoders."""
+"""Use no position encoding, which is called NoPE in decoders."""
 
 from __future__ import annotations
 

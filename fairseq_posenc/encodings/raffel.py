@@ -17,7 +17,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class RaffelOptions(Options):
-    """Options of Raffel."""
+    """Define the options of Raffel."""
 
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("zeros")

@@ -20,10 +20,12 @@ SLOW, FAST = 1, 32
 
 @dataclass(frozen=True)
 class RopeOptions(rotary.RotaryOptions):
-    """Options of RoPE."""
+    """Define the options of RoPE."""
 
     fraction: float = option(
-        1.0, "Fraction of each head that is rotated, rounded down to whole pairs (GPT-NeoX: 0.25).", example=0.5
+        1.0,
+        "Fraction of each head's features that is rotated, rounded down to whole pairs (GPT-NeoX: 0.25).",
+        example=0.5,
     )
     scaling: str = option(
         "none",
@@ -35,7 +37,7 @@ class RopeOptions(rotary.RotaryOptions):
         None, "Factor s by which sequences become longer; required unless scaling=none.", example=4.0
     )
     original_length: int | None = option(
-        None, "Maximum length L before the extension by scaling=yarn (unset: n).", least=1, example=8
+        None, "Maximum length L of the model before scaling=yarn extends it (unset: n).", least=1, example=8
     )
     form: str = option(
         "paper",
@@ -63,7 +65,7 @@ class Rope(rotary.Rotary):
     """RoPE rotates queries and keys: e_ij = (R_i q_i)·(R_j k_j) / sqrt(D).
 
     R_p rotates each pair m of features by the angle p base^(-2m/D). A model that was trained with one `layout` works
-    with the other one only if its projections are permuted. With `fraction`, the first R = fraction D features are
+    with the other `layout` only if its projections are permuted. With `fraction`, the first R = fraction D features are
     rotated by p base^(-2m/R), and the other features are not changed.
 
     `scaling` extends a model that was trained on shorter sequences by the factor s:
@@ -108,7 +110,7 @@ class Rope(rotary.Rotary):
 
     @property
     def _inverse_temperature(self) -> float:
-        """Return YaRN's 1/t, the factor on the logits."""
+        """Return the factor on the logits, which the YaRN paper calls 1/t."""
         assert self.options.factor is not None
         return float((0.1 * math.log(self.options.factor) + 1) ** 2)
 
@@ -153,7 +155,7 @@ class Rope(rotary.Rotary):
         return product / (root_of_t**2 * self.stack.head_dim**0.5)
 
     def _literal_speed(self, m: int) -> float:
-        """Return theta_m as the paper of the scaling defines it."""
+        """Return the angles theta_m as defined by the paper of the chosen scaling."""
         base, count, s = self.options.base, self.features, self.options.factor or 1.0
         theta = float(base ** (-2 * m / count))
         if self.options.scaling in ("none", "linear"):

@@ -1,4 +1,4 @@
-"""Encodings of the sentence of a pair that a token belongs to, as vectors at the input or as biases of each head."""
+"""Encode to which sentence of a pair a token belongs, by vectors at the input or by biases of each head."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..positions import Positions
 
 
 def segments_option() -> Any:
-    """Return the option `segments`."""
+    """Return the option `segments`, the number of segments."""
     return option(2, "Number of segments; their ids start at 0.", example=3)
 
 
@@ -29,10 +29,11 @@ def missing(name: str, flag: str) -> str:
 
 
 class Segmented(PositionEncoding):
-    """Base of the encodings that read `positions.segments`, which models of sentence pairs provide.
+    """Provide the base of encodings that read `positions.segments`, which models of sentence pairs provide.
 
-    They work in encoders only, because segments apply neither in decoding nor in cross-attention. Segments move with
-    their tokens, so the logits of two tokens depend neither on their columns nor on which of them is to the left.
+    Segment encodings work in encoders only, because segments apply neither in decoding nor in cross-attention. Segments
+    move with their tokens, so the logits of two tokens depend neither on their columns nor on which of them is to the
+    left.
     """
 
     needs_segments = True
@@ -65,7 +66,7 @@ class Segmented(PositionEncoding):
 
 @dataclass(frozen=True)
 class SegmentsInputOptions(Options):
-    """Options of segment vectors."""
+    """Define the options of segment vectors."""
 
     segments: int = segments_option()
     init: str = tables.init_option("normal")
@@ -107,7 +108,7 @@ class SegmentsInput(Segmented):
 
 @dataclass(frozen=True)
 class SegmentsOptions(Options):
-    """Options of segment biases."""
+    """Define the options of segment biases."""
 
     segments: int = segments_option()
     share: str = tables.share_option("none")
@@ -118,11 +119,11 @@ class SegmentsOptions(Options):
 class Segments(Segmented, SharedBias):
     """Add one scalar per pair of segments and head: e_ij = q_i·k_j / sqrt(D) + E_S[S(i), S(j)].
 
-    This is DIET's E_S, which is not divided by sqrt(D). Combine it with `diet-rel` or `diet-abs` when you fine-tune a
-    model on sentence pairs. The paper does not say whether layers share it. With DIET's encodings, `--segments head`
-    shares E_S in the same way as the position table. In other compositions, set the option `share` of this encoding,
-    for example `segments.share=layer-wise`. The table starts at zeros, so it does not change a pretrained model at
-    first.
+    DIET calls this bias E_S; it is not divided by sqrt(D). Combine this encoding with `diet-rel` or `diet-abs` when you
+    fine-tune a model on sentence pairs. The paper does not say whether layers share E_S. With DIET's encodings,
+    `--segments head` shares E_S in the same way as the position table. In other compositions, set the option `share` of
+    this encoding, for example `segments.share=layer-wise`. The table E_S starts at zeros, so it does not change a
+    pretrained model at first.
     """
 
     Options = SegmentsOptions
@@ -143,8 +144,8 @@ class Segments(Segmented, SharedBias):
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the entry of a table [h or 1, s, s] for each pair of tokens, [B, h or 1, Q, K].
 
-        Products with one-hot rows are used because the gradient of an index into [B, Q, K] is slow. Each product has a
-        single term that is not zero, so nothing is rounded.
+        This function multiplies with one-hot rows, because the gradient of indexing with [B, Q, K] indices is slow.
+        Each product has a single non-zero summand, so no rounding errors occur.
         """
         table = tensors["weight"]
         one_hot = positions.shared((self, table.dtype), lambda: self._one_hot(positions).to(table.dtype))  # [B,1,K,s]

@@ -1,4 +1,4 @@
-"""Relative positions as vectors that are added to keys and, optionally, to values (Shaw et al. 2018)."""
+"""Add vectors of relative positions to keys and, optionally, to values (Shaw et al. 2018)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class ShawOptions(Options):
-    """Options of Shaw."""
+    """Define the options of Shaw."""
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")

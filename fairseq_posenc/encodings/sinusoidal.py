@@ -1,4 +1,4 @@
-"""Sinusoidal absolute positions at the input."""
+"""Add sinusoids of absolute positions at the input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class SinusoidalOptions(Options):
-    """Options of the sinusoids."""
+    """Define the options of the sinusoids."""
 
     freq: str = option(
         "paper",

@@ -25,7 +25,7 @@ class T5Options(Options):
     max_distance: int = option(128, "Distances of at least this value share the last bucket.", example=16)
     content_scale: str = option(
         "head",
-        "Divide q.k by sqrt(D), as BERT does (head), or do not divide it, as T5 does (one). T5 initialises the "
+        "Divide q.k by sqrt(D), as BERT does (head), or do not divide it (one), as T5 does, which initialises the "
         "query projection with smaller weights instead.",
         choices=("head", "one"),
     )
@@ -69,7 +69,8 @@ class T5(RelativeBias):
         return {"weight": tables.shape(options.share, stack, options.buckets)}
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the parts as `RelativeBias` does, plus the buckets of distances if each layer has its own table."""
+        """Return the tensors that `RelativeBias.parts` returns, plus the distances' buckets if each layer has its own
+        table."""
         by_layer = super().parts(positions)
         if not self.same_in_all_layers:
             buckets = self._buckets(positions.distances)

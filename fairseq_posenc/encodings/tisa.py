@@ -20,7 +20,7 @@ PARAMETERS = ("amplitudes", "sharpness", "centres")
 
 @dataclass(frozen=True)
 class TisaOptions(Options):
-    """Options of TISA."""
+    """Define the options of TISA."""
 
     kernels: int = option(5, "Number S of radial basis functions per head.", least=1, example=2)
     share: str = tables.share_option("none")

@@ -1,7 +1,7 @@
 """TUPE: products of positions, separate from the content, with learned scalars for [CLS] (Ke et al. 2021).
 
-It has two forms. In the form of the M4M papers, which is in this file, each layer has small tables. In the original
-form (tupe_original.py), all layers share one table.
+TUPE has two forms. With `form=paper` (M4M papers), which is in this file, each layer has small tables. With
+`form=original` (tupe_original.py), all layers share one table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TupeOptions(Options):
-    """Options of TUPE."""
+    """Define the options of TUPE."""
 
     form: str = option(
         "paper",
@@ -41,7 +41,9 @@ class TupeOptions(Options):
         "projected for each head, and scalars for T5's buckets of distances (authors' code).",
         choices=("paper", "original"),
     )
-    relative: bool = option(True, "Add relative scalars (true: TUPE-R, false: TUPE-A).", example=False)
+    relative: bool = option(
+        True, "Add learned scalars of relative distances (true: TUPE-R, false: TUPE-A).", example=False
+    )
     reset: str = option(
         "auto",
         "Replace the position terms of pairs with [CLS] by learned scalars: auto (if samples begin with [CLS]) or none "
@@ -59,9 +61,9 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     """TUPE adds a product of positions: e_ij = q_i·k_j / sqrt(2D) + reset(v_ij).
 
     In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided by
-    sqrt(2D). reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 changes all
-    logits of [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init`
-    applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
+    sqrt(2D). reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 adds the
+    same number to all logits of [CLS], so it has no effect; this code has theta_1 because the papers define it. The
+    option `init` applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
     """
 
     Options = TupeOptions
@@ -88,7 +90,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
             _log_that_nothing_is_reset()
 
     def reset_parameters(self) -> None:
-        """Draw p according to the options and the matrices from N(0, 0.02); reset the norm, biases and scalars."""
+        """Draw p according to the options and the matrices from N(0, 0.02), and set biases and scalars to zero."""
         draw_with_matrices(self, self.options, "u_q", "u_k")
 
     @classmethod
@@ -132,7 +134,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     # -- hooks -----------------------------------------------------------------------------------------
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the scalars and the projected positions or, in evaluation, their cached products."""
+        """Return the scalars and the projected positions; in evaluation mode, return cached products instead of the
+        positions."""
         parameters = list(self.parameters())
         if self._cache.keeps(parameters, training=self.training):
             product, _ = self._cache.get(
@@ -161,7 +164,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
 
     def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:
-        """Replace the row of [CLS] and the rest of its column.
+        """Replace the row and the column of [CLS] in the bias by the scalars theta_1 and theta_2.
 
         If [CLS] is in the same column in all samples, the mask is made for one sample only.
         """
@@ -195,7 +198,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
 
 class PaperTupe(Tupe):
-    """The form of the M4M papers: each layer has p [n, D], U^Q and U^K [D, D], a [2n-1] and theta [2].
+    """Learn p [n, D], U^Q and U^K [D, D], a [2n-1] and theta [2] in each layer, as in the M4M papers.
 
     These are equations (14), (15) and (19) of M4M (arXiv). `share` applies to all of these tables. The papers' numbers
     of parameters include only one of the two matrices.
@@ -254,7 +257,8 @@ def resets(options: TupeOptions, stack: StackShape) -> bool:
 
 
 def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
-    """Multiply the factors [h or 1, N, D] of positions: [1 or B, h or 1, Q, K].
+    """Multiply the projected positions [h or 1, N, D] of queries and keys, and return the products [1 or B, h or 1, Q,
+    K].
 
     With padding on the left, each sample has its own product.
     """

@@ -1,4 +1,4 @@
-"""TUPE as in its authors' code (Ke et al. 2021)."""
+"""Compute TUPE as in its authors' code (Ke et al. 2021)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EPSILON = 1e-5
 
 
 class OriginalTupe(Tupe):
-    """The form of the authors' code: p [n, d] with a layer norm, U^Q and U^K [d, d] with biases, T5's 32 buckets.
+    """Learn p [n, d] with a layer norm, U^Q and U^K [d, d] with biases, and a scalar for each of T5's 32 buckets.
 
     All layers share all parameters, which the option `share` cannot change. With reset, p has an additional first row
     p_0, which is used for theta_1 only: theta_1 = (p_0 U^Q)·(p_0 U^K) / sqrt(2D) + b_16. theta_2 is computed in the
@@ -49,8 +49,8 @@ class OriginalTupe(Tupe):
         super()._check_start(options)
         if options.init == "ones":
             raise ValueError(
-                "init=ones belongs to form=paper: with form=original the layer norm turns equal numbers into zeros, "
-                "which never learn"
+                "init=ones works with form=paper only. With form=original, the layer norm turns a table of equal "
+                "numbers into zeros, so the table would never learn: choose another init"
             )
 
     @classmethod

@@ -21,7 +21,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class XLOptions(Options):
-    """Options of Transformer-XL and GCDF, which project a fixed encoding of the distance."""
+    """Define the options of Transformer-XL and GCDF, which project a fixed encoding of the distance."""
 
     clamp: int | None = option(
         None,
@@ -95,22 +95,23 @@ class XL(CachingEncoding):
         return torch.cat([angles.sin(), angles.cos()], -1)[:, : self.stack.dim]
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return r = W_r R of the distances that occur, and the biases."""
+        """Return the projected encodings r = W_r R of all distances that occur, and the biases u and v."""
         by_layer = [{"r": r} for r in self._vectors(positions).unbind(0)]
         for name in self._biases:
             give(by_layer, name, getattr(self, name))
         return by_layer
 
     def _vectors(self, positions: Positions) -> Tensor:
-        """Return W_r R of all distances, [L, h, Q+K-1, D]: computed once per forward and cached in evaluation."""
+        """Return W_r R for all distances, [L, h, Q+K-1, D]. It is computed once per forward pass and cached in
+        evaluation mode."""
         vectors, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
         first = n - positions.key_length
         return vectors[:, :, first : first + positions.key_length + positions.query_length - 1]
 
     def _projected(self, n: int) -> Tensor:
-        """Return W_r R of j - i from -(n-1) to n-1, [L, h, 2n-1, D].
+        """Return W_r R for the distances j - i from -(n-1) to n-1, [L, h, 2n-1, D].
 
-        R stays in float32 until it is projected: in bfloat16, far distances would have the same row.
+        R stays in float32 until it is projected, because large distances would have equal rows in bfloat16.
         """
         weight = promoted(self.weight)
         fixed = self._fixed_rows(n, weight)
@@ -120,7 +121,7 @@ class XL(CachingEncoding):
         return vectors.permute(1, 2, 0, 3).to(self.weight.dtype, memory_format=torch.contiguous_format)
 
     def _fixed_rows(self, n: int, like: Tensor) -> Tensor:
-        """Return R [2n-1, d] of j - i from -(n-1) to n-1, in the dtype and on the device of `like`."""
+        """Return R [2n-1, d] for the distances j - i from -(n-1) to n-1, with the dtype and device of `like`."""
         (table,) = self._fixed.get(2 * n - 1, 2 * self.stack.max_length - 1, like.device, like.dtype, self._encoded)
         middle = len(table) // 2
         return table[middle - n + 1 : middle + n]
@@ -165,7 +166,7 @@ class XL(CachingEncoding):
         return torch.stack(rows[: self.stack.dim], -1)
 
     def _reference_bias(self, name: str, layer: Layer, q: Tensor) -> Tensor:
-        """Return u or v of a layer, [h, 1, D], or zero if there are no biases."""
+        """Return the bias u or v of a layer, [h, 1, D], or zero if the encoding has no biases."""
         if not self._biases:
             return q.new_zeros(())
         return tables.of_layer(getattr(self, name), layer.index, self.stack.heads)[:, None]

@@ -19,20 +19,21 @@ GAMMA = 0.4
 
 @dataclass(frozen=True)
 class XPosOptions(rotary.RotaryOptions):
-    """Options of xPos."""
+    """Define the options of xPos."""
 
     scale_base: float = option(
-        512.0, "Distance at which pair m has decayed to (2m/D + 0.4) / 1.4.", positive=True, example=64.0
+        512.0, "Distance at which the product of pair m has decayed to (2m/D + 0.4) / 1.4.", positive=True, example=64.0
     )
 
 
 class XPos(rotary.Rotary):
     """xPos is RoPE in which pair m decays with the distance, by zeta_m^((i-j)/512) for zeta_m = (2m/D + 0.4) / 1.4.
 
-    It works in decoders only, because for keys to the right the factors would grow with the distance. q is multiplied
-    by zeta^(p/512) and k by its inverse. p is counted from a column in the middle, so that both factors fit in half
-    precision; the choice of this column cancels in the product. The column does not depend on the length, because keys
-    in a cache must not change. The released code instead counts from the middle of the current length.
+    xPos works in decoders only, because for keys to the right the factors would grow with the distance. A query at
+    position p is multiplied by zeta^(p/512), and a key by the inverse. p is counted from a column in the middle, so
+    that both factors fit in half precision; the choice of this column cancels in the product. The middle column does
+    not depend on the sequence length, because keys in a cache must not change. The released code instead counts from
+    the middle of the current sequence.
     """
 
     Options = XPosOptions
@@ -63,7 +64,7 @@ class XPos(rotary.Rotary):
         return super().project_q(q, positions, layer)
 
     def _refuse_overflow(self, dtype: torch.dtype, length: int) -> None:
-        """Raise ValueError if a factor exceeds the square root of the largest number that the dtype holds.
+        """Raise ValueError if a decay factor exceeds the square root of the largest number that the dtype holds.
 
         The other half of the exponent range is left to queries and keys.
         """

@@ -62,7 +62,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("rope+xl", "", ENCODER, ["rope and xl both change the queries"]),
     ("rope+gcdf", "", ENCODER, ["rope and gcdf both change the queries"]),
     ("tupe", "form=original,share=all", WITH_CLS, ["share=all belongs to form=paper"]),
-    ("tupe", "form=original,init=ones", WITH_CLS, ["init=ones belongs to form=paper"]),
+    ("tupe", "form=original,init=ones", WITH_CLS, ["init=ones works with form=paper only"]),
     *(
         ("tupe", f"form={form},{start}", WITH_CLS, ["a table of positions that starts at zeros never learns"])
         for form in ("paper", "original")

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +187,28 @@ class Positions:
             real = ~self.padding[:, None, :]
             mask = real.expand(-1, self.query_length, -1) if mask is None else mask & real
         return mask
+
+    @cached_property
+    def block_mask(self) -> BlockMask | None:
+        """Return `allowed` in the form that FlexAttention reads, or None if each query may see all keys.
+
+        FlexAttention skips blocks of pairs that are hidden, and computes the mask of the others from columns.
+        """
+        causal = self.causal and (self.query_length > 1 or self.span is not None)
+        if not causal and self.padding is None:
+            return None
+        # Tensors, because Python numbers would be constants of the compiled kernel.
+        offset, span = (torch.full((), n or 0, device=self.device) for n in (self.offset, self.span))
+        has_span, padding = self.span is not None, self.padding
+
+        def visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            seen = j <= i + offset if causal else j >= 0
+            if has_span:
+                seen = seen & (j > i + offset - span)
+            return seen if padding is None else seen & ~padding[b, j]
+
+        samples = None if padding is None else len(padding)
+        return create_block_mask(visible, samples, None, self.query_length, self.key_length, self.device)
 
     @cached_property
     def forbidden(self) -> Tensor | None:

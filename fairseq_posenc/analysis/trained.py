@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..attention import Projected
 from ..attention.module import SelfAttention
-from ..attention.paths import Projected, explicit_weights, logits
+from ..attention.paths import explicit_weights, logits
 from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
 

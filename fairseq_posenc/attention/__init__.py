@@ -1,7 +1,8 @@
 """Compute self-attention with a position encoding, a key-value cache and segment memory."""
 
 from .cache import KeyValueCache
+from .choice import PATHS, Projected
 from .module import SelfAttention
-from .paths import Projected, attend
+from .paths import attend
 
-__all__ = ["KeyValueCache", "Projected", "SelfAttention", "attend"]
+__all__ = ["PATHS", "KeyValueCache", "Projected", "SelfAttention", "attend"]

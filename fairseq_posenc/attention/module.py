@@ -15,7 +15,8 @@ from ..core.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
 from .agreement import Size, check_past, check_tokens
 from .cache import KeyValueCache
-from .paths import Projected, attend
+from .choice import Projected
+from .paths import attend
 
 
 class SelfAttention(nn.Module):

@@ -1,4 +1,4 @@
-"""Compute attention from queries, keys and values, by plain operations (explicit path) or torch's fused kernel.
+"""Compute attention from queries, keys and values, by plain operations (explicit path) or torch's fused kernels.
 
 Legend: B batch, h heads, Q queries, K keys, D head width.
 """
@@ -6,7 +6,6 @@ Legend: B batch, h heads, Q queries, K keys, D head width.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,33 +14,14 @@ from torch.nn import functional as F
 
 from ..core.compose import LayerCall
 from ..ops.content import Content, of_values
-from ..ops.precision import HALF, promoted
+from ..ops.precision import promoted
+from .choice import Choice, Mode, Projected, choose
+from .flex import flex
 
 logger = logging.getLogger(__name__)
 
-PATHS = ("auto", "explicit", "fused")
 #: Float32 numbers in one AVX-512 register. Torch's softmax on a CPU does not vectorise shorter rows.
 SHORT = 16
-
-
-@dataclass(frozen=True)
-class Projected:
-    """Hold the queries, keys and values of one layer.
-
-    Args:
-        q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
-        v: Values, [B, h, K, D].
-        raw_q, raw_k: Queries and keys before the hooks `project_q` and `project_k`.
-        positioned: False if the keys were compressed. Compressed keys do not belong to columns, so no mask applies to
-            them.
-    """
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    raw_q: Tensor
-    raw_k: Tensor
-    positioned: bool = True
 
 
 def attend(
@@ -62,26 +42,22 @@ def attend(
             activation checkpointing runs the first forward pass without gradients.
         dropout: Dropout probability of the weights; the caller passes 0 in evaluation.
         need_weights: Whether to return the weights too, which only the explicit path can do.
-        path: `auto`, `explicit` or `fused`.
+        path: `auto`, `explicit`, `fused` or `flex`.
 
     Returns:
         The attended values [B, h, Q, D] and the weights after dropout, [B, h, Q, K] or None. A query without any
         allowed key gets zeros.
 
     Raises:
-        ValueError: `path` is unknown, or `path` is `fused` but only the explicit path is exact.
+        ValueError: `path` is unknown, or this path cannot compute the attention exactly.
     """
-    if path not in PATHS:
-        raise ValueError(f"path must be one of {', '.join(PATHS)}, but it is {path!r}")
-    reason = _cannot_fuse(x, call, need_weights)
-    if path == "fused" and reason:
-        raise ValueError(f"path=fused is not possible here, because {reason}: use path=auto")
-    if path == "auto":
-        reason = reason or _better_explicit(x, call, training, dropout)
-    reason = "path=explicit is set" if path == "explicit" else reason
+    choice = choose(x, call, Mode(training, dropout, need_weights), path)
     if not torch.compiler.is_compiling():
-        _log_once(call, reason)
-    if not reason:
+        _log_once(call, choice)
+    if choice.path == "flex":
+        terms = choice.terms or call.terms(x.raw_q, x.raw_k)
+        return flex(x.q, x.k, x.v, terms, call.positions, call.view.scale), None
+    if choice.path == "fused":
         return _fused(x, call, dropout), None
     weights = explicit_weights(x, call)
     weights = F.dropout(weights, dropout) if dropout else weights
@@ -154,43 +130,9 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 
-def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
-    """Return the reason why the fused kernel would give wrong results, or an empty text if the kernel is exact."""
-    if need_weights:
-        return "the caller needs the attention weights"
-    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
-        if call.view.has(hook):
-            return f"the encoding {text}"
-    biased = call.view.has("bias") or call.view.has("content_bias")
-    if biased and x.q.dtype in HALF:
-        return "the kernel would round the position terms in half precision"
-    return ""
-
-
-def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: float) -> str:
-    """Return the reason why the fused kernel would not be faster, or an empty text if it would be.
-
-    On a CPU, torch uses a fused kernel only without dropout and without gradients of the bias. On a GPU, the fused
-    kernel also avoids storing [Q, K] tensors for the backward pass.
-    """
-    if x.q.device.type == "cuda":
-        deterministic = training and torch.are_deterministic_algorithms_enabled()
-        return "the fused backward is not deterministic" if deterministic else ""
-    if training:
-        return "the fused path is not cheaper in training on a CPU"
-    if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
-        return "the fused path is not cheaper on a CPU if gradients are needed"
-    if dropout:
-        return "the fused path is not cheaper on a CPU with attention dropout"
-    if call.positions.query_length == 1:
-        return "the explicit path is faster for a single query on a CPU"
-    return ""
-
-
-def _log_once(call: LayerCall, reason: str) -> None:
+def _log_once(call: LayerCall, choice: Choice) -> None:
     """Log the attention path once per encoding and reason, instead of once per layer."""
-    logged = call.view.encoding.logged
-    if reason not in logged:
-        logged.add(reason)
-        path = f"explicit ({reason})" if reason else "fused scaled_dot_product_attention"
-        logger.info("attention path of %s: %s", call.view.encoding, path)
+    logged, text = call.view.encoding.logged, str(choice)
+    if text not in logged:
+        logged.add(text)
+        logger.info("attention path of %s: %s", call.view.encoding, text)

@@ -20,7 +20,7 @@ from ..core.options import describe, fill
 from ..core.writing import write_whole
 from ..encodings import get, names
 from ..encodings.building import form_of
-from . import choosing
+from . import choosing, paths_memory, paths_page
 from .listing import CAPABILITIES, constant, declared
 from .params import rows
 
@@ -165,18 +165,26 @@ def main(argv: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
-        description=f"Write a page for every encoding and an index. Update the derived blocks of {choosing.PAGE} and "
-        f"README.md, and the file {KNOWN}, if they exist.",
+        description=f"Write a page for every encoding and an index. Update {paths_page.PAGE}, the derived "
+        f"blocks of {choosing.PAGE} and README.md, and the file {KNOWN}, if they exist.",
         epilog="example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
         "--output", type=Path, default=Path("docs/encodings"), metavar="DIR", help="Folder (default: %(default)s)."
     )
-    folder = parser.parse_args(argv).output
+    parser.add_argument(
+        "--memory", action="store_true", help=f"Also measure and write {paths_memory.PAGE}, which takes some minutes."
+    )
+    args = parser.parse_args(argv)
+    folder = args.output
     print(f"{folder}: wrote {_write(folder)} pages")
     top = folder.parent.parent
     if (top / KNOWN).exists():
         write_whole(top / KNOWN, known())
+    if (folder.parent / paths_page.PAGE).exists():
+        write_whole(folder.parent / paths_page.PAGE, paths_page.page())
+    if args.memory:
+        write_whole(folder.parent / paths_memory.PAGE, paths_memory.page())
     pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")
     return max([_fill(page) for page in pages_by_hand if page.exists()], default=0)
 

@@ -22,6 +22,7 @@ from ..ops.content import Content
 from ..positions import Positions
 from .options import Options
 from .starts import draw
+from .terms import OfPair, Terms
 
 HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", "scores", "values")
 
@@ -203,6 +204,11 @@ class PositionEncoding(nn.Module):
         return frozenset()
 
     @property
+    def pairwise(self) -> bool:
+        """Return whether `terms` works: with these hooks, or because a subclass implements it."""
+        return type(self).terms is not PositionEncoding.terms or not {"content_bias", "scores"} & set(self.hooks)
+
+    @property
     def layer_tables(self) -> tuple[str, ...]:
         """Return the names of the tables [L or 1, h or 1, ...] that are split by layer.
 
@@ -315,6 +321,18 @@ class PositionEncoding(nn.Module):
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
+
+    # -- the same for a kernel that reads numbers pair by pair -------------------------------------------
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        """Return what the hooks `bias`, `content_bias` and `scores` compute, as tables that a kernel reads.
+
+        Encodings that have only `bias` need not implement this method. Others do so by a few small tables, or they
+        cannot use this kernel; see `pairwise`. The arguments are those of `content_bias`.
+        """
+        if not self.pairwise:
+            raise TypeError(f"{type(self).__name__} does not implement the method terms()")
+        return Terms(added=(OfPair(self.bias(positions, layer)),)) if "bias" in self.hooks else Terms()
 
     # -- literal references ----------------------------------------------------------------------------
 

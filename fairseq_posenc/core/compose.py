@@ -13,6 +13,7 @@ from ..positions import Positions
 from .agreement import check_cls, check_direction, check_segments
 from .base import Capabilities, Layer, PositionEncoding, StackShape
 from .conflicts import refuse_conflicts
+from .terms import Terms
 
 logger = logging.getLogger(__name__)
 
@@ -295,6 +296,19 @@ class LayerCall:
         for member, layer in self._members("scores"):
             return member.scores(q, k, self.positions, layer)
         return None
+
+    @property
+    def without_terms(self) -> list[str]:
+        """Return the names of the members that do not implement `terms`."""
+        return [name for name, member in self.view.encoding.members.items() if not member.pairwise]
+
+    def terms(self, q: Tensor, k: Tensor) -> Terms:
+        """Return what `additive` and `scores` compute, as tables that a kernel reads pair by pair."""
+        parts = [
+            member.terms(q, k, self.positions, self._layer(name, None))
+            for name, member in self.view.encoding.members.items()
+        ]
+        return reduce(Terms.__add__, parts, Terms())
 
     def values(self, weights: Tensor) -> Tensor | None:
         """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no encoding adds anything."""

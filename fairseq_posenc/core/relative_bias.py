@@ -16,6 +16,7 @@ from .base import StackShape
 from .caches import CachingEncoding
 from .relative_table import RelativeTable
 from .shared_bias import SharedBias
+from .terms import OfDistance, Rows, Term
 
 
 class RelativeBias(SharedBias, CachingEncoding):
@@ -23,6 +24,8 @@ class RelativeBias(SharedBias, CachingEncoding):
 
     The subclass lists the tables that f reads in `layer_tables`.
     """
+
+    small_part = "vector"
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """Return the bias at each of the distances j - i from a layer's tables: [1 or h, len(distances)]."""
@@ -38,8 +41,13 @@ class RelativeBias(SharedBias, CachingEncoding):
         return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        vector = tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)
-        return toeplitz.spread(vector, positions)[None]
+        return toeplitz.spread(self._vector(tensors, positions), positions)[None]
+
+    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term:
+        return OfDistance(self._vector(tensors, positions), Rows.of(positions))
+
+    def _vector(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        return tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)
 
     def _shared(self, positions: Positions) -> Tensor:
         """Return the shared bias of the L = Q+K-1 distances, [1 or h, L].

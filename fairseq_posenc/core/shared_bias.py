@@ -6,15 +6,20 @@ If all layers share the bias, it is computed once per forward pass.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from torch import Tensor
 
 from ..positions import Positions
 from .base import Layer, PositionEncoding
+from .terms import Term, Terms
 
 
 class SharedBias(PositionEncoding):
     """Add a bias to the logits. A subclass implements `bias_of`, and `parts` if the bias needs more than tables."""
+
+    #: Name of the part that `term_of` reads, if all layers can get this part instead of the bias of all pairs.
+    small_part: ClassVar[str] = ""
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias of one entry of `parts`, [1 or B, 1 or h, Q, K]."""
@@ -30,9 +35,19 @@ class SharedBias(PositionEncoding):
         parts = self.parts(positions)
         if len(parts) > 1:
             return parts
-        bias = self.bias_of(parts[0], positions)
-        return [{"bias": bias} for _ in range(self.stack.layers)]
+        tensors = {self.small_part: parts[0][self.small_part]} if self.small_part in parts[0] else {}
+        if not tensors or positions.device.type == "cpu":  # a GPU rather computes the bias again than storing it
+            tensors["bias"] = self.bias_of(parts[0], positions)
+        return [dict(tensors) for _ in range(self.stack.layers)]
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         tensors = layer.tensors
         return tensors["bias"] if "bias" in tensors else self.bias_of(tensors, positions)
+
+    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term | None:
+        """Return the bias as a small table, or None if it needs the bias of all pairs."""
+        return None
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        term = self.term_of(layer.tensors, positions)
+        return super().terms(q, k, positions, layer) if term is None else Terms(added=(term,))

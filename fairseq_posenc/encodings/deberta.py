@@ -16,9 +16,9 @@ from ..core import tables
 from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
+from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..core.starts import draw_with_matrices
-from ..ops import toeplitz
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -56,7 +56,7 @@ class DebertaOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class Deberta(CachingEncoding):
+class Deberta(CachingEncoding, RelativeProducts):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
     The vectors r_ij and t_ij are two projections of the same row of a table, the row of the distance j - i. The option
@@ -114,12 +114,11 @@ class Deberta(CachingEncoding):
         give(by_layer, "projected", projected.narrow(-2, first - self._range(1 - n, 0)[0], rows).transpose(0, 1))
         return by_layer
 
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         projected = self.projected(positions, layer)
         # Scale the tables instead of q and k: in decoding there are few rows, but every key.
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
-        rows, clip = self._rows(positions), self.flat_from
-        return promoted(toeplitz.both_products(q, k, scaled[0], scaled[-1], positions, rows, clip, layer.content))
+        return Products(q, k, scaled[0], scaled[-1], self._rows(positions), self.flat_from)
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
         """Return the projections r and t for one layer, [1 or 2, h or 1, rows, D]."""

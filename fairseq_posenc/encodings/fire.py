@@ -14,6 +14,7 @@ from ..core.base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
 from ..core.shared_bias import SharedBias
+from ..core.terms import OfDistance, Rows, Term
 from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -103,6 +104,11 @@ class Fire(SharedBias, CachingEncoding):
         if "by_distance" in tensors:
             return toeplitz.spread(tensors["by_distance"], positions)[None]
         return self._by_row(tensors, positions)
+
+    small_part = "by_distance"
+
+    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term | None:
+        return OfDistance(tensors["by_distance"], Rows.of(positions)) if "by_distance" in tensors else None
 
     def _within_threshold(self, positions: Positions) -> bool:
         """Return whether no position is beyond T in any layer; false in a compiled graph, which cannot read T."""

@@ -13,6 +13,7 @@ from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options
 from ..core.relative_table import RelativeTable
+from ..core.terms import OfDistance, Rows, Terms
 from ..ops import compiled, toeplitz, trilinear
 from ..ops.precision import HALF, promoted
 from ..positions import Positions
@@ -56,6 +57,10 @@ class _Scalars(RelativeTable):
         factors = self.factors(promoted(layer.tensors["weight"]), positions)
         content = torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2))
         return promoted(content) * toeplitz.spread(factors, positions)
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        factors = self.factors(promoted(layer.tensors["weight"]), positions)
+        return Terms(factors=(OfDistance(factors, Rows.of(positions)),))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         w = self.literal(positions, layer)

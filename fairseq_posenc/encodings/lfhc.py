@@ -10,8 +10,8 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape
 from ..core.options import Options, option
+from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
-from ..ops import toeplitz
 from ..positions import Positions
 
 #: k if the option `clip` is unset (Qu et al. 2021, Table 3: the best k on WikiText-103, which has the longest context).
@@ -39,7 +39,7 @@ class LFHCOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class LFHC(RelativeTable):
+class LFHC(RelativeTable, RelativeProducts):
     """LFHC adds a vector to the keys as `shaw` does, but layer l divides the distances by l.
 
     The formula is e_ij = q_i·(k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
@@ -64,10 +64,10 @@ class LFHC(RelativeTable):
         clip = super().clip_of(options, stack)
         return min(DEFAULT_CLIP, clip) if options.clip is None else clip
 
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         scaled = q * self.stack.head_dim**-0.5
         rows, clip = self._rows(positions, layer.index), self.clip * layer.index
-        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, clip, layer.content)
+        return Products(scaled, k, layer.tensors["weight"], None, rows, clip)
 
     def _rows(self, positions: Positions, index: int) -> Tensor | slice:
         """Return the table row of each distance in layer `index`."""

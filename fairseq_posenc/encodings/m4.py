@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from ..core import tables
 from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
+from ..core.relative_products import Products, RelativeProducts, by_row
 from ..core.relative_table import RelativeTable
+from ..core.terms import OfDistance, OfKey, OfQuery, Rows, Terms
 from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -44,7 +46,7 @@ class M4Options(Options):
             raise ValueError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too, e.g. scale=3")
 
 
-class M4(RelativeTable):
+class M4(RelativeTable, RelativeProducts):
     """M4 adds the products of query and key with a relative vector: (q_i·k_j + q_i·a_ij + k_j·a_ij) / sqrt(s D).
 
     Query and key use the same vector a_ij = w[clip(j - i, -k, k)]. `scale` is the s in the ablation of the M4M papers;
@@ -108,20 +110,35 @@ class M4(RelativeTable):
         s, dim = self.options.scale, self.stack.head_dim
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         # Scale the tables instead of q and k: in decoding there are few rows, but every key.
         weight = promoted(layer.tensors["weight"]) * self._factor
-        # A reset overwrites terms of the bias, so the bias must not include the content.
-        content = layer.content if self.options.reset == "none" else None
-        rows = self.rows(positions)
-        bias = promoted(toeplitz.both_products(q, k, weight, weight, positions, rows, self.clip, content))
+        return Products(q, k, weight, weight, self.rows(positions), self.clip)
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         if self.options.reset == "none":
-            return bias
+            return super().content_bias(q, k, positions, layer)
+        # A reset overwrites terms of the bias, so the bias must not include the content.
+        bias = self.summed(self.products(q, k, positions, layer), positions, replace(layer, content=None))
         theta = layer.tensors["theta"] * self._factor
         if self.options.reset == "vector":
             return overwritten(bias, *_of_vectors(q, k, theta, positions), positions)
         from_cls, to_cls = promoted(theta)[None, ..., None, None].unbind(2)
         return overwritten(bias, from_cls, to_cls, positions)
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        if self.options.reset == "none":
+            return super().terms(q, k, positions, layer)
+        x, theta = self.products(q, k, positions, layer), promoted(layer.tensors["theta"]) * self._factor
+        vectors, scalar = by_row(x.for_queries, x.rows), self.options.reset == "scalar"
+        count = vectors.shape[-2]
+        rows = Rows.of(positions, x.rows, special=count)
+        own = vectors.new_zeros(len(theta), 2, q.shape[-1]) if scalar else theta
+        vectors = torch.cat([vectors, own], -2)  # two more rows, for pairs with [CLS]
+        products = OfQuery(q, vectors, rows), OfKey(k, vectors, rows)
+        if not scalar:
+            return Terms(added=products)
+        return Terms(added=(*products, OfDistance(torch.cat([theta.new_zeros(len(theta), count), theta], -1), rows)))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         a = self.literal(positions, layer).expand(len(q), -1, -1, -1, -1)
@@ -205,6 +222,11 @@ class M4M(RelativeTable):
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         weight, rows, offset = layer.tensors["weight"], self.rows(positions), self.options.gate_offset
         return toeplitz.gated_product(q, k, weight, positions, rows, self.clip, offset)
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        by_distance, offset = self.rows(positions), self.options.gate_offset
+        vectors, rows = by_row(layer.tensors["weight"], by_distance), Rows.of(positions, by_distance)
+        return Terms(factors=(OfQuery(q, vectors, rows, offset), OfKey(k, vectors, rows, offset)))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         a, o = self.literal(positions, layer), self.options.gate_offset

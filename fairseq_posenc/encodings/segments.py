@@ -14,6 +14,7 @@ from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
 from ..core.shared_bias import SharedBias
+from ..core.terms import OfPair, Term
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -136,6 +137,7 @@ class Segments(Segmented, SharedBias):
     )
     options: SegmentsOptions
     name = "segments"
+    small_part = "weight"
 
     @classmethod
     def shapes(cls, options: SegmentsOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -151,6 +153,10 @@ class Segments(Segmented, SharedBias):
         one_hot = positions.shared((self, table.dtype), lambda: self._one_hot(positions).to(table.dtype))  # [B,1,K,s]
         of_query = exact_product(one_hot[:, :, positions.offset :], table)  # [B, h or 1, Q, s]
         return exact_product(of_query, one_hot.to(of_query.dtype).transpose(-1, -2))
+
+    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term:
+        assert positions.segments is not None
+        return OfPair(tensors["weight"][None], positions.segments[:, positions.offset :], positions.segments)
 
     def _one_hot(self, positions: Positions) -> Tensor:
         assert positions.segments is not None

@@ -13,8 +13,8 @@ from ..core import tables
 from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding, GrownTables
 from ..core.options import Options, option
+from ..core.relative_products import Products, RelativeProducts
 from ..core.starts import draw
-from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -39,7 +39,7 @@ class XLOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class XL(CachingEncoding):
+class XL(CachingEncoding, RelativeProducts):
     """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u)·k_j + (q_i + v)·W_r R_{i-j}] / sqrt(D).
 
     R_p is the sinusoid of p [d], with all sines first. Each layer has its own W_r [d, d], in which row h D + c is for
@@ -140,12 +140,11 @@ class XL(CachingEncoding):
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return q + layer.tensors["u"][:, None].to(q.dtype)
 
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         if "v" in layer.tensors:
             q = q + layer.tensors["v"][:, None].to(q.dtype)
         r = layer.tensors["r"]
-        scaled = q * self.stack.head_dim**-0.5
-        return toeplitz.query_product(scaled, r, positions, slice(0, r.shape[-2]), content=layer.content)
+        return Products(q * self.stack.head_dim**-0.5, k, r, None, slice(0, r.shape[-2]), None)
 
     # -- literal references ----------------------------------------------------------------------------
 

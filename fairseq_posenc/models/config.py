@@ -13,12 +13,14 @@ from fairseq.models.transformer import DEFAULT_MIN_PARAMS_TO_WRAP, TransformerCo
 from fairseq.models.transformer.transformer_config import DecoderConfig, EncDecBaseConfig, QuantNoiseConfig
 from omegaconf import DictConfig, OmegaConf
 
+from ..attention import PATHS
 from ..core.options import option
 from ..encodings.building import with_defaults
 
 Field = tuple[str, Any, Any]
 
 ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
+ATTENTION_PATHS = ChoiceEnum(PATHS)
 
 # If these options of the decoder are not set, it takes those of the encoder, as in fairseq's own `transformer`.
 _FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
@@ -60,6 +62,12 @@ class PosEncConfig(FairseqDataclass):
     )
     pos_enc_no_decay: bool = option(
         False, "Exclude parameters of the encoding from weight decay. Its page in docs/encodings lists them."
+    )
+    pos_enc_path: ATTENTION_PATHS = option(  # type: ignore[valid-type]
+        "auto",
+        "How self-attention is computed: by torch operations (explicit), by scaled_dot_product_attention (fused), by "
+        "FlexAttention on a GPU (flex), or by the best of those that are exact (auto). docs/attention-paths.md shows "
+        "the choice of auto.",
     )
 
 

@@ -96,10 +96,15 @@ def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
     return wrapped_layer
 
 
-def number(layers: nn.ModuleList, encoding: Composition) -> None:
-    """Give each layer its index, counted from 1; LayerDrop skips layers, so forward cannot count them."""
+def number(layers: nn.ModuleList, encoding: Composition, path: str) -> None:
+    """Give each layer its index and its path of attention (--pos-enc-path).
+
+    Indices are counted from 1; LayerDrop skips layers, so forward cannot count them.
+    """
     for index in range(len(layers)):
-        layers._modules[str(index)].self_attn.use(encoding, index + 1)  # type: ignore[union-attr,operator]
+        attention: PosEncSelfAttention = layers._modules[str(index)].self_attn  # type: ignore[assignment]
+        attention.use(encoding, index + 1)
+        attention.path = path
 
 
 def tensors_of(layer: Any, per_layer: list[dict[str, Tensor]]) -> dict[str, Tensor]:

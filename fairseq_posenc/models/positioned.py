@@ -49,7 +49,7 @@ class Positioned:
         needing = [name for name, member in self.pos.members.items() if member.needs_segments]
         if needing and not self.gives_segments:  # raise before any data is read
             raise ValueError(missing(needing[0], chosen.name_flag))
-        number(self.layers, self.pos)
+        number(self.layers, self.pos, str(cfg.pos_enc_path))
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
         parameters = sum(p.numel() for p in self.pos.parameters())
         logger.info("%s position encoding: %s, %d parameters", side, self.pos, parameters)

@@ -111,9 +111,9 @@ def query_product(
     if in_one_pass(positions):
         return _sum(q, None, table, None, positions, rows, clip, content)
     if torch.compiler.is_compiling():
-        return shift(_product(q, take(table, rows, -2).to(q.dtype)), positions.key_length)
+        return shift(with_rows(q, take(table, rows, -2).to(q.dtype)), positions.key_length)
     vectors, shared = _of_last_query(table, rows, positions, clip)
-    products = _product(q, vectors.to(q.dtype))
+    products = with_rows(q, vectors.to(q.dtype))
     if not shared:
         return products
     return torch.cat([products[..., :1].expand(*products.shape[:-1], shared), products[..., 1:]], -1)
@@ -129,7 +129,7 @@ def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | sli
     if in_one_pass(positions):
         return _sum(None, k, None, table, positions, rows, clip)
     if positions.query_length > 1:
-        by_distance = _product(k, take(table, rows, -2).flip(-2).to(k.dtype))
+        by_distance = with_rows(k, take(table, rows, -2).flip(-2).to(k.dtype))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
     if k.dtype in HALF:  # sum in float32, which is cheap because each key needs only one row of the table
         return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)
@@ -271,11 +271,11 @@ def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tenso
     else:
         shape = (*by_distance.shape[:-1], table.shape[-2])
         by_row = by_distance.new_zeros(shape).index_add(-1, rows, by_distance)
-    return _product(by_row, table.transpose(-1, -2))
+    return with_rows(by_row, table.transpose(-1, -2))
 
 
-def _product(x: Tensor, table: Tensor) -> Tensor:
-    """Multiply x [B, h, Q, D] with the table [1 or h, R, D] transposed.
+def with_rows(x: Tensor, table: Tensor) -> Tensor:
+    """Return the products of all vectors x [B, h, Q, D] with all rows of a table [1 or h, R, D].
 
     Returns:
         The products, [B, h, Q, R]; the last two axes are contiguous.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.core.options import Options, option
+from fairseq_posenc.core.terms import OfQuery, Terms
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.diet import DietAbs
@@ -60,6 +61,15 @@ class WrongInInference(Raffel):
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         return super().by_distance(tensors, distances) * torch.is_grad_enabled()
+
+
+class ReadsBackwards(Shaw):
+    """Has the right `content_bias`, and terms whose rows are in reverse order."""
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        (term,) = super().terms(q, k, positions, layer).added
+        assert isinstance(term, OfQuery)
+        return Terms(added=(replace(term, vectors=term.vectors.flip(-2)),))
 
 
 # -- causality (law 2) ---------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ class Forward:
     decoder; an encoder of an encoding without memory has nothing there.
     """
 
-    def __init__(self, case: Case, scene: Scene) -> None:
-        self.stack = scene.stack(case)
+    def __init__(self, case: Case, scene: Scene, dtype: torch.dtype = torch.float64) -> None:
+        self.stack = scene.stack(case).to(dtype)
         can = self.stack.pos.capabilities
         before = scene.before if can.memory or case.causal else 0
         self.memory_length = before if can.memory else 0
@@ -35,10 +35,10 @@ class Forward:
         self.tokens = scene.tokens(scene.queries + self.cached)
         self.span = scene.span if case.causal else None
         dim = self.stack.shape.dim
-        self.x = embedded(self.tokens, dim).requires_grad_()
+        self.x = embedded(self.tokens, dim).to(dtype).requires_grad_()
         generator = torch.Generator().manual_seed(scene.seed)
         states = torch.randn(scene.batch, self.memory_length, dim, generator=generator, dtype=torch.float64)
-        self.memory = states.requires_grad_()
+        self.memory = states.to(dtype).requires_grad_()
         shape = (scene.batch, scene.queries, dim)
         self.direction = torch.randn(shape, generator=generator, dtype=torch.float64)
 

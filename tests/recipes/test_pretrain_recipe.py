@@ -30,6 +30,7 @@ NEEDED = {
     "m1-m4-warm-start",
     "m1-m4",
     "m1-m4-per-head",
+    "m1-m4-flex",
     "m4m-small",
     "m4m-large",
     "m4m-large-roberta-large",
@@ -51,7 +52,7 @@ def needed(preset: str, folder: Path) -> dict[str, str]:
         return {"languages": str(folder)}
     (folder / "vocab.txt").touch()  # a file in the folder of a BERT
     start = {"init_from": str(folder)} if preset in WARM else {}
-    return {"books": str(folder), **start} if preset in NEEDED | {"base", "large"} else {}
+    return {"books": str(folder), **start} if preset in NEEDED | {"base", "base-flex", "large"} else {}
 
 
 def value(stage: Stage, flag: str) -> str:

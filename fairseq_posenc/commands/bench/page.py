@@ -86,11 +86,11 @@ results.
 GPU = """\
 ## On a GPU
 
-These costs were not measured on a GPU, because none was available. On a GPU, training uses torch's fused attention
-where it is exact: with a bias in float32, and without a bias in any precision. In half precision the kernel would round
-the bias, so encodings with a bias take the explicit path, with logits in float32. The plugin has no FlexAttention or
-Triton kernels, because their speed could not be measured. `bench --device cuda` measures base layers at n = 128, 512
-and 2048 in bfloat16.
+These costs were not measured on a GPU, because none was available. On a GPU, FlexAttention adds the terms of most
+encodings to the logits inside its kernel, in float32. [Attention paths](attention-paths.md) shows which encodings it
+serves, and how much memory each path keeps. Encodings that add nothing to the logits use torch's fused attention.
+`python -m fairseq_posenc gpu-check --output DIR` checks and measures all paths on a GPU, and `bench --device cuda`
+measures base layers at n = 128, 512 and 2048 in bfloat16.
 """
 
 TITLES = {

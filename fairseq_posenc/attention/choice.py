@@ -1,0 +1,189 @@
+"""The choice among the paths of attention, and the reasons for it.
+
+Legend: B batch, h heads, Q queries, K keys, D head width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._triton import has_triton
+
+from ..core.compose import LayerCall
+from ..core.terms import Terms
+from ..ops.precision import HALF
+
+PATHS = ("auto", "explicit", "fused", "flex")
+NAMES = {"fused": "fused scaled_dot_product_attention", "flex": "flex_attention"}
+#: Smallest width of heads that FlexAttention compiles for a GPU.
+LEAST_WIDTH = 16
+#: Numbers in float32 that the explicit path keeps in half precision for each pair of a query and a key: the weights in
+#: two precisions and, for factors, the content and the factors (counted, see docs/attention-memory.md).
+KEPT_BY_SUMS, KEPT_BY_FACTORS = 1.5, 5.5
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Hold the queries, keys and values of one layer.
+
+    Args:
+        q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
+        v: Values, [B, h, K, D].
+        raw_q, raw_k: Queries and keys before the hooks `project_q` and `project_k`.
+        positioned: False if the keys were compressed. Compressed keys do not belong to columns, so no mask applies to
+            them.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    raw_q: Tensor
+    raw_k: Tensor
+    positioned: bool = True
+
+
+class Mode(NamedTuple):
+    """What the caller of the attention needs; see `paths.attend`."""
+
+    training: bool = False
+    dropout: float = 0.0
+    need_weights: bool = False
+
+
+class Choice(NamedTuple):
+    """The path, why the paths that come before it in the order flex, fused, explicit are not taken, and flex's terms.
+
+    The terms are None if they were not needed for the choice.
+    """
+
+    path: str
+    reason: str = ""
+    terms: Terms | None = None
+
+    def __str__(self) -> str:
+        name = NAMES.get(self.path, self.path)
+        return f"{name} ({self.reason})" if self.reason else name
+
+
+class Place(NamedTuple):
+    """Where attention is computed: on a GPU or on another device, and whether Triton can compile kernels for it."""
+
+    on_gpu: bool
+    triton: bool
+
+    @classmethod
+    def of(cls, device: torch.device) -> Place:
+        """Return the place of tensors on this device."""
+        on_gpu = device.type == "cuda"
+        return cls(on_gpu, on_gpu and has_triton())
+
+
+def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", place: Place | None = None) -> Choice:
+    """Return the path for one layer.
+
+    Args:
+        x: Queries, keys and values.
+        call: The encoding's hooks at the positions of this forward pass.
+        mode: What the caller needs.
+        path: One of `PATHS`.
+        place: Where attention is computed; None means the device of x.
+
+    Raises:
+        ValueError: `path` is unknown, or it is not exact or not possible here.
+    """
+    if path not in PATHS:
+        raise ValueError(f"path must be one of {', '.join(PATHS)}, but it is {path!r}")
+    place = place or Place.of(x.q.device)
+    if path == "explicit":
+        return Choice(path, "path=explicit is set")
+    if path != "auto":
+        reason = _cannot_fuse(x, call, mode) if path == "fused" else _cannot_flex(x, call, mode, place)
+        if reason:
+            raise ValueError(f"path={path} is not possible here, because {reason}: use path=auto")
+        return Choice(path)
+    if not place.on_gpu:
+        reason = _cannot_fuse(x, call, mode) or _better_explicit(x, call, mode)
+        return Choice("explicit", reason) if reason else Choice("fused")
+    no_flex, terms = _no_flex(x, call, mode, place)
+    if terms is not None:
+        return Choice("flex", "", terms)
+    reason = _cannot_fuse(x, call, mode) or _not_repeatable(mode)
+    if not reason:
+        return Choice("fused", f"not flex: {no_flex}")
+    return Choice("explicit", reason if reason == no_flex else f"{reason}; not flex: {no_flex}")
+
+
+def _cannot_fuse(x: Projected, call: LayerCall, mode: Mode) -> str:
+    """Return the reason why the fused kernel would give wrong results, or an empty text if the kernel is exact."""
+    if mode.need_weights:
+        return "the caller needs the attention weights"
+    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
+        if call.view.has(hook):
+            return f"the encoding {text}"
+    biased = call.view.has("bias") or call.view.has("content_bias")
+    if biased and x.q.dtype in HALF:
+        return "the kernel would round the position terms in half precision"
+    return ""
+
+
+def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str:
+    """Return the reason why FlexAttention cannot compute this attention, or an empty text if it can."""
+    on_gpu = place.on_gpu
+    reasons = {
+        "the caller needs the attention weights": mode.need_weights,
+        "FlexAttention has no attention dropout": mode.dropout > 0,
+        "the keys are compressed": not x.positioned,
+        "the encoding adds to the values": call.view.has("values"),
+        f"FlexAttention has no form for the logits of {', '.join(call.without_terms)}": bool(call.without_terms),
+        "FlexAttention trains on a GPU only": not on_gpu and mode.training,
+        "FlexAttention has no float64 on a GPU": on_gpu and x.q.dtype == torch.float64,
+        "the backward of FlexAttention is not deterministic": bool(_not_repeatable(mode)),
+        f"FlexAttention needs heads of at least {LEAST_WIDTH} on a GPU": on_gpu and x.q.shape[-1] < LEAST_WIDTH,
+        "FlexAttention needs Triton on a GPU, which is not installed": on_gpu and not place.triton,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[str, Terms | None]:
+    """Return the reason why another path is better on a GPU, or the terms for FlexAttention.
+
+    The terms are compared by what they keep for the backward: `width` numbers in float32 for each sample, head and
+    token. A table with a number for each query and distance is larger than what the explicit path keeps.
+    """
+    reason = _cannot_flex(x, call, mode, place)
+    if reason:
+        return reason, None
+    if not any(call.view.has(hook) for hook in ("bias", "content_bias", "scores")):
+        return "the encoding adds nothing to the logits", None
+    if call.positions.query_length == 1:
+        return "the logits of a single query are small", None
+    terms = call.terms(x.raw_q, x.raw_k)
+    kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
+    if terms.width > kept * call.positions.key_length:
+        return f"its tables of {terms.width} rows would be larger than what the explicit path keeps", None
+    return "", terms
+
+
+def _not_repeatable(mode: Mode) -> str:
+    """Return the reason why the backward of a kernel would break torch's promise, or an empty text."""
+    deterministic = mode.training and torch.are_deterministic_algorithms_enabled()
+    return "the fused backward is not deterministic" if deterministic else ""
+
+
+def _better_explicit(x: Projected, call: LayerCall, mode: Mode) -> str:
+    """Return the reason why the fused kernel would not be faster on a CPU, or an empty text if it would be.
+
+    There, torch uses a fused kernel only without dropout and without gradients of the bias.
+    """
+    if mode.training:
+        return "the fused path is not cheaper in training on a CPU"
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
+        return "the fused path is not cheaper on a CPU if gradients are needed"
+    if mode.dropout:
+        return "the fused path is not cheaper on a CPU with attention dropout"
+    if call.positions.query_length == 1:
+        return "the explicit path is faster for a single query on a CPU"
+    return ""

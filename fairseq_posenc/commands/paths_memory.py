@@ -1,0 +1,79 @@
+"""`python -m fairseq_posenc docs --memory`: write docs/attention-memory.md, what each path keeps for the backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from tabulate import tabulate
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from ..attention import attend
+from ..attention.choice import Mode, choose
+from ..attention.flex import gradients_on_a_cpu
+from ..core.quiet import warnings_only
+from .listing import on_meta
+from .paths_page import GPU, HEAD_DIM, inputs, shape_of, subjects
+
+PAGE = "attention-memory.md"
+LENGTH = 2048
+PATHS = ("explicit", "fused", "flex")
+
+INTRODUCTION = f"""\
+# Memory of the attention paths
+
+`python -m fairseq_posenc docs --memory` writes this page in some minutes; do not edit it. [Attention
+paths](attention-paths.md) explains the paths.
+
+The table shows how much memory each path keeps from the forward to the backward of one head and one sample with
+{LENGTH} tokens, in bfloat16, in MiB. It counts the tensors that autograd saves on a CPU, where FlexAttention runs
+uncompiled: queries, keys, values and everything that is computed from them, each once. A bias that does not depend on
+the content is counted for this sample, although all samples of a batch share it. The column *auto* shows the path that
+`--pos-enc-path auto` takes on a GPU. A dash means that a path is not exact. Not measured on a GPU.
+"""
+
+
+def page() -> str:
+    """Measure, and return the Markdown of the page."""
+    with warnings_only(__package__.rpartition(".")[0]), gradients_on_a_cpu():
+        lines = list(_lines())
+    return "\n".join([INTRODUCTION, tabulate(lines, ["encoding", "auto", *PATHS], tablefmt="github"), ""])
+
+
+def _lines() -> Iterator[list[str]]:
+    for name, options in subjects():
+        title = f"`{name}`" + (f" `{options}`" if options else "")
+        kept = {path: kept_for_backward(name, options, path, LENGTH) for path in PATHS}
+        cells = ("-" if kept[path] is None else f"{(kept[path] or 0) / 2**20:.2f}" for path in PATHS)
+        yield [title, chosen_path(name, options, LENGTH), *cells]
+
+
+def chosen_path(name: str, options: str, length: int) -> str:
+    """Return the path that auto takes on a GPU in training, in half precision."""
+    causal = on_meta(name, options, shape_of(False)) is None
+    x, call = inputs(name, options, causal, torch.bfloat16, length)
+    return choose(x, call, Mode(training=True), place=GPU).path
+
+
+def kept_for_backward(name: str, options: str, path: str, length: int) -> int | None:
+    """Return the bytes that autograd keeps of the attention of one head, or None if the path is not exact."""
+    causal = on_meta(name, options, shape_of(False)) is None
+    kept: dict[int, int] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        if not isinstance(x, FakeTensor):  # fake tensors have no memory; torch uses them to trace FlexAttention
+            storage = x.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with saved_tensors_hooks(keep, lambda x: x):
+        x, call = inputs(name, options, causal, torch.bfloat16, length)
+        kept.clear()  # what is computed once for all layers
+        try:
+            out, _ = attend(x, call, path=path)
+        except ValueError:
+            return None
+    assert out.shape[-1] == HEAD_DIM
+    return sum(kept.values())

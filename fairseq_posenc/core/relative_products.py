@@ -1,0 +1,64 @@
+"""Base of the encodings that add products of queries, keys or both with vectors of distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ..ops import toeplitz
+from ..ops.precision import promoted
+from ..positions import Positions
+from .base import Layer, PositionEncoding
+from .terms import OfKey, OfQuery, Rows, Terms
+
+
+@dataclass(frozen=True)
+class Products:
+    """The products q_i·a[j - i] and, with `for_keys`, k_j·b[j - i], for which vectors are read by distance.
+
+    Args:
+        for_queries: Vectors a, [1 or h, R, D].
+        for_keys: Vectors b, [1 or h, R, D], or None.
+        rows: Row of each of the L distances.
+        clip: Distance from which all larger distances in the same direction share a row, or None.
+    """
+
+    q: Tensor
+    k: Tensor
+    for_queries: Tensor
+    for_keys: Tensor | None
+    rows: Tensor | slice
+    clip: int | None
+
+
+class RelativeProducts(PositionEncoding):
+    """Base of the encodings that add `Products` to the logits. A subclass implements `products`."""
+
+    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
+        """Return the vectors, and what they are multiplied with: raw q and k, or scaled ones."""
+        raise TypeError(f"{type(self).__name__} does not implement the method products()")
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return self.summed(self.products(q, k, positions, layer), positions, layer)
+
+    @staticmethod
+    def summed(x: Products, positions: Positions, layer: Layer) -> Tensor:
+        """Return the sum of the products for all pairs, [B, h, Q, K]."""
+        if x.for_keys is None:
+            return toeplitz.query_product(x.q, x.for_queries, positions, x.rows, x.clip, layer.content)
+        vectors = x.for_queries, x.for_keys
+        return promoted(toeplitz.both_products(x.q, x.k, *vectors, positions, x.rows, x.clip, layer.content))
+
+    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
+        x = self.products(q, k, positions, layer)
+        rows = Rows.of(positions, x.rows)
+        of_query = OfQuery(x.q, by_row(x.for_queries, x.rows), rows)
+        if x.for_keys is None:
+            return Terms(added=(of_query,))
+        return Terms(added=(of_query, OfKey(x.k, by_row(x.for_keys, x.rows), rows)))
+
+
+def by_row(vectors: Tensor, rows: Tensor | slice) -> Tensor:
+    """Return the vectors whose rows a kernel reads: only those that occur, if they are a slice."""
+    return toeplitz.take(promoted(vectors), rows, -2) if isinstance(rows, slice) else promoted(vectors)

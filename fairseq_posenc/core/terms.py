@@ -1,0 +1,174 @@
+"""What encodings contribute to the logits, as tables that a kernel reads pair by pair instead of a tensor of all pairs.
+
+Legend: B batch, h heads, Q queries, K keys, D head width, R rows. The numbers b, h, i, j are the sample, the head, the
+row of the query and the column of the key; FlexAttention calls `at` with tensors without dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ..ops import toeplitz
+from ..ops.precision import promoted
+from ..positions import Positions
+
+
+class Term(Protocol):
+    """A number for each pair of a query and a key. The kernel reads it from the table `numbers()`."""
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers the table holds for each pair of a sample and a token; 0 if samples share it."""
+
+    def numbers(self) -> Tensor:
+        """Return the table in at least float32, so that gradients from many pairs are summed in float32."""
+
+    def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        """Return the number of one pair."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The row that belongs to each pair: that of its distance j - i, or a special one for pairs with [CLS].
+
+    Args:
+        last: Q - 1, a tensor without dimensions, because a Python number would be a constant of the compiled kernel.
+        by_distance: Row of each of the L distances, [L]; None means that each distance has its own row.
+        offset: Column of the first query, without dimensions.
+        cls_column: Column of [CLS], [1 or B]; None means that [CLS] is an ordinary token.
+        special: The row for all pairs whose query is [CLS]. The row after it is for other pairs whose key is [CLS].
+    """
+
+    last: Tensor
+    by_distance: Tensor | None = None
+    offset: Tensor | None = None
+    cls_column: Tensor | None = None
+    special: Tensor | None = None
+
+    @classmethod
+    def of(cls, positions: Positions, rows: Tensor | slice | None = None, *, special: int | None = None) -> Rows:
+        """Return the rows for the positions.
+
+        Args:
+            positions: Positions of the queries and keys.
+            rows: Row of each of the L distances; a slice or None means that they have rows of their own, from 0 on.
+            special: Row of the pairs with [CLS], if they have one.
+        """
+
+        def number(value: int) -> Tensor:
+            return torch.full((), value, device=positions.device)
+
+        by_distance = rows if isinstance(rows, Tensor) else None
+        last = number(positions.query_length - 1)
+        if special is None:
+            return cls(last, by_distance)
+        return cls(last, by_distance, number(positions.offset), positions.cls_column, number(special))
+
+    def at(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        """Return the row of a pair."""
+        distance = j - i + self.last
+        row = distance if self.by_distance is None else self.by_distance[distance]
+        if self.cls_column is None or self.offset is None or self.special is None:
+            return row
+        column = self.cls_column[b if len(self.cls_column) > 1 else 0]
+        of_key = torch.where(j == column, self.special + 1, row)
+        return torch.where(i + self.offset == column, self.special, of_key)
+
+
+@dataclass(frozen=True)
+class OfDistance:
+    """One number per row: table [1 or h, R]."""
+
+    table: Tensor
+    rows: Rows
+    width = 0
+
+    def numbers(self) -> Tensor:
+        return promoted(self.table)
+
+    def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return numbers[h if numbers.shape[0] > 1 else 0, self.rows.at(b, i, j)]
+
+
+@dataclass(frozen=True)
+class _OfToken:
+    """The product of a token's vector with the vector of the pair's row, plus `offset`.
+
+    Args:
+        x: Queries [B, h, Q, D] or keys [B, h, K, D].
+        vectors: Vectors [1 or h, R, D].
+        rows: The row of each pair.
+        offset: Number that is added to every product.
+    """
+
+    x: Tensor
+    vectors: Tensor
+    rows: Rows
+    offset: float = 0.0
+
+    @property
+    def width(self) -> int:
+        return self.vectors.shape[-2]
+
+    def numbers(self) -> Tensor:
+        """Return the products of all tokens with all rows, [B, h, Q or K, R]."""
+        products = promoted(toeplitz.with_rows(self.x, self.vectors.to(self.x.dtype)))
+        return products + self.offset if self.offset else products
+
+
+class OfQuery(_OfToken):
+    """q_i·a + offset, where a is the vector of the pair's row."""
+
+    def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return numbers[b, h, i, self.rows.at(b, i, j)]
+
+
+class OfKey(_OfToken):
+    """k_j·a + offset, where a is the vector of the pair's row."""
+
+    def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return numbers[b, h, j, self.rows.at(b, i, j)]
+
+
+@dataclass(frozen=True)
+class OfPair:
+    """A number for the pair itself, or for the kinds of its two tokens: table [1 or B, 1 or h, N, M].
+
+    Args:
+        table: Numbers of all pairs of kinds.
+        query_kinds: Kind of each query, [B, Q]; None means that each query is a kind of its own.
+        key_kinds: Kind of each key, [B, K].
+    """
+
+    table: Tensor
+    query_kinds: Tensor | None = None
+    key_kinds: Tensor | None = None
+    width = 0
+
+    def numbers(self) -> Tensor:
+        return promoted(self.table)
+
+    def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        row = i if self.query_kinds is None else self.query_kinds[b, i]
+        column = j if self.key_kinds is None else self.key_kinds[b, j]
+        return numbers[b if numbers.shape[0] > 1 else 0, h if numbers.shape[1] > 1 else 0, row, column]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The logits of a pair are scale * q'·k', times all factors, plus all added terms."""
+
+    factors: tuple[Term, ...] = ()
+    added: tuple[Term, ...] = ()
+
+    def __add__(self, other: Terms) -> Terms:
+        return Terms(self.factors + other.factors, self.added + other.added)
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers all tables together hold for each pair of a sample and a token."""
+        return sum(term.width for term in (*self.factors, *self.added))

@@ -109,7 +109,7 @@ def _softmax(scores: Tensor) -> Tensor:
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     """Compute attention by `scaled_dot_product_attention`, with the biases as a 4-D float mask.
 
-    With a mask of this kind, torch still uses a fused kernel.
+    Torch still uses a fused kernel with a 4-D mask.
     """
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None

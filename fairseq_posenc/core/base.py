@@ -4,8 +4,8 @@ Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L laye
 
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
-`scores` replaces the first term. The mask and the softmax follow. The other hooks get raw q and k, which are unscaled
-and have not passed `project_q` and `project_k`.
+`scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The other hooks get raw q and k, which are
+unscaled and have not passed `project_q` and `project_k`.
 """
 
 from __future__ import annotations

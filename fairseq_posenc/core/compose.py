@@ -148,8 +148,7 @@ class Composition(nn.Module):
         """Raise an error for positions that do not fit the stack, or that one of the encodings cannot encode.
 
         Raises:
-            ValueError: The positions do not fit. The message says what the stack or the encoding allows and what to
-                change.
+            ValueError: The positions do not fit the stack or one of the encodings. The message says what to change.
         """
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:

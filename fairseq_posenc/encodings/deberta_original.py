@@ -27,7 +27,7 @@ class OriginalDeberta(Deberta):
     distance k to the left shares the row of k - 1. Each layer has its own projections with biases; the bias of W_k
     changes all logits of a query by the same number. With share_att_key, the layer's projections of the content are
     used, and the table is projected again at every decoding step. All layers share one table, and each head has its own
-    columns of the projections. The option `share` is refused.
+    columns of the projections. The option `share` is refused, because there is only one table.
     """
 
     norm_weight: Tensor

@@ -94,7 +94,7 @@ class Fire(SharedBias, CachingEncoding):
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the bias at each distance if no position is beyond T, otherwise the parameters of each layer.
 
-        Beyond T, the bias at a distance also depends on the position of the query.
+        For query positions beyond T, the bias at a distance also depends on the position of the query.
         """
         if self._within_threshold(positions):
             return [{"by_distance": vector} for vector in self._by_distances(positions)]

@@ -31,8 +31,8 @@ class GCDF(XL):
 
     Phi is the Gaussian distribution function. This code computes R_p for any distance p, whereas the authors' code uses
     -p instead of p if p lies beyond its table. The projection is applied to R - lambda/2. Subtracting lambda/2 changes
-    all logits of a query by the same number, so the softmax stays the same. Rounding errors in half precision become
-    smaller.
+    all logits of a query by the same number, so the softmax stays the same. The subtraction also reduces rounding
+    errors in half precision.
     """
 
     Options = GCDFOptions

@@ -53,10 +53,10 @@ class M4(RelativeTable, RelativeProducts):
     it is 1 in all their other experiments.
 
     The option `reset` turns M4 into M4+Reset, equation (19) of M4M (arXiv). If i is [CLS], a_ij is theta_1 for every j;
-    otherwise, if j is [CLS], a_ij is theta_2. With `reset=scalar`, which is (19) literally, the scalars replace
-    q_i·a_ij + k_j·a_ij and are divided by sqrt(s D), unlike in TUPE. A scalar theta_1 is the same in a whole row, so it
-    has no effect after the softmax. Layers and heads share theta as they share w. With `reset=vector`, theta is
-    initialised like w; with `reset=scalar`, it starts at zero.
+    otherwise, if j is [CLS], a_ij is theta_2. With `reset=scalar`, as in equation (19), the scalars replace q_i·a_ij +
+    k_j·a_ij. Unlike in TUPE, the scalars are divided by sqrt(s D). A scalar theta_1 adds the same number to all logits
+    of [CLS], so it has no effect after the softmax. Layers and heads share theta as they share w. With `reset=vector`,
+    theta is initialised like w; with `reset=scalar`, it starts at zero.
     """
 
     Options = M4Options

@@ -30,9 +30,9 @@ class Tisa(RelativeBias):
     """TISA adds f_h(j - i) to the logits, where f_h(x) = sum_s a_s exp(-|b_s| (x - c_s)^2).
 
     Each head has S such radial basis functions with an amplitude a, a sharpness b and a centre c; the sign of b has no
-    effect. By default each layer has its own functions. With share=layer-wise all layers share them, as in the paper's
-    experiments with ALBERT. Far from all centres f is close to zero, so attention to far keys depends on the content
-    alone.
+    effect. By default each layer has its own functions. With share=layer-wise all layers share the same functions, as
+    in the paper's experiments with ALBERT. Far from all centres f is close to zero, so attention to far keys depends on
+    the content alone.
     """
 
     Options = TisaOptions

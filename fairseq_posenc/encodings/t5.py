@@ -19,7 +19,7 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class T5Options(Options):
-    """Options of T5."""
+    """Define the options of T5."""
 
     buckets: int = option(32, "Number of buckets into which the distances are sorted.", example=8)
     max_distance: int = option(128, "Distances of at least this value share the last bucket.", example=16)

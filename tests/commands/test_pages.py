@@ -104,9 +104,9 @@ def test_a_page_has_the_docstring_of_every_form_of_its_encoding(case: Case) -> N
 
 
 def test_forms_are_listed_with_their_option() -> None:
-    assert "\n\n`form=paper`: The form of the M4M papers: each layer has p [n, D]" in PAGES["tupe.md"]
-    assert "\n\n`form=original`: The form of the authors' code: p [n, d]" in PAGES["tupe.md"]
-    assert "\n\n`form=original`: The form of the authors' code: r = P W_k" in PAGES["deberta.md"]
+    assert "\n\n`form=paper`: Learn p [n, D]" in PAGES["tupe.md"]
+    assert "\n\n`form=original`: Learn p [n, d] with a layer norm" in PAGES["tupe.md"]
+    assert "\n\n`form=original`: Compute r = P W_k" in PAGES["deberta.md"]
     assert sum("\n\n`form=" in text for text in PAGES.values()) == 2
 
 

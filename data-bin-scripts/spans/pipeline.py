@@ -40,8 +40,9 @@ BySplit = dict[str, list[Question]]
 #: counts of each split in the record
 COUNTED = (
     *("given", "questions", "windows", "in several windows", "without answer", "pieces", "unknown pieces"),
-    "answers given back",
+    *("answers given back", "pieces without windows", "sequences over 512 pieces"),
 )
+BERT_LENGTH = 512  # maximum length of BERT; the counts say how many questions with their contexts are longer
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,9 @@ class Run:
         counts["windows"] += len(windows)
         counts["in several windows"] += len(windows) > 1
         counts["pieces"] += sum(len(item.tokens) for item in windows)
+        length = question_length + len(cutter.offsets(question.context))
+        counts["pieces without windows"] += length
+        counts["sequences over 512 pieces"] += length > BERT_LENGTH
         counts["unknown pieces"] += sum(item.tokens.count(UNKNOWN) for item in windows)
         counts["answers given back"] += answer is not None and answer == question.answers[0].text
 

@@ -27,7 +27,10 @@ def _with_update(original: Callable[..., Any], trainer: Any, *args: Any, **kwarg
 
     try:
         return original(trainer, *args, **kwargs)
-    except FloatingPointError:
+    except Exception as error:
+        # fairseq then repeats the step to find the first NaN, which may fail and hide the first error.
+        if not any(isinstance(found, FloatingPointError) for found in (error, error.__context__)):
+            raise
         meter = metrics.get_meter("train_inner", "loss")
         loss = meter.smoothed_value if meter is not None and meter.count else None
         logger.error(json.dumps({"num_updates": trainer.get_num_updates() + 1, "loss": loss}))

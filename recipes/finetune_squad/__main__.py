@@ -8,8 +8,9 @@ from pathlib import Path
 from recipes.lib.command import main
 from recipes.lib.finetuning.models import in_a_name
 from recipes.lib.finetuning.questions.files import SCORED, TEXTS
-from recipes.lib.finetuning.questions.report import counted, tell
+from recipes.lib.finetuning.questions.report import counted, lengths, tell
 from recipes.lib.finetuning.settings import BUILTIN
+from recipes.lib.package import figures
 from recipes.lib.recipe import Hints, Recipe, compared
 
 from .plan import make_plan
@@ -55,7 +56,14 @@ COLUMNS = (
 
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = output / "data-bin"
-    return [LEGEND, *(f"Prepared questions {model.label}: {counted(data / model.slug)}." for model in settings.models)]
+    lines = [LEGEND]
+    for model in settings.models:
+        lines += [f"Prepared questions {model.label}: {counted(data / model.slug)}.", lengths(data / model.slug)]
+    paper = {figure.row: figure.printed for figure in figures("M1-M4", table="Section 4.3")}
+    if settings.data == SQUAD and settings.version == "1.1":
+        means = " and ".join(f"{paper[split]} ({split})" for split in ("training", "development"))
+        lines.append(f"In Huang et al. 2020, section 4.3, the means are {means}, and {paper['over 512']} are longer.")
+    return lines
 
 
 def default_output(settings: Settings) -> str:

@@ -48,6 +48,7 @@ PAPERS = {
     "m1-m4": Paper(12, 768, "M1-M4", "BERT-base", {"BERT": "BERT-base (Devlin et al., 2018)"}),
     "m1-m4-large": Paper(24, 1024, "M1-M4", "BERT-large", {"BERT": "BERT-large (Devlin et al., 2018)"}),
     "m4m-small": Paper(12, 768, "M4M", "RoBERTa-base"),
+    "m4m-small-slower": Paper(12, 768, "M4M", "RoBERTa-base, learning rate 2.5e-5"),
     "m4m": Paper(12, 768, "M4M", "from roberta-base", OF_BASE),
     "m4m-large": Paper(24, 1024, "M4M", "from roberta-large", {"roberta-large itself": "roberta-large"}),
 }

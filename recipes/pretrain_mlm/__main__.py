@@ -21,22 +21,26 @@ LEGEND = """\
 Loss: cross-entropy per masked piece of the validation text, in bits and in nats. All models predict the same masked
 pieces, in float32. Left the plateau: first update after which the training loss stays half a bit below the loss of a
 model that only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts
-correctly. Training loss: last logged loss of the training, on batches with dropout. With several seeds, losses,
-perplexity and accuracy are means over the seeds, sd is the standard deviation of the loss in bits, and p is the p-value
-of Welch's t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their
-models are not evaluated. Pieces/s: training speed, which includes the influence of other processes."""
+correctly. Training loss: last logged loss of the training, on batches with dropout. Paper: training loss that the M4M
+paper (section 5.2) reports after 500,000 updates; it does not state the unit. With several seeds, losses, perplexity
+and accuracy are means over the seeds, sd is the standard deviation of the loss in bits, and p is the p-value of Welch's
+t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their models are not
+evaluated. Pieces/s: training speed, which includes the influence of other processes."""
 
 MAIN = {
     "encoding": "encoding",
     "loss, bits": "loss (bits per masked piece)",
     "sd": "standard deviation over seeds",
     "seeds": "seeds",
+    "training loss, nats": "training loss (nats)",
+    "paper": "training loss in the paper",
     "p": "p",
     "diverged": "diverged",
     "parameters": "parameters",
 }
 COLUMNS = (
-    *("encoding", "loss, bits", "sd", "seeds", "p", "loss, nats", "training loss, nats", "perplexity", "accuracy"),
+    *("encoding", "loss, bits", "sd", "seeds", "p", "loss, nats", "training loss, nats", "paper"),
+    *("perplexity", "accuracy"),
     *("left the plateau", "diverged", "updates", "parameters", "minutes", "pieces/s"),
 )
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from recipes.lib import divergence
 from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import Points, draw, read
-from recipes.lib.encodings import Encoding, parse_all
-from recipes.lib.package import write_whole
+from recipes.lib.encodings import Encoding, parse_all, published
+from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.seeds import Seeds
@@ -62,12 +62,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    text = "Show the training losses that the M4M paper prints, because the run has the paper's text and model."
+    parser.add_argument("--paper", action="store_true", help=text)
     seeds_of.add_options(parser)
     args = parser.parse_args()
     seeds = Seeds.from_arguments(args)
     encodings = parse_all(args.pos_enc)
     plateau = read_json(args.output / "unigrams.json")["bits"]
     rows = [row(encoding, seeds, plateau, args.output) for encoding in encodings]
+    if args.paper:
+        losses = figures("M4M", table="Section 5.2", column="loss")
+        table = [{**row, "paper": published(losses, encoding)} for row, encoding in zip(rows, encodings, strict=True)]
+        rows = table if any(row["paper"] for row in table) else rows
     compare_with_first(rows, "loss, bits")
     points: dict[str, Points] = {}
     for encoding in encodings:

@@ -9,6 +9,7 @@ from pathlib import Path
 from recipes.lib import launch, planning
 from recipes.lib.encodings import Encoding
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.package import tables
 from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
@@ -260,8 +261,10 @@ class Planner(planning.Planner[Settings]):
 
     def compare(self, after: list[Stage]) -> Stage:
         command = module("pretrain_mlm.compare") + flags(output=self.shown, pos_enc=self.labels)
-        command += self.settings.training_seeds.flags()
-        return self.stage("compare", command, ["comparison.json", "curves.png"], after, [HERE / "compare.py"])
+        command += [*self.settings.training_seeds.flags(), *flags(paper=self.settings.like_m4m)]
+        return self.stage(
+            "compare", command, ["comparison.json", "curves.png"], after, [HERE / "compare.py", *tables()]
+        )
 
 
 #: The corpora that fetch.py downloads for each value of --corpus, and the resulting folders.

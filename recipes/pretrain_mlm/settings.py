@@ -142,6 +142,11 @@ class Settings(launch.Training):
         return names if set(names) <= set(NAMED) else ()
 
     @property
+    def like_m4m(self) -> bool:
+        """Return whether text and model are those of the M4M paper's small experiment."""
+        return (self.corpus, self.arch, self.init_from) == ("books_wiki", "posenc_roberta_base", "")
+
+    @property
     def own(self) -> bool:
         """Return whether the corpus is a folder of the user."""
         return not self.named and self.corpus != BUILTIN

@@ -29,7 +29,7 @@ from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
 OUTPUT = Path("/tmp/an output")
-ABLATIONS = [name for name in FINETUNE_GLUE.presets() if name not in ("smoke", "small", "paper")]
+ABLATIONS = [name for name in FINETUNE_GLUE.presets() if "smoke" not in name and name not in ("small", "paper")]
 
 
 def settings(preset: str = "paper", **options: str) -> Settings:
@@ -180,6 +180,8 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
     }
     if preset == "clip":  # the paper varies k on SQuAD; its M4 without a clip is in the table of GLUE
         assert [label for (label, _), row in rows.items() if any(row)] == ["m4[clip=512]"]
+    elif preset == "divergence":  # the paper has no numbers, because fine-tuning diverged
+        assert not any(map(any, rows.values()))
     else:  # each encoding has its own number
         assert all(map(any, rows.values()))
         assert len(set(rows.values())) == len(rows)

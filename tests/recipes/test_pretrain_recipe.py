@@ -22,7 +22,7 @@ from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
 from recipes.pretrain_mlm.settings import Settings
 
 OUTPUT = Path("/tmp/an output")
-WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large"}
+WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large", "m4m-c4"}
 PRESETS = PRETRAIN_MLM.presets()
 FOLDER = re.compile(r"/(builtin|wiki)\b")  # a --corpus that presets for the user's own texts replace
 #: Settings that each preset needs.
@@ -31,6 +31,8 @@ NEEDED = {
     "m1-m4",
     "m1-m4-per-head",
     "m1-m4-flex",
+    "m1-m4-xl",
+    "m4m-unsuccessful",
     "m4m-small",
     "m4m-large",
     "m4m-large-roberta-large",
@@ -52,6 +54,8 @@ def needed(preset: str, folder: Path) -> dict[str, str]:
         return {"languages": str(folder)}
     (folder / "vocab.txt").touch()  # a file in the folder of a BERT
     start = {"init_from": str(folder)} if preset in WARM else {}
+    if preset == "m4m-c4":
+        return start
     return {"books": str(folder), **start} if preset in NEEDED | {"base", "base-flex", "large"} else {}
 
 
@@ -86,6 +90,8 @@ def test_every_preset_plans_every_stage(preset: str, tmp_path: Path) -> None:
         ("m1-m4-warm-start", 160, 512, None, 5e-5),
         ("m4m-small", 96, 512, 500_000, 1e-4),
         ("m4m-large", 480, 512, 500_000, 1e-4),
+        ("m4m-c4", 480, 512, 500_000, 1e-4),
+        ("m4m-unsuccessful", 96, 512, 500_000, 1e-4),
         ("m4m-large-roberta-large", 192, 512, 500_000, 1e-4),
         ("diet-english", 4096, 128, 500_000, 0.0018),
         ("diet-multilingual", 4096, 512, 125_000, 0.0018),

@@ -22,7 +22,7 @@ from recipes.lib.values import Refused
 
 OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in FINETUNE_SQUAD.presets() if name.startswith("m")]
-ABLATIONS = ["clip", "heads", "scale"]
+ABLATIONS = ["clip", "heads", "scale", "divergence", "m4m-small-slower"]
 MODEL = "/models/m4.clip=256/checkpoint_last.pt"
 
 
@@ -62,9 +62,10 @@ def test_the_papers_numbers(preset: str) -> None:
     """BERT has one separator between question and context, RoBERTa two."""
     loaded = settings(preset)
     assert loaded.separators == (1 if preset.startswith("m1-m4") else 2)
-    assert (ADAM | REST).items() <= loaded.train.items()
+    rate = 2.5e-5 if preset.endswith("-slower") else 3e-5
+    assert (ADAM | REST | {"lr": rate}).items() <= loaded.train.items()
     assert (loaded.longest_question, loaded.longest_answer) == (64, 30)
-    assert (loaded.epochs, loaded.stride, loaded.train["lr"], loaded.warmup) == (2, 128, 3e-5, 0)
+    assert (loaded.epochs, loaded.stride, loaded.train["lr"], loaded.warmup) == (2, 128, rate, 0)
     assert loaded.number("batch-size", 0) * loaded.batches == 48
     *_, last = preset.split("-")
     assert loaded.max_length == (int(last) if last.isdigit() and len(last) == 3 else 512)

@@ -35,3 +35,14 @@ def counted(folder: Path) -> str:
         for name, split in record["splits"].items()
     )
     return "; ".join(filter(None, [*parts, problems.counted(record["problems"])]))
+
+
+def lengths(folder: Path) -> str:
+    """Return the mean length of a question with its context in each split, and how many of them BERT would cut."""
+    splits = read_json(folder / RECORD)["splits"]
+    parts = (
+        f"{name} {split['pieces without windows'] / split['questions']:.1f} pieces on average, "
+        f"{split['sequences over 512 pieces'] / split['questions']:.1%} longer than 512"
+        for name, split in splits.items()
+    )
+    return f"Lengths of questions with their contexts: {'; '.join(parts)}."

@@ -20,7 +20,7 @@ from ..core.options import describe, fill
 from ..core.writing import write_whole
 from ..encodings import get, names
 from ..encodings.building import form_of
-from . import choosing, paths_memory, paths_page
+from . import choosing, paths_memory, paths_page, whole_models
 from .listing import CAPABILITIES, constant, declared
 from .params import rows
 
@@ -34,11 +34,16 @@ layers. With `all`, there is a single table. `init` says how a table is initiali
 the table again from its start, and `interpolate` stretches the table."""
 
 
+WHOLE = """\
+The models are BERT-base with a masked-LM head and n = 512 positions, with 30,522 types and, for 100 languages, 120,000
+types. The columns *printed* are those of Table 6 of the DIET paper."""
+
+
 def pages() -> dict[str, str]:
     """Return the Markdown of each page, by the name of its file."""
     counted = rows()
     by_encoding = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
-    return {"index.md": index(), **by_encoding}
+    return {"index.md": index(counted), **by_encoding}
 
 
 def page(name: str, counted: list[dict[str, Any]]) -> str:
@@ -66,8 +71,8 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def index() -> str:
-    """Return the index page, with one row per encoding."""
+def index(counted: list[dict[str, Any]]) -> str:
+    """Return the index page, with one row per encoding and the parameters of whole models."""
     head = ["encoding", "method", "paper", *CAPABILITIES.values()]
     lines = []
     for name in names():
@@ -80,6 +85,7 @@ def index() -> str:
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
     more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
+    parts += ["## Parameters of whole models", WHOLE, whole_models.text(counted, "pipe"), whole_models.ROUNDED]
     return "\n\n".join(parts) + "\n"
 
 

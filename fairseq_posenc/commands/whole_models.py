@@ -13,6 +13,8 @@ from ..papers.reading import figures
 #: Vocabulary size of the models, by the ending of the columns in Table 6. For the English models the text says 30,000
 #: pieces, but only BERT's 30,522 give the printed totals.
 VOCABULARIES = {"": 30_522, ", 100 languages": 120_000}
+#: For each vocabulary: our total and the printed one, our growth over learned positions and the printed one.
+COLUMNS = ("total", "printed total", "more", "printed more")
 #: Notes on totals, by the label of the encoding.
 NOTES = {
     "learned": "total of the whole model (DIET paper, Table 6)",
@@ -47,7 +49,7 @@ def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     printed = {figure.column: figure.printed for figure in figures("DIET", table="Table 6", encoding=label)}
     for ending, vocabulary in VOCABULARIES.items():
-        names = [f"{name}{ending}" for name in ("total", "printed total", "more", "printed more")]
+        names = [f"{name}{ending}" for name in COLUMNS]
         if count is None:
             facts |= dict.fromkeys(names)
             continue
@@ -58,20 +60,11 @@ def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
     return facts
 
 
-def text(rows: Sequence[Mapping[str, Any]]) -> str:
+def text(rows: Sequence[Mapping[str, Any]], tablefmt: str = "plain") -> str:
     """Return our totals next to Table 6, for the rows that have a total."""
-    endings = [
-        f"{name}{ending}" for ending in VOCABULARIES for name in ("total", "printed total", "more", "printed more")
-    ]
+    head = ["encoding", "options", *(f"{name}{ending}" for ending in VOCABULARIES for name in COLUMNS)]
     lines = [
-        [
-            row["encoding"],
-            row["options"],
-            *(f"{row[name]:,}" if isinstance(row[name], int) else row[name] for name in endings),
-        ]
-        for row in rows
-        if row["total"]
+        [f"{row[name]:,}" if isinstance(row[name], int) else row[name] for name in head] for row in rows if row["total"]
     ]
-    align = ("left", "left", *["right"] * len(endings))
-    head = ["encoding", "options", *endings]
-    return tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)
+    align = ["left", "left", *["right"] * (len(head) - 2)]
+    return tabulate(lines, head, tablefmt=tablefmt, disable_numparse=True, colalign=align)

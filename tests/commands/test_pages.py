@@ -10,6 +10,8 @@ import pytest
 from laws.cases import Case, every
 
 from fairseq_posenc.commands import choosing, pages
+from fairseq_posenc.commands.params import split
+from fairseq_posenc.papers.reading import figures
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "encodings"
 WHICH = (FOLDER.parent / choosing.PAGE).read_text(encoding="utf-8")
@@ -59,6 +61,15 @@ def test_the_page_that_helps_to_choose_matches_the_registry() -> None:
     """If this fails, run: python -m fairseq_posenc docs."""
     assert choosing.filled(WHICH) == WHICH
     assert f"(../{choosing.PAGE})" in PAGES["index.md"]
+
+
+def test_the_index_has_table_6_of_the_diet_paper_next_to_our_totals() -> None:
+    section = PAGES["index.md"].partition("## Parameters of whole models")[2]
+    lines = [[cell.strip() for cell in line.split("|")] for line in section.splitlines() if line.startswith("|")]
+    rows = {(name, options): cells for _, name, options, *cells in lines}
+    for figure in figures("DIET", table="Table 6"):
+        if figure.column != "XTREME":
+            assert figure.printed in rows[split(figure.encoding)]
 
 
 def test_only_its_tables_are_rewritten(tmp_path: Path) -> None:

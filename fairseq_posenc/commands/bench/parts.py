@@ -21,7 +21,8 @@ PARTS = ("layer", "padded", "model", "decode", "memory")
 EXTRA_PARTS = ("scaling", "peers", "translation", "lm-memory")
 #: Rounds of the first pass. With `--quick` it has LEAST to MOST rounds, as many as fit into QUICK_SECONDS.
 ROUNDS, LEAST, MOST, QUICK_SECONDS = 11, 2, 15, 17 * 60
-MODEL_LAYERS = 4
+#: Length and batch size of whole models on a CPU, where a step of 12 layers takes seconds.
+ON_CPU = ((512, 1),)
 #: Length at which the memory of the prototypes was counted, and so the only one with targets.
 MEMORY_LENGTH = 512
 
@@ -34,7 +35,7 @@ def rows(args: Namespace) -> list[Row]:
     parts: dict[str, Callable[[Namespace, Tell], Iterable[Row]]] = {
         "layer": lambda args, tell: _timed(_layers(args), args, tell),
         "padded": lambda args, tell: _timed(_layers(args, padded=True), args, tell),
-        "model": lambda args, tell: _timed(_layers(args, "model", layers=MODEL_LAYERS), args, tell),
+        "model": lambda args, tell: _timed(_layers(args, "model"), args, tell),
         "decode": _decoding_beside_fairseq,
         "memory": _memory,
         "scaling": lambda args, tell: scaling.rows(args.subjects, args.device, plan_of(args, tell)),
@@ -67,11 +68,15 @@ def _timed(pairs: Iterable[Pair], args: Namespace, tell: Tell) -> Iterator[Row]:
     return map(timed, measuring.measure(list(pairs), plan_of(args, tell)))
 
 
-def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Pair]:
-    """Yield each encoding with its setting. Encodings with the same setting are adjacent and share a baseline."""
-    for shape, (length, batch) in _sizes(args):
+def _layers(args: Namespace, what: str = "layer", *, padded: bool = False) -> Iterator[Pair]:
+    """Yield each encoding with its setting, for a layer or for a model.
+
+    Encodings with the same setting are adjacent and share a baseline.
+    """
+    for shape, (length, batch) in _sizes(args, what):
         for mode in ("train", "infer"):
             for subject in args.subjects:
+                layers = shape.layers if what == "model" else 1
                 where = (shape, length, batch, args.device, subject.causal(), padded, layers)
                 yield subject, Setting(what, mode, *where)
 
@@ -112,7 +117,8 @@ def _memory(args: Namespace, tell: Tell) -> Iterator[Row]:
             yield from memory.rows(pairs, tell)
 
 
-def _sizes(args: Namespace) -> Iterator[tuple[Shape, tuple[int, int]]]:
+def _sizes(args: Namespace, what: str = "layer") -> Iterator[tuple[Shape, tuple[int, int]]]:
     for shape in args.shapes:
-        for size in shape.on(args.device):
+        on_cpu = what == "model" and args.device.type == "cpu"
+        for size in ON_CPU if on_cpu else shape.on(args.device):
             yield shape, size

@@ -22,6 +22,7 @@ class Shape:
     Args:
         batches: Pairs (n, B) for a CPU. on_gpu: Pairs (n, B) for a GPU.
         has_targets: Whether the targets are for this shape.
+        layers: Number of layers of a whole model.
     """
 
     name: str
@@ -30,16 +31,19 @@ class Shape:
     batches: tuple[tuple[int, int], ...]
     on_gpu: tuple[tuple[int, int], ...]
     has_targets: bool = False
+    layers: int = 4
 
     def on(self, device: torch.device) -> tuple[tuple[int, int], ...]:
         """Return the pairs (n, B) for this device."""
         return self.batches if device.type == "cpu" else self.on_gpu
 
 
-#: BERT-base's layer, and the small one of the DIET paper's Table 1
+#: The models of the DIET paper's Table 1, BERT-base and a small one
 SHAPES = {
-    "base": Shape("base", 768, 12, ((128, 16), (512, 4)), ((128, 64), (512, 32), (2048, 8)), has_targets=True),
-    "small": Shape("small", 512, 8, ((128, 16), (512, 4)), ((128, 64), (512, 32), (2048, 8))),
+    "base": Shape(
+        "base", 768, 12, ((128, 16), (512, 4)), ((128, 64), (512, 32), (2048, 8)), has_targets=True, layers=12
+    ),
+    "small": Shape("small", 512, 8, ((128, 16), (512, 4)), ((128, 64), (512, 32), (2048, 8)), layers=4),
 }
 
 

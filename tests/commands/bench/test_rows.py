@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairseq_posenc.commands import bench
 from fairseq_posenc.commands.bench import targets
+from fairseq_posenc.commands.bench.settings import SHAPES
 from fairseq_posenc.encodings import Layer
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.positions import Positions
@@ -33,8 +34,13 @@ def test_every_row_has_every_field(run: Any, time: Clock) -> None:
     assert [row["padded"] for row in by_part["layer"]].count(True) == 16
     assert {row["encoding"] for row in by_part["decode"]} == {"t5", "xpos", "fairseq"}
     assert {row["layers"] for row in by_part["model"]} == {4}
+    assert {(row["length"], row["batch"]) for row in by_part["model"]} == {(512, 1)}
     assert {row["encoding"] for row in rows if row["causal"] and row["what"] == "layer"} == {"xpos"}
     assert all(row["ratio"] == 1.0 and row["spread"] == 0.0 for row in by_part["layer"])
+
+
+def test_models_have_the_sizes_of_table_1_of_the_diet_paper() -> None:
+    assert {(shape.layers, shape.dim, shape.heads) for shape in SHAPES.values()} == {(12, 768, 12), (4, 512, 8)}
 
 
 def test_only_layers_without_pads_decoding_and_memory_have_targets(run: Any, time: Clock) -> None:

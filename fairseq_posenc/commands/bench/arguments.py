@@ -41,7 +41,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"Number of timing rounds. Default: {ROUNDS}; with --quick, at least {LEAST}.",
     )
-    add("--threads", type=_count, metavar="N", help="Number of CPU threads. Default: torch's choice.")
+    add(
+        "--threads",
+        type=_count,
+        metavar="N",
+        help="Number of CPU threads; with 1, bench measures CPU time. Default: torch's choice.",
+    )
     add("--output", type=Path, metavar="DIR", help="Folder to write bench.json, bench.md and the figure bench.png to.")
     return command
 

@@ -64,7 +64,7 @@ REPRODUCE = """\
     bench="python -m fairseq_posenc bench"
     $bench --quick --output results/bench                                     # layers with targets, 20 minutes
     $bench --shapes small --what layer --encodings shaw tupe diet-abs diet-rel --output results/small
-    $bench --what model --encodings shaw tupe diet-abs diet-rel --rounds 3 --threads 1 --output results/model
+    $bench --what model --encodings shaw tupe diet-abs diet-rel --threads 1 --rounds 5 --output results/model
     $bench --what padded --shapes base --rounds 3 --threads 1 --output results/padded
     $bench --what memory,decode --shapes base --output results/more
     $bench --what scaling --rounds 5 --threads 1 --output results/scaling
@@ -99,8 +99,8 @@ TITLES = {
     "model": """\
 ## Models
 
-The models are masked LMs of the sizes in Table 1 of the DIET paper. Times are relative to the same model without
-an encoding.""",
+The models are masked LMs of the sizes in Table 1 of the DIET paper. Times are relative to the same model without an
+encoding. `--threads 1` measures CPU time, in which other programs on the machine are not counted.""",
     "memory": """\
 ## Memory
 
@@ -211,8 +211,8 @@ def diet(rows: Sequence[Row]) -> str:
         lines.append([column, *cells])
     text = "## Comparison with Table 1 of the DIET paper\n\n"
     text += (
-        "The DIET paper measured BERT on TPU v2: base has 12 layers of width 768, small has 4 layers of width 512. We "
-        "measured one layer of each, and whole models, at n = 512 in float32 on a CPU.\n\n"
+        "The DIET paper measured BERT on TPU v2: base has 12 layers of width 768, small has 4 layers of width 512. We\n"
+        "measured one layer of each and the whole models at n = 512 in float32 on a CPU.\n\n"
     )
     return text + tabulate(lines, head, tablefmt="github", disable_numparse=True)
 

@@ -16,9 +16,10 @@ from .scene import TINY, Clock
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Replace the machine's clock by a simulated one."""
+    """Replace the machine's clocks by a simulated one."""
     simulated = Clock()
     monkeypatch.setattr(clock, "now", simulated)
+    monkeypatch.setattr(clock, "busy", simulated)
     return simulated
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from fairseq_posenc.commands.bench import clock, measure
 from fairseq_posenc.commands.bench.clock import Rounds
@@ -27,6 +28,16 @@ def test_rounds_end_with_the_time_but_not_before_the_least(time: Clock) -> None:
     assert len(clock.interleaved([lambda: None], Rounds(3, 9, until=0.0), CPU)) == 3
     until = time.seconds + 2 + 5 * 3  # a round of one step reads the clock three times, its warm-up twice
     assert len(clock.interleaved([lambda: None], Rounds(1, 99, until), CPU)) == 5
+
+
+@pytest.mark.parametrize(("threads", "seconds"), [(1, 1.0), (2, 5.0)])
+def test_one_thread_is_timed_by_its_cpu_time(threads: int, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, other programs take four seconds for each second of this process."""
+    busy = Clock()
+    monkeypatch.setattr(clock, "busy", busy)
+    monkeypatch.setattr(clock, "now", lambda: 5 * busy())
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert clock.interleaved([lambda: None], Rounds(2, 2), CPU) == [[seconds]] * 2
 
 
 def test_the_spread_is_half_the_interquartile_range() -> None:

@@ -24,7 +24,7 @@ def parser(program: str, description: str, examples: str, **more: Any) -> argpar
 
 
 def number(kind: Callable[[str], Number], fits: Callable[[Number], bool], allowed: str) -> Callable[[str], Number]:
-    """Return an option type for numbers that satisfy `fits`; `allowed` describes them in error messages."""
+    """Return an option type for numbers that satisfy `fits`; `allowed` describes these numbers in error messages."""
 
     def number(word: str) -> Number:  # argparse shows this name: invalid number value
         value = kind(word)

@@ -38,7 +38,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 @dataclass
 class Limit:
-    """The number of files, or of bytes, that may still be fetched; files are always fetched whole."""
+    """Hold the number of files, or of bytes, that may still be fetched; files are always fetched whole."""
 
     files: int | None = None
     bytes: int | None = None

@@ -16,8 +16,8 @@ from glue.pipeline import Settings, prepare, sources
 
 DESCRIPTION = """\
 Prepare a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairseq's sentence_prediction: tokenise the
-rows for a pretrained model and write fairseq's binary files. It reads the published files, plain or .gz. A task of
-GLUE has train.tsv, dev.tsv and test.tsv; MNLI has matched and mismatched sets. MRPC can also be read from
+rows for a pretrained model and write fairseq's binary files. The input consists of the published files, plain or .gz.
+A task of GLUE has train.tsv, dev.tsv and test.tsv; MNLI has matched and mismatched sets. MRPC can also be read from
 msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv. XNLI has xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv,
 or XTREME's train-en.tsv, dev-LANGUAGE.tsv and test-LANGUAGE.tsv. The training file of XNLI can also be GLUE's
 MNLI/train.tsv."""
@@ -35,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--task", required=True, choices=list(TASKS), help="Task of GLUE, or XNLI.")
     text = "Folder with the files of the task, or with a subfolder that is named like the task."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
-    text = "Pretrained model whose vocabulary is used: a fairseq checkpoint or a Hugging Face folder."
+    text = "Pretrained model that provides the vocabulary: a fairseq checkpoint or a Hugging Face folder."
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
     text = "Tokenizer of the model: a file or folder (default: the tokenizer in the folder of the model's dict.txt)."
     add("--tokenizer-path", type=Path, metavar="PATH", help=text)

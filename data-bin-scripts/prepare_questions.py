@@ -69,7 +69,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     text = "Context in the source: the whole paragraph, or only the answer's sentence (default: paragraph)."
     add("--context", choices=("paragraph", "sentence"), help=text)
-    text = "What to do with bad questions: refuse stops with a list, skip leaves them out (default: refuse). "
+    text = "What to do with bad questions: refuse stops with a list of them, skip leaves them out (default: refuse). "
     text += "repair searches the context for misplaced answers, and cuts long answers and questions."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."

@@ -85,7 +85,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text = "Maximum number of questions of each evaluation split (default: all)."
     add("--limit-eval", type=at_least(1), default=0, metavar="N", help=text)
     text = "Leave out all questions whose ids occur in this set of XTREME in DIR. This option can be repeated. "
-    text += "Use it to choose settings on questions that are not in the test set."
+    text += "This way, settings can be chosen on questions that are not in the test set."
     add("--without", action="append", default=[], metavar="SET=DIR", help=text)
 
 

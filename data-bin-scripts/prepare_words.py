@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
-    """Write the output folder completely, or leave it unchanged after an error.
+    """Write the output folder, or leave it unchanged if an error occurs.
 
     Returns:
         The number of types of the training text, and the lines, tokens and unknown words of each split.
@@ -100,7 +100,7 @@ def find(folder: Path, split: str) -> Path:
 
 
 def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:
-    """Copy a split with single spaces between words, and return its counts; add training words to `known`.
+    """Copy a split with single spaces between words, add training words to `known`, and return the counts.
 
     Raises:
         CorpusError: The file contains a special symbol, or has no words.

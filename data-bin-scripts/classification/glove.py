@@ -21,7 +21,7 @@ Vectors = dict[str, NDArray[np.float32]]
 
 
 def read(path: Path, words: Collection[str]) -> Vectors:
-    """Return the vectors of the words; words that are not in the file are left out.
+    """Return the vectors of the words that the file contains.
 
     Args:
         path: A text file, or a zip archive with one text file.

@@ -48,7 +48,7 @@ class Settings:
 
 
 def prepare(where: Path, settings: Settings) -> dict[str, Any]:
-    """Write the folder `where` completely or not at all, and return its record.
+    """Write all files of the folder `where`, or none after an error, and return the content of its glue.json.
 
     Raises:
         CorpusError: A file cannot be read.

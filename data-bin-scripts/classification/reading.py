@@ -26,7 +26,7 @@ from shared import nearest
 
 
 class Row(NamedTuple):
-    """A text or a pair of texts."""
+    """Hold a text or a pair of texts, its label, and its place in the files."""
 
     where: str  # the file with the line, or the member of an archive
     texts: tuple[str, ...]
@@ -40,7 +40,7 @@ ENDINGS = (".tsv", ".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns with the text, the second text of a pair (empty: no pairs) and the label."""
+    """Name the columns with the text, the second text of a pair (empty: no pairs) and the label."""
 
     text: str
     pair: str
@@ -53,7 +53,7 @@ class Columns:
 
 
 class Source(NamedTuple):
-    """The file or folder of a split, and the function that reads its rows."""
+    """Hold the file or folder of a split, and the function that reads the rows from it."""
 
     path: Path
     rows: Callable[[], Iterator[Row]]

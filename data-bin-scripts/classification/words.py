@@ -39,10 +39,10 @@ def splitter(tokenizer: str) -> Callable[[str], list[str]]:
 
 
 def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> tuple[Dictionary, NDArray[Any] | None]:
-    """Return the words that occur more than `more_than` times in training (and have a vector, if vectors are given).
+    """Return the words that occur more than `more_than` times in training; with vectors, only words that have one.
 
     Returns:
-        The dictionary, and the vectors in its order, [words, width], or None without vectors.
+        The dictionary, and the word vectors in its order, [words, width] (None if no vectors are given).
     Raises:
         CorpusError: No word is left, or the vectors cannot be read.
     """

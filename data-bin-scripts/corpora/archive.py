@@ -43,4 +43,4 @@ def _text(path: Path, number: int, name: str, content: bytes) -> list[str]:
         return [checked(path, number, line) for line in content.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         line = 1 + content[: error.start].count(b"\n")
-        raise CorpusError.at(path / name, line, "this is not UTF-8 text. Leave this file out.") from None
+        raise CorpusError.at(path / name, line, "the file is not UTF-8 text. Leave this file out.") from None

@@ -66,7 +66,7 @@ def index(sizes: NDArray[np.int32], dtype: np.dtype[np.generic], path: Path) -> 
 
 @contextmanager
 def replacing(prefix: Path, ends: tuple[str, ...]) -> Iterator[dict[str, Path]]:
-    """Yield a temporary path for each ending, and rename the files if the block ends without an error.
+    """Yield a temporary path for each file-name ending, and rename the files if the block ends without an error.
 
     The files are renamed in the order of `ends`, so that the existence of the last file shows that all exist.
     """
@@ -103,7 +103,7 @@ class TokenFiles:
 
 @dataclass(frozen=True)
 class ShardWriter:
-    """Write the items of fairseq's .bin and .idx files (see `shard`)."""
+    """Write the items of fairseq's .bin and .idx files."""
 
     dtype: np.dtype[np.generic]
     file: BinaryIO

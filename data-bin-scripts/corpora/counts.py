@@ -11,7 +11,7 @@ from .files import Split
 
 @dataclass
 class Counts:
-    """Counts of one split and language.
+    """Hold the counts of one split and language.
 
     `sentences` counts the sentences of the text. `items` counts the items of the output: sentences, parts of over-long
     sentences, and ends of documents.
@@ -31,7 +31,7 @@ class Counts:
 
 
 class Table:
-    """Counts by split and language, and the frequency of each id in the training text."""
+    """Hold the counts by split and language, and the frequency of each id in the training text."""
 
     def __init__(self, ids: int) -> None:
         self.counts: dict[tuple[Split, str], Counts] = {}

@@ -1,4 +1,4 @@
-"""Read the documents of a file one at a time. The ending of the file's name says only how the file is compressed."""
+"""Read the documents of a file one at a time. Only the compression follows from the file's name."""
 
 from __future__ import annotations
 

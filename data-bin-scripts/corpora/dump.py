@@ -72,7 +72,7 @@ def _article(page: ElementTree.Element) -> str | None:
 
 
 class _Page:
-    """The lines of a page. They are parsed when they are read, so that no task parses the pages of other tasks."""
+    """Yield the lines of a page, which is parsed only when it is read: no task parses the pages of other tasks."""
 
     def __init__(self, markup: str, unwanted: frozenset[str]) -> None:
         self.markup, self.unwanted = markup, unwanted

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class CorpusError(Exception):
-    """An error in the user's data or options; the message names the file, the line and what to do."""
+    """Report an error in the user's data or options; the message names the file, the line and what to do."""
 
     @classmethod
     def at(cls, path: Path, line: int, what: str) -> CorpusError:

@@ -14,7 +14,7 @@ Split = Literal["train", "valid"]
 
 
 class Source(NamedTuple):
-    """A file of a corpus. Random numbers depend on the file's number in the list of all files, not on its path."""
+    """Name a file of a corpus. Random numbers depend on the file's number in the list of all files, not on its path."""
 
     path: Path
     split: Split
@@ -30,7 +30,7 @@ def listed(train: list[str], valid: list[str], language: str, documents: str, *,
         valid: Validation files and folders, each as PATH or KIND:PATH.
         language: Language of all text, unless `languages` is set.
         documents: Kind of the files whose path has no KIND.
-        languages: Whether each folder holds one folder per language, named by the language's code.
+        languages: Whether the given folders contain one subfolder per language, named by the language's code.
     Raises:
         CorpusError: A path does not exist, a folder has no files, or a download is unfinished.
     """
@@ -102,7 +102,7 @@ def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
 
 
 def _once(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield each text once: if X.gz and X both exist, skip X.gz, which the downloader keeps after unpacking."""
+    """Yield each text once: if X.gz and X both exist, skip X.gz, which fetch.py keeps after unpacking."""
     paths = list(paths)
     there = {*paths, *(folder for path in paths for folder in path.parents)}
     for path in paths:

@@ -1,4 +1,4 @@
-"""Hold the settings of a run and the paths of its files."""
+"""Define the settings of a run and the paths of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .files import Source
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that determine the output. The input files are listed separately."""
+    """Hold the options that determine the output. The input files are listed separately."""
 
     tokenizer: str
     vocabulary: int
@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """The folder of a run in progress; tasks on different machines share only this folder."""
+    """Describe the folder of a run in progress, which is all that tasks on different machines share."""
 
     folder: Path
     settings: Settings
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def merged(self) -> Path:
-        """Return the path of the file that stores the type of the ids and how often each language is repeated."""
+        """Return the path of the file that stores the integer type of the ids, and the weight of each language."""
         return self.folder / "merged.json"
 
     @property
@@ -74,7 +74,7 @@ class Job:
         return [Source(Path(path), split, code, kind) for path, split, code, kind in rows]
 
     def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
-        """Return everything that determines the output; a run resumes an interrupted run with the same identity."""
+        """Return everything that determines the output; a run can only resume a run with the same values."""
         files = [(str(source.path), *source[1:], *_facts(source.path)) for source in sources]
         return json.loads(  # through JSON, so that it equals the identity read from a file, which has lists for tuples
             json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
@@ -82,7 +82,7 @@ class Job:
 
     @contextmanager
     def reporting_errors(self, stage: str, task: int) -> Iterator[None]:
-        """Write the error of a failed block to a file, which the waiting run reads; a cluster reports no exceptions."""
+        """Write the error of a failed block to a file, because a cluster does not report exceptions to us."""
         report = self.folder / "errors" / f"{stage}-{task:05d}"
         report.unlink(missing_ok=True)
         try:
@@ -103,7 +103,7 @@ class Job:
 
 
 class Meter:
-    """Write the number of documents that a task has processed into a file, for the progress bar of the waiting run."""
+    """Write the number of documents that a task has processed to a file, from which the progress bar is computed."""
 
     def __init__(self, job: Job, stage: str, task: int) -> None:
         self._path, self._documents, self._next = job.folder / "progress" / f"{stage}-{task:05d}", 0, 0.0

@@ -30,7 +30,7 @@ def fractions(numbers: Keys) -> NDArray[np.float64]:
 
 
 def _mixed(number: Keys) -> Keys:
-    """Apply the mixing function splitmix64 (Steele, Lea and Flood 2014), whose arithmetic overflows on purpose."""
+    """Apply the mixing function splitmix64 (Steele, Lea and Flood 2014), whose 64-bit products overflow on purpose."""
     with np.errstate(over="ignore"):
         number = number + np.uint64(0x9E3779B97F4A7C15)
         number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

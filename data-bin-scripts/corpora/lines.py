@@ -23,14 +23,14 @@ MOST_CONTROL = 0.1
 
 
 class Line(NamedTuple):
-    """The number of a line (from 1), and its text without the line end."""
+    """Hold the number of a line (from 1), and its text without the line end."""
 
     number: int
     text: str
 
 
 class Document(NamedTuple):
-    """The number of a document's first line (from 1), and its lines, which are not cleaned and can be read once."""
+    """Hold the number of a document's first line (from 1), and its uncleaned lines, which can be read only once."""
 
     line: int
     text: Iterable[str]
@@ -71,7 +71,7 @@ def _block(path: Path, file: IO[bytes], number: int) -> bytes:
 
 
 def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, number: int, rest: str) -> list[str]:
-    """Return the lines of a block; the last line may continue in the next block."""
+    """Return the lines of a block of text; the last line may continue in the next block."""
     try:
         return (rest + decoder.decode(block, final=not block)).split("\n")
     except UnicodeDecodeError as error:
@@ -104,7 +104,7 @@ def checked(path: Path, number: int, text: str) -> str:
 
 def binary(path: Path, number: int) -> CorpusError:
     """Return the error for binary data."""
-    return CorpusError.at(path, number, "this is binary data, not text. Leave the file out.")
+    return CorpusError.at(path, number, "the file holds binary data, not text. Leave the file out.")
 
 
 def _giant(path: Path, number: int) -> CorpusError:

@@ -1,4 +1,4 @@
-"""Manage DIR.partial, the unfinished output of a run, which can be resumed and becomes DIR in the end."""
+"""Manage DIR.partial, the unfinished output of a run; a later run can resume it, and it becomes DIR in the end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def there(output: Path, options: dict[str, Any]) -> bool:
 
 @contextmanager
 def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
-    """Yield DIR.partial; it holds the files of an interrupted run if that run had the same identity.
+    """Yield the folder DIR.partial, with the files of an interrupted run if that run had the same input and options.
 
     Raises:
         CorpusError: Another run is writing the folder, or this program did not write it.

@@ -1,4 +1,4 @@
-"""Convert text to ids of a fairseq dictionary with GPT-2's BPE, WordPiece or SentencePiece.
+"""Convert text to the ids of a fairseq dictionary with GPT-2's BPE, WordPiece or SentencePiece.
 
 The ids follow the order of `dict.txt`, after fairseq's four special symbols. The fairseq task appends <mask>.
 """
@@ -45,13 +45,13 @@ BEGINS: dict[str, Callable[[str], bool]] = {
 
 @dataclass(frozen=True)
 class Pieces:
-    """A tokenizer and its fairseq dictionary.
+    """Hold a tokenizer and its fairseq dictionary.
 
     Args:
         symbols: Symbols of the dictionary, after the special symbols.
         tokenise: Function that converts sentences to the tokenizer's ids.
         ids: Id in the dictionary for each id of the tokenizer.
-        begins: For each id in the dictionary, whether the piece begins a word.
+        begins: Whether a piece begins a word, for each id in the dictionary.
     """
 
     symbols: Sequence[str]
@@ -216,7 +216,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     except (ValueError, KeyError, TypeError):
         lowercase = None
     if lowercase is not None:
-        is_cased, reason = not lowercase, f"{settings.name} in its folder says do_lower_case {json.dumps(lowercase)}"
+        is_cased, reason = not lowercase, f"{settings.name} in its folder sets do_lower_case to {json.dumps(lowercase)}"
     else:
         # [UNK], [unused7] and <S> are not text; pieces of text do not begin with [ or <, which are split from words
         pieces = (piece for piece in vocabulary.read_text("utf-8").split("\n") if piece[:1] not in ("[", "<"))

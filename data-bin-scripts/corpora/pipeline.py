@@ -76,7 +76,7 @@ def _tokenizer(job: Job, user_files: dict[str, bytes], tokenizer: Path | None, m
 
 
 def _merged(job: Job) -> Table:
-    """Merge the counts of all tasks, and write the dictionary, the id type and how often each language is repeated."""
+    """Merge the counts of all tasks; write the dictionary, the integer type of the ids and the languages' weights."""
     tokenizer = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
     table = Table(len(tokenizer))
     for task in range(job.settings.tasks):

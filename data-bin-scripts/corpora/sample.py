@@ -54,7 +54,7 @@ def _by_language(job: Job) -> dict[str, list[tuple[int, Source]]]:
 
 
 def shares(job: Job) -> dict[str, float]:
-    """Return the share of each language in the sample: the bytes of its files, smoothed as in training."""
+    """Return each language's share of the sample, computed from the bytes of its files and smoothed as in training."""
     sizes = {
         language: max(1, sum(source.path.stat().st_size for _, source in files))
         for language, files in _by_language(job).items()
@@ -95,7 +95,7 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
 
 
 class Sample:
-    """Keep the documents with the smallest keys, up to a number of characters, in whatever order they are added."""
+    """Keep the documents with the smallest keys, up to a number of characters, whatever the order of additions."""
 
     def __init__(self, characters: int) -> None:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()

@@ -1,7 +1,7 @@
 """Build a shard from the tokens of all tasks.
 
-The seed and the numbers of the documents determine the documents of a shard, their copies and their order. The machine
-and the time do not matter.
+The random seed and the numbers of the documents determine which documents a shard holds, how often, and in what order.
+The result does not depend on the machine or the time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _valid(tokens: TokenFiles) -> Places:
 
 
 def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> Places:
-    """Return the training documents of a shard, repeated as often as `factors` says for their languages.
+    """Return the training documents of a shard; `factors` says how often the documents of each language are repeated.
 
     The shard of each copy of a document is drawn independently.
     """
@@ -85,8 +85,8 @@ def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> P
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return how many copies of each document the shards get, [n].
 
-    The factor of a language says how often its text is repeated. A document gets as many copies as the integer part of
-    the factor of its language, plus one more copy with the probability of the fractional part.
+    The factor of a language is the number of times that its text is used. A document gets as many copies as the integer
+    part of the factor of its language, plus one more copy with the probability of the fractional part.
     """
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))

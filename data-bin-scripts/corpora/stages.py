@@ -22,7 +22,7 @@ Watch = Callable[[], object]
 
 @dataclass(frozen=True)
 class Machines:
-    """Options that say where the tasks run; they do not change the result."""
+    """Hold the options that say where the tasks run; these options do not change the result."""
 
     executor: str
     workers: int
@@ -49,7 +49,7 @@ def shown(job: Job, stage: str) -> Iterator[Watch]:
 
 @dataclass(frozen=True)
 class Task:
-    """The function that datatrove calls for each task of a stage; it writes errors to a file for the waiting run."""
+    """Run a task of a stage when datatrove calls this object, and write errors to a file for the waiting run."""
 
     job: Job
     stage: str

@@ -26,7 +26,7 @@ _PENDING = 1 << 20  # ids that are counted at a time
 
 
 def split_of(job: Job, source: Source, file: int, index: int) -> Split:
-    """Return the split of a document: its file's split, or valid if a training document is drawn for validation."""
+    """Return the split of the document's file, or `valid` if the document is drawn for validation."""
     part = job.settings.valid_part
     if not part or source.split == "valid":
         return source.split
@@ -39,7 +39,7 @@ def languages(sources: list[Source]) -> list[str]:
 
 
 class Tokens:
-    """Write the ids, the item sizes and a `RECORD` of each document, and count the documents (see `tokens`).
+    """Write the ids, the item sizes and a `RECORD` of each document, and count the documents; `tokens` opens the files.
 
     The memory does not grow with the number of documents.
     """
@@ -99,8 +99,8 @@ class Tokens:
 def tokens(job: Job, task: int) -> Iterator[Tokens]:
     """Yield the writer of the token files of a task.
 
-    The files (ids, sizes, documents, npy and json) appear in tokens/ if the block ends without an error. The npy file
-    holds the frequency of each id, and the json file holds the counts of documents, sentences and pieces.
+    The files with the endings ids, sizes, documents, npy and json appear in tokens/ if the block ends without an error.
+    The npy file holds the frequency of each id, and the json file holds the counts of documents, sentences and pieces.
     """
     with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
         writer = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])
@@ -124,8 +124,8 @@ def tokenise(job: Job, task: int, meter: Meter) -> None:
 def own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Document]]:
     """Yield the documents of a task, each with the number of its file and its number in that file.
 
-    With T tasks, a task reads every T-th file. If there are fewer files than tasks, it reads every T-th document of
-    each file instead; a dump, for example, is a single file.
+    With T tasks, a task reads every T-th file. If there are fewer files than tasks, a task reads every T-th document of
+    each file instead.
     """
     sources, tasks = list(enumerate(job.sources())), job.settings.tasks
     shared = len(sources) < tasks
@@ -142,5 +142,5 @@ def own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Docum
 
 
 def room(limit: int, task: int, tasks: int) -> int:
-    """Return the number of training documents that a task reads at most; a negative number means all."""
+    """Return the maximum number of training documents that a task reads; a negative number means all."""
     return limit // tasks + (task < limit % tasks) if limit else -1

@@ -9,19 +9,19 @@ from pathlib import Path
 
 
 class FetchError(Exception):
-    """A file could not be fetched; the run continues with the other files."""
+    """Report that a file could not be fetched; the run continues with the other files."""
 
 
 class MirrorError(FetchError):
-    """One address failed to deliver the file; another mirror may still deliver it."""
+    """Report that one address failed to deliver the file; another mirror may still deliver it."""
 
 
 class OverLimitError(FetchError):
-    """The file has more bytes than `--limit` still allows."""
+    """Report that the file has more bytes than `--limit` still allows."""
 
 
 class DiskFullError(FetchError):
-    """The disk is full, so the whole run ends."""
+    """Report that the disk is full, which ends the whole run."""
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class Fetcher:
         return int(entry.bytes)
 
     def _done(self, source: Source, path: Path) -> Entry | None:
-        """Return the entry of a file that exists already, after a check of its content."""
+        """Check the content of a file that exists already, and return its entry for fetched.tsv."""
         entry = self.record.get(source.path)
         if path.exists():
             return self._adopt(source, path, entry)
@@ -88,7 +88,7 @@ class Fetcher:
         return entry
 
     def _note(self, source: Source, file: Path, sha256: str, origin: str) -> Entry:
-        """Record the file before it gets its final name, so that no file with a final name lacks a record."""
+        """Add the file to fetched.tsv before it gets its final name, so that no such file lacks a record."""
         known = self.record.get(source.path)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         unpacked = known.unpacked if known and known.sha256 == sha256 else ""

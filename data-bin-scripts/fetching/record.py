@@ -75,7 +75,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Make a second run in the same folder wait for the first, as both would write the same partial files."""
+    """Make a second run in the same folder wait for the first, because both runs would write the same partial files."""
     with clear_when_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock")

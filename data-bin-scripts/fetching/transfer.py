@@ -18,7 +18,7 @@ TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes after which
 
 
 class CutError(Exception):
-    """The transfer ended early; the next attempt may resume it."""
+    """Report that the transfer ended early; the next attempt may resume it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Transfer:
         """Write the body of a response into the partial file.
 
         Returns:
-            False if the rest of a file was requested, but the response does not continue the partial file.
+            Whether the body was written; False if the response does not continue the partial file as requested.
         """
         status = response.status_code
         if status in TEMPORARY:

@@ -1,8 +1,8 @@
 """Unpack archives into a folder, and write nothing outside it.
 
-The same rule holds for tar and zip: every name is a plain path below the folder, and only folders and regular files are
-created. If a link in a tar archive points to another file of the archive, it becomes a copy of that file. All other
-links and all devices are refused. Hence no later entry can write or read outside the folder through a link.
+For tar and zip alike, every name must be a plain path below the folder, and only folders and regular files are created.
+If a link in a tar archive points to another file of the archive, it becomes a copy of that file. All other links and
+all devices are refused. Hence no entry of an archive can write or read outside the folder through a link.
 
 tarfile's `data` filter is less strict: it drops a leading slash, and has no counterpart for zip.
 """
@@ -43,7 +43,7 @@ class Item(NamedTuple):
 
 
 class RefusedError(Exception):
-    """An archive holds an entry that is not allowed."""
+    """Report that an archive holds an entry that is not allowed."""
 
 
 def target_of(name: str) -> str | None:

@@ -18,12 +18,11 @@ TRANSLATION = "translation of a wrong row"
 
 @dataclass
 class Split:
-    """Rows of a split of the data, and what their check found.
+    """Hold the rows of a split that are written, and the counts of all its rows.
 
     Args:
         rows: Rows that are written.
-        assigned: Number of rows of the split before bad rows are left out.
-        in_file: Number of rows in the file.
+        assigned: Number of rows that belong to the split, including bad rows. in_file: Number of rows in the file.
     """
 
     name: str
@@ -40,7 +39,7 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
     of translated tasks are scored by the recipes and not submitted, so their bad rows are left out.
 
     Args:
-        how: One of `HOW`; refuse returns the same rows as skip.
+        how: How bad rows are handled (one of `HOW`); `refuse` returns the same rows as `skip`.
     """
     usable, problems = list[Row](), list[Problem]()
     test = not split.startswith(NEEDED)
@@ -57,7 +56,7 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
 
 
 def translations(splits: Sequence[Split], row_problems: Sequence[Problem]) -> list[Problem]:
-    """If a row is left out in one language, leave out its translations, so that all languages score the same rows.
+    """Leave out the translations of rows that are left out in one language, so that all languages score the same rows.
 
     Translations have the same row number in all files. If the files of the languages differ in length, their rows are
     not translations of each other, and all rows are kept.

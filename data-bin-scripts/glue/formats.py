@@ -17,7 +17,7 @@ AX = "test-ax"
 
 @dataclass(frozen=True)
 class Format:
-    """The form in which the files of a task are published.
+    """Describe the form in which the files of a task are published.
 
     Args:
         sentences: Columns with the sentences (one or two).

@@ -19,7 +19,7 @@ from corpora.pieces import END, SPECIALS, UNKNOWN
 
 
 class Example(NamedTuple):
-    """A row that was converted to ids.
+    """Hold a row that was converted to ids.
 
     Args:
         name: Name of the row in SPLIT.ids.
@@ -34,7 +34,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The properties that all splits of a folder share.
+    """Hold the properties that all splits of a folder share.
 
     Args:
         size: Size of the dictionary.
@@ -96,7 +96,7 @@ def _write_labels(folder: Path, split: str, labels: list[str], classes: tuple[st
 
 
 def write_dictionaries(folder: Path, content: str, layout: Layout) -> None:
-    """Write the dictionary of each input, and that of the classes."""
+    """Write the dictionary of each input (first or second sentence), and the dictionary of the classes."""
     for number in range(layout.sentences):
         (folder / f"input{number}" / "dict.txt").write_text(content, encoding="utf-8")
     if layout.labels:

@@ -93,7 +93,7 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
 
 
 def sources(folder: Path, settings: Settings) -> dict[str, Path]:
-    """Return the files by split.
+    """Return the file of each split.
 
     Raises:
         CorpusError: A needed file or language is missing, or --train-rows is given and a training file exists.

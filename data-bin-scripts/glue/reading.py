@@ -21,7 +21,7 @@ NEEDED = ("train", "valid")
 
 
 class Row(NamedTuple):
-    """A line of a file of the task's data.
+    """Hold a line of a data file of the task.
 
     Args:
         where: File name and line number.

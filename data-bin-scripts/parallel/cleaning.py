@@ -30,7 +30,7 @@ Sides = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that determine the bytes of the result; the input files are listed separately.
+    """Hold the options that determine the bytes of the result; the input files are listed separately.
 
     Args:
         pair: The two languages, for example en-de.
@@ -64,7 +64,7 @@ class Settings:
 
 
 class Kept(NamedTuple):
-    """A pair that is kept.
+    """Hold a sentence pair that passed the cleaning.
 
     Args:
         texts: Both sides, normalised.

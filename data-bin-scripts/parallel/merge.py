@@ -20,12 +20,12 @@ from .sources import Source
 
 @dataclass
 class Tally:
-    """The counts of a corpus.
+    """Hold the counts of a corpus.
 
     Args:
-        counts: Numbers of pairs that were read, kept and mended, and that each step left out. `words 0` and `words 1`
-            are the numbers of words on the two sides.
-        lines: Line numbers of the first pairs that each step left out.
+        counts: Number of pairs that were read, kept or normalised, and number of pairs that each cleaning step left
+            out. `words 0` and `words 1` are the numbers of words on the two sides. lines: Line numbers of the first
+            pairs that each step left out.
     """
 
     name: str
@@ -79,7 +79,7 @@ def _names(folder: Path, corpus: int) -> Iterator[str]:
 
 
 def _masks(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
-    """Return a mask for each part, which is true for the pairs to write, [pairs]."""
+    """Return a mask for each part, [pairs]: true for the pairs to write."""
     ends = np.cumsum([len(part) for part in kept])
     mask = np.ones(int(ends[-1]), bool)
     if not duplicates:

@@ -1,4 +1,4 @@
-"""Clean training pairs in chunks, in several processes, and write them to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
+"""Clean training pairs in several processes, and write each chunk to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
 
 A part is complete if all its files exist. A later run does not write complete parts again.
 """
@@ -30,7 +30,7 @@ KEPT = np.dtype([("high", "<u8"), ("low", "<u8"), ("line", "<u8"), ("words", "<u
 
 
 class Chunk(NamedTuple):
-    """A chunk of consecutive lines of a parallel corpus.
+    """Hold a chunk of consecutive lines of a parallel corpus.
 
     Args:
         part: Name of the part's files, without their endings.
@@ -65,11 +65,13 @@ def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
                 break
             yield Chunk(name(corpus, number), line, (b"\n".join(first), b"\n".join(second)))
     if number == 0:
-        raise CorpusError(f"{source.files[0]}: the file is empty, and so is {source.files[1]}. Fetch both again.")
+        raise CorpusError(f"{source.files[0]} and {source.files[1]} are both empty. Fetch both files again.")
 
 
 def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
-    """Return the next lines. Only a line feed ends a line; other line breaks of Unicode would shift the pairs."""
+    """Return the next lines of a file. Only a line feed ends a line; other line breaks of Unicode would misalign the
+    pairs.
+    """
     lines: list[bytes] = []
     try:
         lines.extend(text.removesuffix(b"\n") for text in islice(file, most))

@@ -1,4 +1,4 @@
-"""Report which pairs were kept and left out, for people (report.md) and for programs (report.json)."""
+"""Report how many pairs were kept and left out, as a table (report.md) and as JSON (report.json)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sets = dict[str, list[dict[str, Any]]]
 
 
 def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return a table row for each count of pairs or words, with the numbers of the first lines that a step left out."""
+    """Return a table row for each count of pairs or words, with the lines of the first pairs that a step left out."""
     result: list[dict[str, Any]] = []
     names = ("read", *steps, "kept", "mended")
     for tally in tallies:

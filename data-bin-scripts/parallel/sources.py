@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 
 class Source(NamedTuple):
-    """A training corpus, or a validation or test set.
+    """Name a training corpus, or a validation or test set, and its two files.
 
     Args:
         split: train, valid or test.
@@ -54,10 +54,9 @@ def held_out(split: str, name: str, newstest: str, pair: Pair, *, look: bool = F
 
     Args:
         name: newstestYEAR, or a path without the endings of the two files.
-        newstest: Folder that holds newstestYEAR, or `sacrebleu` to download it; if empty, `name` is a path.
-        look: Whether to look up only the names of the files, and download nothing.
-    Raises:
-        CorpusError: The set does not exist.
+        newstest: Folder that holds newstestYEAR, or `sacrebleu` to download it; empty if `name` is a path. look:
+        Whether to look up only the names of the files, and download nothing. Raises: CorpusError: The set does not
+        exist.
     """
     path = Path(name)
     if not (newstest and NEWSTEST.fullmatch(name)):

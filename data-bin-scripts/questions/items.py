@@ -1,6 +1,6 @@
 """Convert a question to an item with a source and a target.
 
-The source is <s> answer </s> context </s> with segments, and the target is question </s>. This follows the question
+The source is <s> answer </s> context </s> with segment ids, and the target is question </s>. This follows the question
 generation of the LFHC/GCDF paper (Qu et al. 2021): [CLS] answer [SEP] context [SEP] with segments 0 and 1. The source
 has at most 512 pieces, the answer 100 and the question 50. <s> and </s> are fairseq's [CLS] and [SEP]. Without answers,
 the source is <s> sentence </s>.
@@ -26,7 +26,7 @@ BEGIN, END, UNKNOWN = 0, 2, 3
 
 @dataclass(frozen=True)
 class Shape:
-    """Limits of an item, and how its context is chosen.
+    """Hold the maximum lengths of an item, and how its context is chosen.
 
     Args:
         longest: Maximum number of pieces of a source, including <s> and </s>.
@@ -45,7 +45,7 @@ class Shape:
 
 
 class Cut(NamedTuple):
-    """A question that was split into pieces.
+    """Hold a question, its answer and its context, split into pieces.
 
     Args:
         answer: Pieces of the answer, or None if the file has no answers.
@@ -61,7 +61,7 @@ class Cut(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """The ids of an item.
+    """Hold the ids of an item, which consists of a source and a target.
 
     Args:
         unknown: Words of the source that the dictionary lacks, in the order of their ids. These ids follow the ids of
@@ -120,7 +120,7 @@ class Cutter:
         ]
 
     def _window(self, context: Sequence[Piece], taken: int, start: int, end: int) -> slice:
-        """Return the part of the context that fits, with the answer in the middle. A long answer is cut at its end."""
+        """Return the part of the context that fits, with the answer in its middle. A long answer is cut at its end."""
         room = self.shape.longest - 2 - taken
         inside = [number for number, piece in enumerate(context) if piece.end > start and piece.start < end]
         first, last = (inside[0], inside[-1]) if inside else (0, 0)
@@ -130,7 +130,7 @@ class Cutter:
 
 
 def _nothing(split: str, question: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """Return a problem if a part has no pieces, for example because it consists of zero-width characters."""
+    """Return a problem if an answer, context or question has no pieces, like text of zero-width characters."""
     empty = next((name for name, pieces in parts.items() if not pieces), None)
     if empty is None:
         return None
@@ -147,8 +147,8 @@ def _places(question: Question) -> tuple[int, int]:
 def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
     """Return the ids of an item.
 
-    Words of the source that the dictionary lacks get ids from `size` on. The target shares these ids, so that it can
-    copy the words; its other unknown words become <unk>.
+    Words of the source that the dictionary lacks get ids from `size` on. In the target, the same words have the same
+    ids, so that they can be copied; other unknown words become <unk>.
     """
     unknown: dict[str, int] = {}
 
@@ -162,7 +162,7 @@ def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
 
 
 class Item(NamedTuple):
-    """The source of an item, and the fields of its line in surface.jsonl.
+    """Hold the hash of an item's source, and the fields of the item's line in surface.jsonl.
 
     Args:
         source: Hash of the pieces that the model reads.

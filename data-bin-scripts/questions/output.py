@@ -26,7 +26,7 @@ def new_folder(output: Path) -> Iterator[Path]:
 
 
 def described(path: Path) -> dict[str, str]:
-    """Return the name and the hash of an input file."""
+    """Return the name and the sha256 of an input file."""
     return {"name": path.name, "sha256": digest(path)}
 
 

@@ -76,7 +76,7 @@ def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, A
 
 @dataclass
 class Run:
-    """Hold the state of one preparation.
+    """Hold the settings, the problems and the counts while a folder is prepared.
 
     Args:
         answers: Whether the files have answers.
@@ -114,7 +114,7 @@ class Run:
     def units(self) -> str:
         """Return the units into which a metric splits questions before it compares them.
 
-        The lines of Du et al. are already tokenised: spaces separate the words, which a tokenizer may split further.
+        The lines of Du et al. are already tokenised: spaces separate the words. A tokenizer could split them further.
         """
         if self.settings.shape.language in BY_CHARACTERS:
             return "characters"

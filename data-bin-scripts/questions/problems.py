@@ -14,7 +14,7 @@ from .output import json_lines
 
 #: how --bad repair handles each kind of problem; "" means that it leaves the question out
 REPAIRS = {
-    "misplaced answer": "the occurrence nearest to its offset is used",
+    "misplaced answer": "the answer's occurrence nearest to its offset is used",
     "empty answer": "",
     "no answer": "",
     "unanswerable": "",
@@ -35,17 +35,17 @@ UNUSABLE = "These questions cannot be used as they are. "
 
 
 class RefusedError(CorpusError):
-    """Questions have problems, and --bad is refuse."""
+    """Report that questions have problems and --bad is refuse."""
 
 
 class Problem(NamedTuple):
-    """A problem with a question.
+    """Describe a problem with a question.
 
     Args:
         where: Name of the file, and the place in it.
         what: Description of the problem.
         done: How the problem was handled: refused, left out or repaired. If only some answers of a question are wrong,
-            only these are left out.
+        only the wrong answers are left out.
     """
 
     split: str
@@ -57,14 +57,16 @@ class Problem(NamedTuple):
 
 
 def new_problem(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
-    """Return a problem with a question or an answer; `how` and `REPAIRS` say how it is handled."""
+    """Return a problem with a question or an answer; `how` (from --bad) and `REPAIRS` decide how the problem is
+    handled.
+    """
     if how == "refuse" and kind not in EXPECTED:
         return Problem(split, where, name, kind, what, "refused")
     return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
 
 
 def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") -> None:
-    """If any problem is marked as refused, write all problems to WHERE.problems.jsonl and raise an error.
+    """Write all problems to WHERE.problems.jsonl and raise an error if any problem is marked as refused.
 
     If no problem is marked as refused, remove that file, which an earlier attempt may have left.
 

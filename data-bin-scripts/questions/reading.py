@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question from a file.
+    """Hold a question from a file, with its context and answers.
 
     Args:
         where: Name of the file, with the article and paragraph or with the line.
@@ -95,7 +95,7 @@ def _squad(path: Path, malformed: Malformed | None) -> Iterator[Question]:
 
 @contextmanager
 def _collecting(place: str, malformed: Malformed | None) -> Iterator[None]:
-    """Catch an error of the block and append it to `malformed`; if `malformed` is None, do not catch it."""
+    """Append an error of the block to `malformed`; if `malformed` is None, let the error pass."""
     try:
         yield
     except CorpusError as error:

@@ -20,7 +20,7 @@ TAKEN = {*SPECIALS, "<mask>"}
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A dictionary of pieces.
+    """Hold a dictionary of pieces.
 
     Args:
         symbols: Symbols in the order of their ids, which begin after fairseq's four special symbols.
@@ -45,7 +45,7 @@ class Dictionary:
         return "".join(f"{symbol} {count}\n" for symbol, count in zip(self.symbols, self.counts, strict=True))
 
     def write(self, folder: Path, *names: str) -> None:
-        """Write the dictionary to files with these names, and tokenizer.json if there is one."""
+        """Write the dictionary to files with these names; also write tokenizer.json if the dictionary has one."""
         for name in names:
             (folder / name).write_text(self.text(), encoding="utf-8")
         if self.contents is not None:

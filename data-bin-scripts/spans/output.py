@@ -40,7 +40,9 @@ class Cutter:
         return [(piece.start, piece.end) for piece in self._context(context)]
 
     def items(self, question: Question) -> tuple[list[Item], int, str | None]:
-        """Return the windows of a question, its number of pieces, and the text of the answer's pieces."""
+        """Return the windows of a question, the question's number of pieces, and the text that the answer's pieces
+        cover.
+        """
         from fairseq_posenc.data.span_items import items, place
 
         context, question_ids = self._context(question.context), [piece.id for piece in self.pieces.cut(question.text)]
@@ -80,15 +82,15 @@ class SplitWriter:
     rows: list[tuple[int, ...]] = field(default_factory=list)
 
     def question(self, **facts: Any) -> None:
-        """Add the next question."""
+        """Write the next question."""
         self.questions.append(json_lines([facts]))
 
     def context(self, text: str, offsets: Sequence[tuple[int, int]]) -> None:
-        """Add the next context, and the offsets of its pieces."""
+        """Write the next context, and the offsets of its pieces."""
         self.contexts.append(json_lines([{"text": text, "offsets": offsets}]))
 
     def window(self, tokens: list[int], *row: int) -> None:
-        """Add the next window with its `FIELDS`."""
+        """Write the next window with its `FIELDS`."""
         self.tokens.put(tokens)
         self.rows.append(row)
 

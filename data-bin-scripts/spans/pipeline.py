@@ -50,7 +50,7 @@ class Settings:
     """Hold the options of prepare_spans.py; see its --help.
 
     Args:
-        begins: For each split whose file also holds other splits, the prefix of its question ids.
+        begins: Prefix of the question ids of a split, for splits that share a file with other splits.
     """
 
     version: str
@@ -75,11 +75,8 @@ def prepare(
     """Write the prepared folder, completely or not at all.
 
     Args:
-        excluded: Files whose questions are left out of all splits, by their ids.
-    Returns:
-        The record, which is also written to `RECORD`.
-    Raises:
-        CorpusError: A file cannot be read or has the wrong format.
+        excluded: Files whose questions are left out of all splits, identified by the question ids. Returns: The record,
+        which is also written to `RECORD`. Raises: CorpusError: A file cannot be read or has the wrong format.
         RefusedError: Questions have problems and --bad is refuse; OUTPUT.problems.jsonl lists them.
     """
     with new_folder(where) as folder:

@@ -12,14 +12,15 @@ from questions import reading
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """A set of questions in several languages.
+    """Describe a set of questions in several languages.
 
     Args:
         languages: Languages, English first.
         names: Patterns of a language's file name; the first file that exists is read.
         folders: Subfolders of --data to which archives unpack.
         long: Long names of the languages, such as english, which some file names contain.
-        united: Name of a file with all languages. Its question ids begin with the long name of a language.
+        united: Name of a single file that holds all languages. In this file, question ids begin with the long name of a
+        language.
     """
 
     languages: tuple[str, ...]
@@ -92,7 +93,7 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 
 
 def _united(folder: Path, known: QuestionSet, codes: Sequence[str]) -> dict[str, Path]:
-    """Return the file with all languages, once for each language that it contains."""
+    """Return the file that holds all languages as the file of each language in it."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
     ids = [question.id for question in reading.read(path, [])] if path else []
     return {code: path for code in codes if path and any(word.startswith(known.begin(code)) for word in ids)}
@@ -126,7 +127,7 @@ def _file(folder: Path, known: QuestionSet, names: Sequence[str], flag: str) -> 
             if len(whole or parts) > 1:
                 files = ", ".join(path.name for path in whole or parts)
                 raise CorpusError(
-                    f"{place}: {files} are for the same split. Keep one of them, or choose one with {flag}FILE."
+                    f"{place}: {files} hold the same split. Keep one of them, or choose one with {flag}FILE."
                 )
             if whole or parts:
                 return (whole or parts)[0]

@@ -21,7 +21,7 @@ MASK = "<mask>"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The vocabulary of a model.
+    """Hold the dictionary and the tokenizer of a model.
 
     Args:
         kind: One of `WORDS`, or the type of the tokenizer's model.

@@ -43,6 +43,7 @@ MAIN = {
     "paper": "score in the paper (%)",
     "p": "p",
     "diverged": "diverged",
+    "lr": "learning rate",
     "parameters": "parameters",
 }
 COLUMNS = (

@@ -213,7 +213,9 @@ def main() -> None:
     submission(variants, results)
     rows = [row for variant in variants for row in rows_of(variant, results)]
     compare_with_first(rows, "score", "task")
-    write_rows([*rows, *averages(rows, variants, arguments.output, arguments.protocol)], arguments.output)
+    write_rows(
+        [*rows, *averages(rows, variants, arguments.output, arguments.protocol)], arguments.output, arguments.table
+    )
 
 
 if __name__ == "__main__":

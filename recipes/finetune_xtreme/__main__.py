@@ -19,7 +19,7 @@ from recipes.lib.stages import Stage, read_json
 
 from .languages import rows_of_sentences
 from .plan import make_plan
-from .sets import SETS
+from .sets import SETS, XNLI
 from .settings import Settings
 
 DESCRIPTION = """\
@@ -46,6 +46,10 @@ correction. The column `diverged` says where training runs diverged; their model
 reach` has the number of questions that cannot be answered correctly, because their gold answers are too long or not
 within any window. The column `paper` has the DIET paper's mean over all languages of a dataset."""
 
+AVERAGES = """\
+The rows `average` have the mean of each model over the accuracy of XNLI and over F1 and EM of the question datasets.
+With all four tasks, these are the seven numbers that the DIET paper averages."""
+
 MAIN = {
     "task": "task",
     "model": "model",
@@ -68,7 +72,7 @@ COLUMNS = (
 
 def results(settings: Settings, output: Path) -> list[Row]:
     rows = compared(settings, output)
-    return rows_of_sentences(rows, output) if settings.sentences else rows
+    return rows if settings.question_sets else rows_of_sentences(rows, output)
 
 
 def tell(stage: Stage) -> str:
@@ -90,21 +94,36 @@ def by_language(scores: Mapping[str, Any]) -> str:
 def remarks(settings: Settings, output: Path) -> list[str]:
     """Return the remarks of the report: its legend, the counts of the data, and the scores of the gold answers."""
     prepared = sorted((output / "data-bin").iterdir())
+    lines: list[str] = []
     if settings.sentences:
-        lines = [SENTENCES, *(f"{folder.name}: {sentences.counted(folder)}." for folder in prepared)]
-        lines += sentences.strange(prepared)
-        rows = [row for row in results(settings, output) if not row["beats baseline"]]
-        lines += sentences.behind([f"{row['model']} in {row['language']}" for row in rows])
-        return lines + [xnli.summary(read_json(folder / ROWS)["splits"]) for folder in prepared[:1]]
+        rows = [row for row in results(settings, output) if row["task"] == XNLI]
+        lines += of_sentences(rows, [folder for folder in prepared if (folder / ROWS).exists()])
+    if settings.question_sets:
+        lines += of_questions(settings, output, [folder for folder in prepared if (folder / RECORD).exists()])
+    if settings.sentences and settings.question_sets:
+        lines.append(AVERAGES)
+    return lines
+
+
+def of_sentences(rows: list[Row], prepared: list[Path]) -> list[str]:
+    """Return the remarks about XNLI."""
+    lines = [SENTENCES, *(f"{folder.name}: {sentences.counted(folder)}." for folder in prepared)]
+    lines += sentences.strange(prepared)
+    lines += sentences.behind([f"{row['model']} in {row['language']}" for row in rows if not row["beats baseline"]])
+    return lines + [xnli.summary(read_json(folder / ROWS)["splits"]) for folder in prepared[:1]]
+
+
+def of_questions(settings: Settings, output: Path, prepared: list[Path]) -> list[str]:
+    """Return the remarks about the question datasets."""
     lines = [QUESTIONS, *(f"Prepared questions {folder.name}: {questions.counted(folder)}." for folder in prepared)]
-    for task in settings.task:
+    for task in settings.question_sets:
         scored = {row["language"] for row in compared(settings, output) if row["task"] == task}
         missing = [language for language in SETS[task].languages if language not in scored]
         lines += [f"{task} is not scored in {', '.join(missing)}."] if missing else []
-    for file in sorted((output / "baselines").glob("*.json")):
-        gold = {language: scores[GOLD] for language, scores in read_json(file).items()}
+        scores_by_language = read_json(output / "baselines" / f"{SETS[task].name}.json")
+        gold = {language: scores[GOLD] for language, scores in scores_by_language.items()}
         scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
-        lines.append(f"As a test of the scorer, the gold answers of {file.stem} have EM/F1 {scores}.")
+        lines.append(f"As a test of the scorer, the gold answers of {SETS[task].name} have EM/F1 {scores}.")
     return lines
 
 
@@ -132,7 +151,7 @@ FINETUNE_XTREME = Recipe(
         "--preset small --checkpoint my-run --data xtreme/ --train-rows 1500",
         "--preset small --task xquad,tydiqa --languages en,fi,ru --checkpoint mine/checkpoint_last.pt --data xtreme/",
         "--preset small --task mlqa --checkpoint mine/checkpoint_last.pt --data MLQA_V1 --train-file train.json.gz",
-        "--preset paper --task xquad,mlqa,tydiqa --segments head --dry-run "
+        "--preset paper --task xnli,xquad,mlqa,tydiqa --segments head --dry-run "
         "--checkpoint results/pretrain_mlm/wiki100.posenc_bert_base.512.1",
     ),
     main=MAIN,

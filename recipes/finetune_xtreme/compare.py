@@ -190,7 +190,7 @@ def main() -> None:
     variants = [Variant("", Model(label, Path()), *rest) for label, *rest in arguments.variant]
     table = [row for task in arguments.task for variant in variants for row in rows(task, variant, results)]
     compare_with_first(table, "F1", "task", "language")
-    write_rows(table, arguments.output)
+    write_rows(table, arguments.output, arguments.table)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch
+from recipes.lib.finetuning.comparison import COMPARISON
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.questions.plan import BASELINES, SEARCH, Questions, Training
 from recipes.lib.finetuning.sentences.plan import Sentences
@@ -21,7 +22,7 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
 
 from .published import departures
-from .sets import SETS, QuestionSet
+from .sets import SETS, XNLI, QuestionSet
 from .settings import VERSION, Settings
 
 HERE = Path(__file__).parent
@@ -29,18 +30,40 @@ INVENTED = ("en", "de")  # languages of the built-in questions, which are Englis
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
+    if settings.sentences and settings.question_sets:
+        return plan_all(settings, output, shown)
     return plan_xnli(settings, output, shown) if settings.sentences else plan_questions(settings, output, shown)
 
 
-def plan_xnli(settings: Settings, output: Path, shown: str) -> Plan:
-    xnli = Sentences(settings, output, shown)
+def plan_all(settings: Settings, output: Path, shown: str) -> Plan:
+    """Return the stages of XNLI and of the question datasets, and a last stage that joins their tables."""
+    xnli = plan_xnli(settings.only([XNLI]), output, shown, XnliBeside)
+    questions = plan_questions(settings.only(settings.question_sets), output, shown, QuestionsBeside)
+    tables_of_both = [plan.phases[-1][0][-1] for plan in (xnli, questions)]
+    variants = settings.only(settings.question_sets).variants()
+    words = flags(output=shown, task=settings.task, variant=[(item.model.label, item.segments) for item in variants])
+    inputs = [HERE / "languages.py", HERE / "published.py", *tables()]
+    planner = Sentences(settings, output, shown)
+    join = planner.run("compare", "finetune_xtreme.join", words, [COMPARISON], tables_of_both, inputs)
+    phases = [[*one, *other] for one, other in zip(xnli.phases, questions.phases, strict=True)]
+    return Plan([*phases, [[join]]], tuple(dict.fromkeys((*xnli.notes, *questions.notes))))
+
+
+class XnliBeside(Sentences):
+    """Write the stages of XNLI in a run that also has question datasets."""
+
+    prefix, last, table = f"{XNLI}.", f"table:{XNLI}", "xnli.json"
+
+
+def plan_xnli(settings: Settings, output: Path, shown: str, kind: type[Sentences] = Sentences) -> Plan:
+    xnli = kind(settings, output, shown)
     before = [*xnli.builtin, *xnli.checks.values(), *xnli.prepared.values(), *xnli.baselines.values()]
     chains = [[train := xnli.train(trial), xnli.evaluate(trial, train)] for trial in xnli.trials]
     return Plan([[before], chains, [[xnli.compare(chains)]]], tuple(xnli.notes))
 
 
-def plan_questions(settings: Settings, output: Path, shown: str) -> Plan:
-    questions = Languages(
+def plan_questions(settings: Settings, output: Path, shown: str, kind: type[Languages] | None = None) -> Plan:
+    questions = (kind or Languages)(
         settings,
         output,
         shown,
@@ -59,6 +82,8 @@ def plan_questions(settings: Settings, output: Path, shown: str) -> Plan:
 @dataclass(frozen=True)
 class Languages(Questions[Settings]):
     """Write the stages for questions in several languages."""
+
+    last, table = "compare", COMPARISON  # name of the last stage and its file
 
     @property
     def notes(self) -> list[str]:
@@ -235,4 +260,11 @@ class Languages(Questions[Settings]):
             *(HERE / "published.py", HERE / "sets.py", ROOT / "recipes" / "lib" / "encodings.py"),
             *tables(),
         ]
-        return self.run("compare", "finetune_xtreme.compare", words, ["comparison.json"], after, inputs)
+        words += flags(table=self.table if self.table != COMPARISON else None)
+        return self.run(self.last, "finetune_xtreme.compare", words, [self.table], after, inputs)
+
+
+class QuestionsBeside(Languages):
+    """Write the stages of question datasets in a run that also has XNLI."""
+
+    last, table = "table:questions", "questions.json"

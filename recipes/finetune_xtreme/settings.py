@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,9 @@ OF_XNLI = {"train_rows"}
 @dataclass(kw_only=True)
 class Settings(SentenceSettings, QuestionSettings):
     task: list[str] = field(
-        metadata=about("Tasks: xnli alone, or any of xquad, mlqa and tydiqa, which use the same fine-tuned model.")
+        metadata=about(
+            "Tasks: any of xnli, xquad, mlqa and tydiqa. The question datasets use the same fine-tuned model."
+        )
     )
     protocol: str = field(
         metadata=about(
@@ -74,10 +76,13 @@ class Settings(SentenceSettings, QuestionSettings):
     def __post_init__(self) -> None:
         self.task = [task_named(word) for word in self.task]
         super().__post_init__()
-        if XNLI in self.task and len(self.task) > 1:
-            raise Refused(f"--task {XNLI} cannot be combined with other tasks, because it needs its own training run.")
+        if self.sentences and self.question_sets and (self.builtin or self.invented):
+            problem = f"the built-in data and models of {XNLI} are not those of the question datasets"
+            raise Refused(
+                f"--task {','.join(self.task)}: {problem}. Give --data and --checkpoint, or leave {XNLI} out."
+            )
         self._check_languages()
-        if not self.sentences:
+        if self.question_sets:
             self._check_questions()
 
     def _check_languages(self) -> None:
@@ -121,12 +126,14 @@ class Settings(SentenceSettings, QuestionSettings):
 
     def refuse_unused(self, named: Set[str]) -> None:
         """Refuse settings that the user gave although nothing uses them, including settings of other tasks."""
-        unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
+        unused = sorted(
+            named & ((set() if self.question_sets else OF_QUESTIONS) | (set() if self.sentences else OF_XNLI))
+        )
         if unused:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
             raise Refused(f"--task {','.join(self.task)} does not use {options}. Leave it out.")
         super().refuse_unused(named)
-        if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
+        if self.question_sets and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best needs English questions to choose the checkpoint. Add --dev-file FILE.")
 
     def flags_of_questions(self) -> Flags:
@@ -148,8 +155,17 @@ class Settings(SentenceSettings, QuestionSettings):
 
     @property
     def sentences(self) -> bool:
-        """Return whether the task is XNLI."""
-        return self.task == [XNLI]
+        """Return whether XNLI is one of the tasks."""
+        return XNLI in self.task
+
+    @property
+    def question_sets(self) -> list[str]:
+        """Return the tasks that are question datasets."""
+        return [task for task in self.task if task != XNLI]
+
+    def only(self, tasks: list[str]) -> Settings:
+        """Return the same settings for some of the tasks."""
+        return replace(self, task=tasks)
 
     @property
     def chooses(self) -> bool:

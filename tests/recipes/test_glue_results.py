@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.finetune_glue import compare
+from recipes.finetune_glue.averages import averages
 from recipes.finetune_glue.compare import Results, middle
 from recipes.finetune_glue.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.encodings import parse
@@ -156,3 +157,21 @@ def test_every_protocol_names_models_of_the_papers() -> None:
     for name, model in MODELS.values():
         columns = {figure.column for figure in figures(name, model=model)}
         assert columns & {"MNLI-m", "XNLI"}
+
+
+def test_the_average_has_seven_numbers_as_in_the_paper(tmp_path: Path) -> None:
+    """Recompute an average of DIET's Table 2; single sentences count for each segment encoding."""
+    numbers = {"QQP": 91.0, "QNLI": 90.5, "SST-2": 92.9, "CoLA": 60.3, "STS-B": 89.3}
+    scores = {task: {"valid": {metrics(task, "diet")[0]: number}} for task, number in numbers.items()}
+    scores["MNLI"] = {"valid": {"accuracy": 86.3}, "valid-mismatched": {"accuracy": 86.3}}
+    variants = [
+        Variant(task, Model("diet-rel", Path()), "head" if TASKS[task].pair else "none", "head") for task in scores
+    ]
+    write_json(tmp_path / "models" / "diet-rel.json", {"encoding": "diet-rel"})
+    rows = [{"task": one.task, "model": one.label, "scores": scores[one.task]} for one in variants]
+    (row,) = averages(rows, variants, tmp_path, "diet")
+    assert (row["task"], row["model"], row["of"]) == ("average", "diet-rel, segments per head", "7 numbers")
+    assert (round(row["score"], 1), row["paper"]) == (85.2, 85.2)
+    (other,) = averages(rows, variants, tmp_path, "m4m")  # the paper of another protocol has no such average
+    assert other["paper"] is None
+    assert averages(rows[1:] + [{**rows[0], "scores": {}}], variants, tmp_path, "diet") == []

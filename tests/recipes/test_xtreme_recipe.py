@@ -14,7 +14,7 @@ from spans import sets as files
 
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_glue.published import paper
-from recipes.finetune_xtreme import compare, published
+from recipes.finetune_xtreme import compare, join, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.finetune_xtreme.languages import rows_of_sentences
 from recipes.finetune_xtreme.sets import SETS, XNLI_LANGUAGES, without_files
@@ -25,7 +25,7 @@ from recipes.lib.finetuning.questions.files import GOLD
 from recipes.lib.finetuning.sentences import xnli
 from recipes.lib.finetuning.sentences.settings import PROTOCOLS, SentenceSettings
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
-from recipes.lib.recipe import shown
+from recipes.lib.recipe import Row, shown
 from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
@@ -272,7 +272,7 @@ def test_the_two_tables_of_languages_are_one() -> None:
     ("options", "message"),
     [
         ({"task": "MNLI"}, "--task: unknown value 'MNLI'"),
-        ({"task": "xnli,xquad"}, "--task XNLI cannot be combined"),
+        ({"task": "xnli,xquad", "data": "builtin"}, "--task XNLI,XQuAD: the built-in data and models of XNLI"),
         ({"task": "mlqa", "languages": "de,el"}, "--languages el: MLQA has only en, ar, de"),
         ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has only en, ar, de"),
         ({"languages": "de,de"}, "--languages de,de: a language occurs twice"),
@@ -424,3 +424,35 @@ def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
     write_json(tmp_path / "comparison.json", [row])
     remarks = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", texts={"checkpoint": MODEL}), tmp_path)
     assert "These results do not beat the constant answer: shaw in en." in remarks
+
+
+def test_one_run_has_all_tasks_and_trains_xnli_apart() -> None:
+    """The stages of both plans stay as they are, except for checks and tables, which have names of their own."""
+    planned = stages("paper", task="xnli,xquad,mlqa,tydiqa", lr="1e-5", seeds="1")
+    apart = stages("paper", task="xnli", lr="1e-5", seeds="1") | stages(
+        "paper", task="xquad,mlqa,tydiqa", lr="1e-5", seeds="1"
+    )
+    assert {name for name in apart if name not in planned} == {"check:shaw"}
+    assert {name for name in planned if name not in apart} == {"check:XNLI.shaw", "table:XNLI", "table:questions"}
+    assert len([name for name in planned if name.startswith("train:")]) == 2
+    compare = planned["compare"]
+    assert [stage.name for stage in compare.after] == ["table:XNLI", "table:questions"]
+    outputs = [output for stage in planned.values() for output in stage.outputs]
+    assert len(set(outputs)) == len(outputs)
+
+
+def test_the_average_is_that_of_seven_numbers() -> None:
+    """Recompute an average of DIET's Table 3 from its seven numbers."""
+    numbers = {"XNLI": (67.9,), "XQuAD": (69.5, 53.9), "MLQA": (58.2, 43.1), "TyDiQA": (64.8, 49.9)}
+    common = {"model": "shaw", "language": "mean", "pretrained": {"encoding": "shaw"}}
+    rows: list[Row] = [
+        {"task": task, **common, **dict(zip(("score",) if task == "XNLI" else ("F1", "EM"), scores, strict=True))}
+        for task, scores in numbers.items()
+    ]
+    row = join.average(rows, list(numbers), "shaw", "input")
+    assert row is not None
+    assert (round(row["score"], 1), row["paper"], row["of"]) == (58.2, 58.2, "7 numbers")
+    partial = join.average(rows, ["XNLI", "MLQA"], "shaw", "input")
+    assert partial is not None
+    assert (partial["of"], partial["paper"]) == ("3 numbers", None)
+    assert join.average([{**row, "score": None} for row in rows], list(numbers), "shaw", "input") is None

@@ -11,6 +11,8 @@ from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.values import Refused
 
+COMPARISON = "comparison.json"  # the rows of the report's table
+
 
 def encoding_of(label: str) -> Encoding | None:
     """Return the encoding that a label names; None if the label is not an encoding."""
@@ -31,6 +33,5 @@ def comparable(differences: Sequence[str]) -> str:
     return f"no: {'; '.join(differences)}" if differences else "yes, if pretrained like the paper's model"
 
 
-def write_rows(rows: Sequence[Row], output: Path) -> None:
-    text = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-    write_whole(output / "comparison.json", text)
+def write_rows(rows: Sequence[Row], output: Path, name: str = COMPARISON) -> None:
+    write_whole(output / name, json.dumps(rows, indent=1, ensure_ascii=False) + "\n")

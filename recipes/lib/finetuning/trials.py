@@ -11,6 +11,7 @@ from pathlib import Path
 
 from recipes.lib.planning import flags
 
+from .comparison import COMPARISON
 from .models import Model
 
 
@@ -142,5 +143,8 @@ def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
     option("--lr", type=float, action="append", required=True, metavar="LR", help="A learning rate that was tried.")
     option("--epochs", type=int, action="append", required=True, metavar="N", help="A number of epochs that was tried.")
     option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a run.")
+    option(
+        "--table", default=COMPARISON, metavar="NAME", help=f"File for the rows in the folder (default: {COMPARISON})."
+    )
     text = "A difference between the run and the paper's protocol."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)

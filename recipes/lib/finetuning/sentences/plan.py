@@ -15,6 +15,7 @@ from recipes.lib.recipe import ROOT
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
+from ..comparison import COMPARISON
 from ..models import Model
 from ..plan import ARCH, Planner
 from ..trials import Trial, Variant
@@ -26,6 +27,9 @@ RECORD = "glue.json"  # the record in a prepared folder
 
 
 class Sentences(Planner[SentenceSettings]):
+    #: Prefix of the names of checks, the name of the last stage and its file. A recipe with more stages replaces them.
+    prefix, last, table = "", "compare", COMPARISON
+
     @cached_property
     def variants(self) -> list[Variant]:
         return self.settings.variants()
@@ -74,7 +78,9 @@ class Sentences(Planner[SentenceSettings]):
         words += flags(tokenizer_path=settings.tokenizer, pos_enc=model.label if settings.pos_enc else None)
         words += flags(segments=settings.segments if pairs else "none")
         inputs = [*self.weights(model), *self.tokenizer(model)]
-        return self.run(f"check:{model.slug}", "lib.check_pretrained", words, [report], self.builtin, inputs)
+        return self.run(
+            f"check:{self.prefix}{model.slug}", "lib.check_pretrained", words, [report], self.builtin, inputs
+        )
 
     # --- rows
 
@@ -161,5 +167,6 @@ class Sentences(Planner[SentenceSettings]):
         inputs = [ROOT / "recipes" / "finetune_glue" / "published.py", HERE.parent / "trials.py"]
         inputs += [HERE / "tasks.py", HERE / "xnli.py", *tables()]
         after = [*self.baselines.values(), *(chain[-1] for chain in chains)]
-        outputs = ["comparison.json", "submission"]
-        return self.run("compare", "finetune_glue.compare", words, outputs, after, inputs)
+        words += flags(table=self.table if self.table != COMPARISON else None)
+        outputs = [self.table, "submission"]
+        return self.run(self.last, "finetune_glue.compare", words, outputs, after, inputs)

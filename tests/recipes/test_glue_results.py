@@ -162,7 +162,7 @@ def test_every_protocol_names_models_of_the_papers() -> None:
 def test_the_average_has_seven_numbers_as_in_the_paper(tmp_path: Path) -> None:
     """Recompute an average of DIET's Table 2; single sentences count for each segment encoding."""
     numbers = {"QQP": 91.0, "QNLI": 90.5, "SST-2": 92.9, "CoLA": 60.3, "STS-B": 89.3}
-    scores = {task: {"valid": {metrics(task, "diet")[0]: number}} for task, number in numbers.items()}
+    scores = {task: {"valid": dict.fromkeys(metrics(task, "diet"), number)} for task, number in numbers.items()}
     scores["MNLI"] = {"valid": {"accuracy": 86.3}, "valid-mismatched": {"accuracy": 86.3}}
     variants = [
         Variant(task, Model("diet-rel", Path()), "head" if TASKS[task].pair else "none", "head") for task in scores
@@ -174,4 +174,4 @@ def test_the_average_has_seven_numbers_as_in_the_paper(tmp_path: Path) -> None:
     assert (round(row["score"], 1), row["paper"]) == (85.2, 85.2)
     (other,) = averages(rows, variants, tmp_path, "m4m")  # the paper of another protocol has no such average
     assert other["paper"] is None
-    assert averages(rows[1:] + [{**rows[0], "scores": {}}], variants, tmp_path, "diet") == []
+    assert averages([*rows[1:], {**rows[0], "scores": {}}], variants, tmp_path, "diet") == []

@@ -44,7 +44,7 @@ def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, pro
             if variant.model == model and (variant.segments == segments or not TASKS[variant.task].pair)
         ]
         numbers = [number for variant in own for number in scores(best[variant.task, variant.label], protocol).items()]
-        if len(numbers) < 2 or {name for name, _ in numbers} < {variant.task for variant in own}:
+        if len(numbers) < 2 or not {variant.task for variant in own} <= {name for name, _ in numbers}:
             continue
         encoding = encoding_of(read_json(output / "models" / f"{model.slug}.json")["encoding"])
         comparable = protocol == "diet" and {name for name, _ in numbers} == OF_THE_PAPER

@@ -22,7 +22,8 @@ class Split:
 
     Args:
         rows: Rows that are written.
-        assigned: Number of rows that belong to the split, including bad rows. in_file: Number of rows in the file.
+        assigned: Number of rows that belong to the split, including bad rows.
+        in_file: Number of rows in the file.
     """
 
     name: str

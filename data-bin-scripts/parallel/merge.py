@@ -24,8 +24,8 @@ class Tally:
 
     Args:
         counts: Number of pairs that were read, kept or normalised, and number of pairs that each cleaning step left
-            out. `words 0` and `words 1` are the numbers of words on the two sides. lines: Line numbers of the first
-            pairs that each step left out.
+            out. `words 0` and `words 1` are the numbers of words on the two sides.
+        lines: Line numbers of the first pairs that each step left out.
     """
 
     name: str

@@ -54,9 +54,10 @@ def held_out(split: str, name: str, newstest: str, pair: Pair, *, look: bool = F
 
     Args:
         name: newstestYEAR, or a path without the endings of the two files.
-        newstest: Folder that holds newstestYEAR, or `sacrebleu` to download it; empty if `name` is a path. look:
-        Whether to look up only the names of the files, and download nothing. Raises: CorpusError: The set does not
-        exist.
+        newstest: Folder that holds newstestYEAR, or `sacrebleu` to download it; empty if `name` is a path.
+        look: Whether to look up only the names of the files, and download nothing.
+    Raises:
+        CorpusError: The set does not exist.
     """
     path = Path(name)
     if not (newstest and NEWSTEST.fullmatch(name)):

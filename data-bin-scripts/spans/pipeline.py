@@ -75,8 +75,11 @@ def prepare(
     """Write the prepared folder, completely or not at all.
 
     Args:
-        excluded: Files whose questions are left out of all splits, identified by the question ids. Returns: The record,
-        which is also written to `RECORD`. Raises: CorpusError: A file cannot be read or has the wrong format.
+        excluded: Files whose questions are left out of all splits, identified by the question ids.
+    Returns:
+        The record, which is also written to `RECORD`.
+    Raises:
+        CorpusError: A file cannot be read or has the wrong format.
         RefusedError: Questions have problems and --bad is refuse; OUTPUT.problems.jsonl lists them.
     """
     with new_folder(where) as folder:

@@ -31,13 +31,13 @@ def configuration(encoding: Either, flags: list[str]) -> Any:
 
 
 def build(config: Any, words: Dictionary) -> Any:
-    """Build a model on the meta device, which allocates and initialises nothing, so even a big model is quick."""
+    """Build a model on PyTorch's meta device, which is quick because it allocates no memory for the weights."""
     with torch.device("meta"):
         return models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
 
 
 def check_decoding(flags: list[str]) -> None:
-    """Parse the flags with fairseq-generate's own parser, which exits if it does not know one of them."""
+    """Parse the flags with fairseq-generate's own parser, which exits if it meets an unknown flag."""
     options.parse_args_and_arch(options.get_generation_parser(), ["data-bin", "--path", "x.pt", *PLUGIN, *flags])
 
 

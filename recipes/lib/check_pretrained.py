@@ -28,7 +28,7 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
     """Return the encoding, the sizes and the number of updates of the pretrained model.
 
     Raises:
-        ValueError: The encoding does not support one of the segment encodings, or `longest` positions.
+        ValueError: The encoding supports fewer than `longest` positions, or cannot be combined with a segment encoding.
         CheckpointError: The checkpoint cannot be read.
     """
     pretrained = read(source)

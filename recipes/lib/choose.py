@@ -1,4 +1,4 @@
-"""Choose the stages that `--stage` and `--stop-stage` name."""
+"""Choose the stages from `--stage` to `--stop-stage`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Sta
     out all stages of other variants.
 
     Raises:
-        Refused: A stage does not exist, or `first` comes after `last`.
+        Refused: One of the two stages does not exist, or `first` comes after `last`.
     """
     kinds = list(dict.fromkeys(stage.kind for stage in stages))
     known = {*kinds, *(stage.name for stage in stages)}

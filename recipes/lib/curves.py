@@ -72,7 +72,7 @@ def draw_groups(
             the system refused the group, which a cross at the bottom shows.
         labels: Labels of the horizontal and the vertical axis.
         path: PNG file to write.
-        limit: Text and number of the groups that stand left of a dashed vertical line.
+        limit: Label of a dashed vertical line, and the number of groups to its left.
     """
     with styled():
         figure, axes = _empty()

@@ -1,4 +1,4 @@
-"""Find the training runs that diverged. Their models are not evaluated, and the report says where they diverged."""
+"""Find the training runs that diverged, whose models are not evaluated. The report says where training diverged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .package import read_divergence
 
 
 class Runs(NamedTuple):
-    """The training runs of a model.
+    """Tell the training runs of a model that finished from those that diverged.
 
     Args:
         finished: Names of the training runs that did not diverge.

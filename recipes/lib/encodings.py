@@ -22,7 +22,7 @@ EITHER_SHARING = "M1-M4"
 
 @dataclass(frozen=True)
 class Encoding:
-    """A position encoding with its options."""
+    """Name a position encoding and its options."""
 
     label: str  # what the user wrote; tables and figures show it
     name: str  # value of --pos-enc
@@ -30,7 +30,7 @@ class Encoding:
 
     @property
     def slug(self) -> str:
-        """Return the name in paths and stage names, such as `shaw.clip=16`."""
+        """Return the encoding's name in paths and stage names, such as `shaw.clip=16`."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
     @property
@@ -53,7 +53,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Stacks:
-    """One encoding for the encoder and another for the decoder, such as `rope/t5`."""
+    """Name one encoding for the encoder and another for the decoder, such as `rope/t5`."""
 
     encoder: Encoding
     decoder: Encoding
@@ -64,7 +64,7 @@ class Stacks:
 
     @property
     def slug(self) -> str:
-        """Return the name in paths and stage names, such as `rope--t5`."""
+        """Return the name of the two encodings in paths and stage names, such as `rope--t5`."""
         return f"{self.encoder.slug}--{self.decoder.slug}"
 
     def flags(self) -> list[str]:
@@ -122,7 +122,7 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """Return facts about an encoding: whether it supports `memory`, and its `options` with their defaults.
+    """Return what encodings.json says about an encoding: whether it supports a memory, and its options with defaults.
 
     Raises:
         Refused: encodings.json has no entry for this encoding.
@@ -139,13 +139,13 @@ def published(
 ) -> float | None:
     """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
-    Two encodings are the same if their names and the values of all their options, defaults included, are equal. The
-    scores of `EITHER_SHARING` are also those of share=none.
+    Two encodings are the same if their names and the values of all their options, defaults included, are equal. A score
+    of the paper `EITHER_SHARING` for share=head-wise is also its score for share=none.
 
     Args:
         figures: Numbers that the paper reports.
         encoding: The encoding to look for.
-        unset: Values that the paper's models have for options without a default.
+        unset: Values that the options without a default have in the paper's models.
     """
     if not isinstance(encoding, Encoding):  # no paper uses different encodings in the two stacks
         return None

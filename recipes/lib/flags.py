@@ -1,4 +1,4 @@
-"""Flags of fairseq that several recipes share."""
+"""Define the flags of fairseq that several recipes share."""
 
 PLUGIN = ("--user-dir", "fairseq_posenc")
 # By default fairseq drops a last batch whose size is not a multiple of 8, also in validation and generation.

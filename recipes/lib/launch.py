@@ -1,4 +1,4 @@
-"""Write the command of a training run for one process or many, so that the effective batch size stays the same."""
+"""Write the command of a training run so that the effective batch size does not depend on the number of processes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Training(Settings):
 
     @property
     def on_gpu(self) -> bool:
-        """Return whether GPUs are used. `--device auto` uses them in Slurm jobs and on machines with a GPU."""
+        """Return whether GPUs are used. `--device auto` uses GPUs in Slurm jobs and on machines with a GPU."""
         if self.device == "auto":
             return self.launch == "slurm" or bool(gpus())
         return self.device == "gpu"
@@ -76,7 +76,7 @@ class Training(Settings):
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return environment variables that give each of the parallel commands its share of the GPUs."""
+        """Return environment variables that divide the GPUs among the parallel commands."""
         devices = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
         if not devices:
             return [{} for _ in range(self.jobs)]
@@ -113,7 +113,7 @@ def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, t
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return what determines the result of training: the flags, precision and batches, but not the processes."""
+    """Return what determines the result of training: flags, precision and --batches, not the number of processes."""
     return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
@@ -121,7 +121,7 @@ def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
     """Return the command of a training run.
 
     Args:
-        flags: Flags of fairseq-train, without those about processes, devices, precision and --update-freq.
+        flags: Flags of fairseq-train, except flags for processes, devices, precision and --update-freq.
         how: Settings of the training.
     """
     flags = [*flags, "--update-freq", str(update_freq(how)), *device_flags(how), *precision_flags(how)]
@@ -130,7 +130,7 @@ def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
 
 
 def notes(how: Training, batch: str) -> list[str]:
-    """Return sentences that the user should read before the training runs.
+    """Return notes that the user should read before the training begins.
 
     Args:
         how: Settings of the training.
@@ -190,7 +190,7 @@ def precision_flags(how: Training) -> list[str]:
 
 
 def local(flags: list[str], how: Training) -> list[str]:
-    """Return a fairseq-train command for one process, or a torchrun command for several on this machine.
+    """Return a command for this machine: fairseq-train for one process, or torchrun for several processes.
 
     Without torchrun, fairseq would look for the variables of a Slurm job.
     """
@@ -223,6 +223,6 @@ def slurm(flags: list[str], how: Training) -> list[str]:
 
 
 def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
-    """Return a command that uses at most one GPU, such as a translation. With --launch slurm, srun runs it."""
+    """Return a command that uses at most one GPU, such as a translation. With --launch slurm, srun runs the command."""
     srun = ["srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1"] if how.launch == "slurm" else []
     return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))

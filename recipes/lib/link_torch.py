@@ -2,7 +2,7 @@
 
     python link_torch.py SITE_PACKAGES
 
-Run this script with the Python that has torch. It prints `torch VERSION` if it linked torch, otherwise nothing.
+Run this script with the Python that has torch. The script prints `torch VERSION` if it linked torch, otherwise nothing.
 
 Links are better than `--system-site-packages`, which would also show all other packages of that Python (another
 fairseq, a second copy of this plugin). With that option, .venv/bin would lack torch's commands, and torch in another
@@ -35,7 +35,7 @@ def family(name: str, distributions: dict[str, Distribution]) -> dict[str, Distr
 
 
 def entries(dist: Distribution) -> set[Path]:
-    """Return what a distribution has at the top of site-packages: the paths of packages, modules and metadata."""
+    """Return the top-level paths of a distribution in site-packages: its packages, modules and metadata."""
     parts = {Path(str(file)).parts[0] for file in dist.files or []}
     paths = {Path(str(dist.locate_file(part))) for part in parts if part not in ("..", "__pycache__")}
     return {path for path in paths if path.exists()}

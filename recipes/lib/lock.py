@@ -17,10 +17,10 @@ def only_one(folder: Path) -> Iterator[int]:
     """Lock the folder, and yield the file descriptor of the lock.
 
     The processes of tied.py, which watch the commands, inherit the descriptor. So the folder of a killed run stays
-    locked until its commands have ended, and the next run does not write at the same time.
+    locked until its commands have ended.
 
     Raises:
-        Refused: Another run holds the folder, or nothing can be written there.
+        Refused: Another run uses the folder, or the folder cannot be written.
     """
     from filelock import FileLock, Timeout  # imported here, because --list and --dry-run must work without it
 

@@ -1,4 +1,4 @@
-"""Name the logs of the stages, and read the progress of a stage from them."""
+"""Name the logs of the stages, and read the progress of a stage from its log."""
 
 from __future__ import annotations
 

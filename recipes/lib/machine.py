@@ -29,7 +29,7 @@ def version_of(root: Path) -> str:
 
 
 def answer(command: list[str]) -> str:
-    """Return what a command prints; empty if the command is missing, fails or hangs, as with a broken driver."""
+    """Return what a command prints; empty if the command is missing, fails or hangs (with a broken driver, say)."""
     try:
         process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):

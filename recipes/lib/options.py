@@ -33,7 +33,7 @@ MARK = "setting "  # prefix of a setting's name in argparse, so that it cannot c
 
 @dataclass(frozen=True)
 class Options:
-    """The parsed command line of a recipe."""
+    """Hold the parsed command line of a recipe."""
 
     preset: str | None
     config: Path | None
@@ -61,7 +61,7 @@ class Once(argparse.Action):
 
 
 class Joined(argparse.Action):
-    """Store the items of a list. If the option is repeated, the list has the items of all its values."""
+    """Store the items of a list option. If the option is repeated, the list has the items of all its values."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         earlier = getattr(namespace, self.dest)
@@ -133,7 +133,11 @@ def make_parser(recipe: Recipe[S]) -> Parser:
     text = "Begin with this stage; all stages before it must be done."
     add("--stage", action=Once, metavar="NAME", help=text)
     add("--stop-stage", action=Once, metavar="NAME", help="End with this stage.")
-    add("--force", action="store_true", help="Repeat finished stages; stages that depend on them count as unfinished.")
+    add(
+        "--force",
+        action="store_true",
+        help="Repeat the chosen stages even if they are done; stages that depend on them then count as not done.",
+    )
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
     _add_settings(parser, recipe)

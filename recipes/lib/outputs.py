@@ -22,8 +22,8 @@ def refuse_unusable(output: Path, recipe: str) -> None:
     """Check the output folder before anything is written.
 
     Raises:
-        Refused: The path is a file, or the folder holds a run of another recipe. Two recipes in one folder
-            would overwrite each other's files, because the names of their stages are equal.
+        Refused: The path is a file, or the folder holds a run of another recipe. Two recipes in one folder would
+        overwrite each other's files, because their stages have the same names.
     """
     existing = next(place for place in (output, *output.parents) if os.path.exists(place))
     if not existing.is_dir():

@@ -17,5 +17,5 @@ def refuse_missing(option: str, *paths: str | Path) -> None:
 
 
 def raw(folder: str) -> str:
-    """Return the path of the --raw folder in commands."""
+    """Return the path of the --raw folder (for downloads) as it is written in commands."""
     return folder if folder == RAW else str(Path(folder).resolve())

@@ -87,7 +87,7 @@ def command(stage: Stage, own_files: Mapping[str, str]) -> str:
 
 
 def lines(words: list[str]) -> Iterator[str]:
-    """Yield the lines of a command. Break lines before options, so that an option and its values share a line."""
+    """Yield the lines of a command. Lines break before options, so that an option and its values share a line."""
     groups: list[str] = []
     for word in words:
         if not groups or word.startswith("-") or word == "2>&1":
@@ -105,7 +105,7 @@ def lines(words: list[str]) -> Iterator[str]:
 
 
 def quoted(word: str, own_files: Mapping[str, str]) -> str:
-    """Return a word quoted for the shell, with variables for the output folder and for the reader's own files."""
+    """Return a word quoted for the shell; variables replace the output folder and the reader's own files."""
     places = {OUT: "OUT", **{str(OWN_FILES / variable.lower()): variable for variable in own_files.values()}}
     if not any(place in word for place in places):
         return shlex.quote(word)

@@ -1,4 +1,4 @@
-"""Helpers to write the commands and stages of a recipe's plan."""
+"""Help to write the commands and stages of a recipe's plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS = ROOT / "data-bin-scripts"
 
 
 def flags(**named: object) -> list[str]:
-    """Return options as words of a command: `limit=3, cpu=True` becomes `--limit 3 --cpu`.
+    """Return options as words of a command: `limit=3, cpu=True` become `--limit 3 --cpu`.
 
     A list repeats its option for each value, and a tuple gives one option several values. None, False and the empty
     string leave the option out.
@@ -52,7 +52,7 @@ class Planner(Generic[S]):
     shown: str
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the words of a command that determine its result. Subclasses replace file names that do not matter."""
+        """Return the words of a command that determine its result. Subclasses hide file names that do not matter."""
         return tuple(command)
 
     def stage(
@@ -75,7 +75,7 @@ class Planner(Generic[S]):
             after: Stages that must run before this stage.
             inputs: Files that the stage reads; if one changes, the stage runs again.
             on_device: Whether the command uses a GPU if there is one.
-            free: More words of the command that do not change its result, such as the number of processes.
+            free: Further words of the command that do not change its result, such as the number of processes.
         """
         words: tuple[str, ...] = (*command, *free)
         if on_device:

@@ -32,7 +32,7 @@ def of_files(text: str) -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class Settings:
-    """The settings that every recipe has. Every preset must contain the settings without a default."""
+    """Hold the settings that every recipe has. Every preset must contain the settings without a default."""
 
     seed: int = field(
         default=1, metadata=about("Random seed for data preparation, and for training unless --seeds is set.")
@@ -58,7 +58,8 @@ class Settings:
         return Seeds(tuple(self.seeds or [self.seed]), self.seed)
 
     def refuse_unused(self, named: Set[str]) -> None:
-        """Refuse settings of the user that have no effect. A preset may contain settings without effect.
+        """Refuse settings that the user gave and that have no effect. Settings of a preset are not checked, because a
+        preset may contain settings without effect.
 
         Args:
             named: Names of the settings in --config and on the command line; a table counts as one setting.
@@ -85,7 +86,7 @@ class Settings:
         return {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return extra environment variables: one mapping for each command that runs in parallel."""
+        """Return extra environment variables, as one mapping for each command that may run in parallel."""
         return [{} for _ in range(self.jobs)]
 
 
@@ -94,7 +95,7 @@ S = TypeVar("S", bound=Settings)
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages of a run. Phases run one after another; chains of stages in a phase may run at the same time."""
+    """Hold the stages of a run. Phases run one after another; chains of stages in a phase may run at the same time."""
 
     phases: list[Phase]
     notes: tuple[str, ...] = ()  # sentences for the user before the run, and for the report
@@ -117,7 +118,7 @@ def compared(settings: Settings, output: Path) -> list[Row]:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[S]):
-    """A recipe: its settings, its stages and its report.
+    """Describe a recipe: its settings, its stages and its report.
 
     Args:
         name: Name of the recipe's folder in recipes/.

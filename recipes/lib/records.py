@@ -1,4 +1,4 @@
-"""Read what the runner recorded about the stages. Stages that were run by hand, without the runner, have no record."""
+"""Read what the runner recorded about the stages of a run. Stages that were run by hand have no record."""
 
 from __future__ import annotations
 

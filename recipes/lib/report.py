@@ -17,7 +17,7 @@ from .stages import SKIPPED, Ledger, Stage
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
-    """Write the report first and result.json last, so that result.json exists only if the report does."""
+    """Write the report first and result.json last, so that a result.json always has a report."""
     facts: dict[str, Any] = {
         "recipe": recipe.name,
         "command": shlex.join([recipe.program, *arguments]),
@@ -78,7 +78,7 @@ def _cell(value: object, form: str = ".4g") -> str:
 def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
     """Return the table of results. Columns without any value are left out.
 
-    A long value that all rows share, such as a signature, stands below the table.
+    A long value that all rows share, such as a signature of sacrebleu, stands below the table.
     """
     used = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
     rows = [{name: row.get(name) for name in columns or used if name in used} for row in rows]
@@ -89,7 +89,7 @@ def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] 
 
 
 def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str, str] | None = None) -> str:
-    """Return the main table. A score stands with half the width of its 95 % interval, where the interval is known.
+    """Return the main table. Where the 95 % interval of a score is known, half of its width stands behind the score.
 
     Args:
         rows: Rows of the results.

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 @dataclass
 class Run(Generic[S]):
-    """One run of a recipe in an output folder."""
+    """Run a recipe in an output folder."""
 
     recipe: Recipe[S]
     settings: S
@@ -96,7 +96,7 @@ class Run(Generic[S]):
         Runner(self.output, self.ledger, self.screen, lock, slots, recipe.tell).run(phases)
 
     def _tell_if_changed(self) -> None:
-        """Tell the user if the code has changed since training. A new commit alone does not repeat the training."""
+        """Tell the user if the code has changed since training. A new commit alone is no reason to train again."""
         stages = [stage for stage in self.plan.stages() if stage.kind == "train"] or self.plan.stages()
         commits = report.commits(stages, self.ledger)
         if commits != [version_of(ROOT)]:

@@ -1,4 +1,4 @@
-"""Run the stages that are not done. Their output goes to logs, their progress to the screen."""
+"""Run the stages that are not done. The output of a stage goes to its log, and its progress to the screen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_LIST = 8  # number of stages to name in a line
 
 
 class Failed(Exception):
-    """Raised if a stage failed; the message contains its command and the end of its log."""
+    """Report that a stage failed; the message contains the stage's command and the end of its log."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Runner:
         """Run the phases one after another.
 
         Raises:
-            Failed: A stage failed. Stages that do not depend on it were run to their end.
+            Failed: A stage failed. Stages that do not depend on the failed stage were run to their end.
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]
@@ -120,7 +120,7 @@ class Runner:
         self.screen.line(f"{self.done}/{self.total} {stage.name} is skipped, because the training diverged")
 
     def _divergence(self, stage: Stage) -> Divergence | None:
-        """Return how a training run diverged; None for other stages and other runs."""
+        """Return how a training run diverged; None if it did not diverge, or if the stage is not a training run."""
         return read_divergence(log_of(stage, self.output)) if stage.kind == "train" else None
 
     def _run_stage(self, stage: Stage) -> None:
@@ -184,7 +184,7 @@ class Runner:
 
 
 def listed(stages: Sequence[Stage]) -> str:
-    """Return the names of the first stages, and the number of the remaining stages."""
+    """Return a text with the names of the first stages and the number of the remaining stages."""
     names = [stage.name for stage in stages[:LONGEST_LIST]]
     return ", ".join(names) + (f" and {len(stages) - LONGEST_LIST} more" if len(stages) > LONGEST_LIST else "")
 

@@ -1,11 +1,11 @@
-"""Run a training for a number of epochs, with a linear decay that ends with the last update.
+"""Train for a number of epochs, with a learning rate that decays linearly until the last update.
 
 fairseq needs the number of updates for this decay, so this program computes it from the number of training items.
 
 python -m recipes.lib.scheduled --record data/glue.json --count splits.train.items --epochs 3 --batch 32 --warmup 0.1 \
     -- fairseq-train DATA FLAGS
 
-The command replaces this process and receives --max-update, --total-num-update and --warmup-updates.
+The training command replaces this process and receives --max-update, --total-num-update and --warmup-updates.
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--record", type=Path, required=True, metavar="FILE", help="JSON file with the number of training items.")
-    add("--count", required=True, metavar="KEY.KEY", help="Keys that lead to the number in --record, joined by dots.")
+    add(
+        "--count",
+        required=True,
+        metavar="KEY.KEY",
+        help="Keys that lead to the number of training items in --record, joined by dots.",
+    )
     add("--epochs", type=int, required=True, metavar="N", help="Number of epochs.")
     add("--batch", type=int, required=True, metavar="N", help="Number of items per update.")
     add("--warmup", type=float, required=True, metavar="P", help="Fraction of the updates that belong to the warm-up.")

@@ -11,7 +11,7 @@ QUIET_SECONDS = 10.0  # seconds between two status lines if a line cannot be rew
 
 
 class Screen:
-    """Print lines with the time since the start. Several threads may print."""
+    """Print lines that begin with the time since the start. Several threads may print."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()

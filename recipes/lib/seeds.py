@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Seeds:
-    """The random seeds with which each model of a run is trained.
+    """Hold the random seeds with which each model of a run is trained.
 
     Args:
         seeds: Random seeds of the training runs.
-        own: Random seed of the whole run. The names of training runs with this seed do not contain it.
+        own: Random seed of the whole run. The name of a training run with this seed does not contain the seed.
     """
 
     seeds: tuple[int, ...]

@@ -69,11 +69,12 @@ def read_toml(path: Path) -> Table:
 
 
 def read_preset(path: Path, *extending: str) -> Table:
-    """Return the settings of a preset. Its own settings replace the settings of the preset that `extends` names.
+    """Return the settings of a preset. The preset's own settings replace the settings of the preset that its key
+    `extends` names.
 
     Args:
         path: File of the preset. Presets can extend other presets of the same folder only.
-        extending: Names of the presets that extend this preset, the nearest first.
+        extending: Names of the presets that extend this preset directly or indirectly; the direct one is first.
 
     Raises:
         Refused: The extended preset does not exist, or presets extend each other in a circle.
@@ -117,7 +118,7 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
     """Replace values by newer values; tables are merged key by key.
 
-    New keys are refused, except in tables of type Flags: their program knows more flags than the preset contains.
+    New keys are refused, except in tables of flags for a program, because a preset contains only some of its flags.
     """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):
@@ -153,7 +154,9 @@ def _option(name: str) -> str:
 
 
 def as_arguments(flags: Flags) -> list[str]:
-    """Return flags as words of a command: `{"beam": 4, "cpu": True}` becomes `--beam 4 --cpu`. False is left out."""
+    """Return flags as words of a command: `{"beam": 4, "cpu": True}` becomes `--beam 4 --cpu`. False flags are left
+    out.
+    """
     words: list[str] = []
     for name, value in flags.items():
         if value is True:

@@ -13,7 +13,7 @@ PRECISE = 4  # digits of the scores of single seeds
 
 
 def summary(column: str, scores: Sequence[float], digits: int = 2) -> Row:
-    """Return the mean of a score over seeds, its standard deviation, the number of seeds, and the single scores.
+    """Return the mean of a score over seeds, its standard deviation, the number of seeds, and the score of each seed.
 
     Args:
         column: Name of the score; its value is the mean, or None if there are no scores.
@@ -34,13 +34,13 @@ def average(values: Sequence[float], digits: int | None = None) -> float | None:
 
 
 def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
-    """Add to each row the column `p`, which tests its mean score against the first row of its group.
+    """Add the column `p` to each row: the p-value of a test that compares its mean score with the group's first row.
 
-    p is the p-value of Welch's t-test with Holm's correction for the number of tests in the group. The p-value is None
-    for the first row, and if one of the two rows has fewer than two seeds.
+    The test is Welch's t-test, with Holm's correction for the number of tests in the group. The p-value is None for the
+    first row, and if one of the two rows has fewer than two seeds.
 
     Args:
-        rows: Rows with the column `COLUMN of seeds` that `summary` writes.
+        rows: Rows with the column `COLUMN of seeds` (the score of each seed) that `summary` writes.
         column: Name of the score.
         groups: Columns whose values must be equal in all rows of a group, such as the task.
     """
@@ -57,7 +57,7 @@ def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
 def welch(first: Sequence[float], other: Sequence[float]) -> float | None:
     """Return the two-sided p-value of Welch's t-test.
 
-    The result is None if it is not defined: with fewer than two values on a side, or if no value varies on both sides.
+    The result is None with fewer than two values on a side, or if the values are constant on both sides.
     """
     if min(len(first), len(other)) < 2 or not (variance(first) or variance(other)):
         return None

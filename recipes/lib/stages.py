@@ -2,8 +2,8 @@
 
 A stage is done if the run's folder has a marker with the key of the stage. The key is a hash of the command (or of the
 stage's `identity`), of its input files, and of the keys of the stages before it. So a changed setting repeats only the
-stages that depend on it. The marker is renamed into place after the command has succeeded, so the output of a killed
-run never counts as finished.
+stages that depend on this setting. The marker is renamed into place after the command has succeeded, so the output of a
+killed run never counts as finished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .package import write_whole
 
 @dataclass(frozen=True)
 class Stage:
-    """A named command of a recipe, with the files that it reads and writes."""
+    """Describe a named command of a recipe, with the files that it reads and writes."""
 
     name: str
     command: tuple[str, ...]
@@ -44,10 +44,11 @@ class Stage:
         return self.name.partition(":")[2]
 
     def key(self, folder: str = "") -> str:
-        """Return a hash of everything that determines the result.
+        """Return a hash of everything that determines the stage's result.
 
         Args:
-            folder: The path of the run's folder in commands. The hash ignores it, so a moved or copied run stays done.
+            folder: The path of the run's folder in commands. The hash ignores this path, so the stages of a moved or
+            copied run still count as done.
         """
         words = json.dumps(self.identity or self.command)
         parts = [words.replace(json.dumps(folder)[1:-1], "OUTPUT") if folder else words]
@@ -79,22 +80,22 @@ SKIPPED = "skipped"  # key in the marker of a stage that was left out, because t
 
 
 class ForeignOutput(Exception):
-    """Raised if an output of a stage already exists although no run of this recipe wrote it."""
+    """Report that an output of a stage already exists although no run of this recipe wrote it."""
 
 
 class Ledger:
-    """The markers in a run's folder: NAME.done for a finished stage, NAME.begun for a running or killed stage."""
+    """Manage the markers in a run's folder: NAME.done for finished stages, NAME.begun for running or killed stages."""
 
     def __init__(self, folder: Path, shown: str = "") -> None:
         self.folder = folder
         self.shown = shown  # the path of the run's folder in commands
 
     def key(self, stage: Stage) -> str:
-        """Return the key of a stage in this folder."""
+        """Return the key of a stage in this folder, which changes if the result of the stage would change."""
         return stage.key(self.shown)
 
     def is_done(self, stage: Stage) -> bool:
-        """Return whether a stage is done with the present settings and its outputs exist, or it was skipped."""
+        """Return whether a stage was skipped, or is done with the present settings and has all its outputs."""
         marker = self.read(stage)
         complete = marker.get(SKIPPED, False) or all(path.exists() for path in stage.outputs)
         return marker.get("key") == self.key(stage) and complete
@@ -109,15 +110,15 @@ class Ledger:
         return read_marker(self._path(stage, state))
 
     def start(self, stage: Stage, commit: str = "", seen: float | None = None) -> list[Path]:
-        """Record that a stage starts. Remove the outputs of earlier attempts, unless the stage can continue them.
+        """Record that a stage starts. Outputs of earlier attempts are removed, unless the stage can continue them.
 
         Args:
             stage: The stage.
             commit: Commit of the repository.
-            seen: Time at which an earlier attempt last wrote to its log.
+            seen: Time at which an earlier attempt at the stage last wrote to its log.
 
-        Returns: New paths of the outputs of an earlier training run. These outputs are renamed and not deleted, because
-            they may be the work of days.
+        Returns: New paths of the outputs of an earlier training run. The old outputs are renamed and not deleted,
+        because training may have taken days.
 
         Raises:
             ForeignOutput: An output exists that no run wrote.
@@ -149,7 +150,7 @@ class Ledger:
         return []
 
     def finish(self, stage: Stage, **facts: object) -> None:
-        """Mark a stage as done. Record how long all attempts took, and the commits that they used."""
+        """Mark a stage as done. Record how long all attempts took, and which commits of the repository they used."""
         attempts = self.read(stage, "begun").get("attempts", [])
         ended = time.time()
         spent = sum(attempt.get("ended", ended) - attempt["started"] for attempt in attempts)
@@ -160,7 +161,7 @@ class Ledger:
         self._path(stage, "begun").unlink(missing_ok=True)
 
     def skip(self, stage: Stage) -> None:
-        """Mark a stage as done without its outputs. Remove the outputs of an earlier run."""
+        """Mark a stage as skipped, which counts as done without outputs. Remove the outputs of an earlier run."""
         self._make_room(stage)
         self.finish(stage, **{SKIPPED: True})
 
@@ -185,7 +186,7 @@ def marker_name(stage: str) -> str:
 
 
 def read_marker(path: Path) -> dict[str, Any]:
-    """Return the content of a marker. It is empty if there is no marker, or if a crash of the machine emptied it."""
+    """Return the content of a marker; empty if there is no marker, or if a crash of the machine emptied the file."""
     try:
         facts: dict[str, Any] = read_json(path)
     except (FileNotFoundError, ValueError):

@@ -21,16 +21,16 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL for a command and the processes 
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Start a command as `subprocess.Popen` does; it ends when this process ends.
+    """Start a command as `subprocess.Popen` does; the command ends when this process ends.
 
-    To end it earlier, call `terminate()`. `kill()` would leave the command running.
+    To end the command earlier, call `terminate()`. `kill()` would leave the command running.
     """
     program = [sys.executable, "-I", "-S", __file__, str(os.getpid())]
     return subprocess.Popen([*program, *command], **options)
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end as `subprocess.run` does; it ends when this process ends."""
+    """Run a command as `subprocess.run` does, and wait for it; the command also ends when this process ends."""
     with start(command, text=True, **options) as process:
         try:
             output, _ = process.communicate()
@@ -44,8 +44,8 @@ def main(parent: int, command: list[str]) -> int:
     """Run the command in a process group of its own, for as long as the process `parent` exists.
 
     Returns:
-        The exit status of the command. As in a shell, it is 128 plus the signal if a signal ended the command, and 127
-        if the command cannot be started.
+        The exit status of the command. As in a shell, the status is 128 plus the signal's number after a signal, and
+        127 if the command cannot be started.
     """
     os.setpgrp()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -12,7 +12,7 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 
 
 class Refused(Exception):
-    """Raised if a recipe cannot do what the user asks for; the message says why and what to do."""
+    """Report that a recipe cannot do what the user asks for; the message says why and what to do."""
 
 
 def is_table(hint: Any) -> bool:
@@ -25,7 +25,7 @@ def read(text: str, hint: Any) -> object:
     """Return a word of the command line as a value of the type `hint`.
 
     Raises:
-        ValueError: The word cannot be converted.
+        ValueError: The word cannot be converted to the type.
     """
     if get_origin(hint) is list:
         return [read(part, get_args(hint)[0]) for part in OUTER_COMMA.split(text) if part]

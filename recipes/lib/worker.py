@@ -2,7 +2,7 @@
 
 fairseq reads the variables of torchrun only if it sees more than one GPU. With at most one GPU, every process would
 train alone and write the same checkpoints. In a Slurm job with one task per node, fairseq starts one process per GPU.
-This program gives every process its rank explicitly.
+To avoid both problems, this program gives every process its rank explicitly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 
 def place(variables: Mapping[str, str], first_host: Callable[[str], str]) -> list[str]:
-    """Return the options that tell fairseq-train the rank of this process; none outside torchrun and Slurm.
+    """Return the options that tell fairseq-train the rank of this process; outside torchrun and Slurm, there are none.
 
     Args:
         variables: Environment variables of this process.

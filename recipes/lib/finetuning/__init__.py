@@ -1,1 +1,1 @@
-"""Settings, plans and models shared by the recipes that fine-tune pretrained models."""
+"""Provide the settings, plans and models that the recipes for fine-tuning share."""

@@ -15,7 +15,7 @@ COMPARISON = "comparison.json"  # the rows of the report's table
 
 
 def encoding_of(label: str) -> Encoding | None:
-    """Return the encoding that a label names; None if the label is not an encoding."""
+    """Return the encoding that a label names, or None if the label does not name an encoding."""
     try:
         return parse(label)
     except Refused:
@@ -25,7 +25,7 @@ def encoding_of(label: str) -> Encoding | None:
 def comparable(differences: Sequence[str]) -> str:
     """Return the text of the column that says whether a paper's score is comparable with ours.
 
-    The pretraining corpora are unknown, because a checkpoint does not name them.
+    The pretraining corpora are not compared, because a checkpoint does not name its corpus.
 
     Args:
         differences: The differences that prevent a comparison, in a few words each.

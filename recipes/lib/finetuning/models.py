@@ -23,7 +23,7 @@ LONGEST_NAME = 100  # characters
 
 @dataclass(frozen=True)
 class Model:
-    """A pretrained model.
+    """Name a pretrained model.
 
     Attributes:
         label: Name of the encoding if the path contains it, otherwise the name of the file or folder.
@@ -65,14 +65,14 @@ def _models_of(place: Path) -> list[Model]:
     if place.is_dir() and not (place / "config.json").is_file():
         checkpoints = sorted(place.glob(f"checkpoints/*/{LAST}"))
         if not checkpoints:
-            problem = "this folder is neither a run of recipes/pretrain_mlm nor a model"
+            problem = "the folder is neither a run of recipes/pretrain_mlm nor a model"
             raise Refused(f"--checkpoint {place}: {problem}. Name a checkpoint or another folder.")
         return [Model(path.parent.name, path) for path in checkpoints]
     return [Model(_named_after(place).name, place)]
 
 
 def _models_of_row(run: Path, row: Row) -> list[Model]:
-    """Return the models of an encoding, one for each seed; the seed of the run itself is not part of the label."""
+    """Return the models of an encoding, one for each seed; labels do not contain the seed of the run itself."""
     label = str(row["encoding"])
     slug = parse(label).slug
     checkpoints = row.get("checkpoints", [slug])
@@ -82,8 +82,8 @@ def _models_of_row(run: Path, row: Row) -> list[Model]:
 def _named_after(place: Path) -> Path:
     """Return the path whose last part names the model.
 
-    If a program chose the file name, such as checkpoint_last.pt, the folder names the model; otherwise the file does,
-    without its suffix.
+    If a program chose the file name, such as checkpoint_last.pt, the folder names the model. Otherwise the file names
+    it.
     """
     if place.suffix != ".pt":
         return place
@@ -128,7 +128,7 @@ def _name(place: Path) -> str:
 
 
 def tokenizer_files(model: Path) -> list[Path]:
-    """Return the dictionary and the tokenizer next to a checkpoint or in its run of recipes/pretrain_mlm.
+    """Return the dictionary and the tokenizer of a checkpoint, from its folder or from its run of recipes/pretrain_mlm.
 
     The list is empty for a Hugging Face folder, which contains its tokenizer.
     """

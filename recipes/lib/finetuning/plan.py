@@ -1,4 +1,4 @@
-"""Stages shared by all fine-tuning recipes: the paths of pretrained models in commands, and the training itself."""
+"""Define what all fine-tuning recipes share: the training stage, and the paths of pretrained models in commands."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Planner(planning.Planner[S]):
         return f"{self.shown}/pretrained/{model.path}" if self.settings.builtin else str(model.path)
 
     def weights(self, model: Model) -> list[Path]:
-        """Return the weights of a model as input files; none if a stage pretrains the model."""
+        """Return the weights of a model as input files of a stage; no files if the recipe pretrains the model."""
         return [] if self.settings.builtin else [model.path]
 
     def tokenizer(self, model: Model) -> list[Path]:
-        """Return the tokenizer files of a model as input files; none if a stage pretrains the model."""
+        """Return a model's tokenizer files as input files of a stage; no files if the recipe pretrains the model."""
         if self.settings.tokenizer_file:
             return [self.settings.tokenizer_file]
         return [] if self.settings.builtin else tokenizer_files(model.path)
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """Return a placeholder for each path in a command, so that a stage stays done if a file is moved."""
+        """Return a placeholder for each path in a command, so that a stage still counts as done if a file is moved."""
         models = {} if self.settings.builtin else {self.place(model): model.label for model in self.settings.models}
         tokenizer = self.settings.tokenizer_file
         return {**models, **({str(tokenizer): "TOKENIZER"} if tokenizer else {})}
@@ -87,7 +87,7 @@ class Planner(planning.Planner[S]):
             words: Flags of fairseq-train, including the user's flags.
             schedule: Options of recipes.lib.scheduled, which computes the number of updates.
             after: Stages that must run before this stage.
-            best: The validation score that chooses the best checkpoint; empty means the validation loss.
+            best: The validation score that chooses the best checkpoint; if empty, the validation loss chooses it.
             inputs: Input files.
         """
         command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these

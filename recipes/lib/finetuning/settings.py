@@ -1,4 +1,4 @@
-"""Settings shared by all recipes that fine-tune pretrained models."""
+"""Define the settings that all recipes for fine-tuning share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DECIDED = {
 
 @dataclass(kw_only=True)
 class FineTuning(launch.Training):
-    """Settings of the pretrained models and the data."""
+    """Hold the settings of the pretrained models and the data."""
 
     checkpoint: list[str] = field(
         default_factory=list,

@@ -1,4 +1,4 @@
-"""The grid of training runs of a model: every learning rate, number of epochs and seed, and the choice of the best."""
+"""Define the grid of a model's training runs (learning rates, numbers of epochs and seeds), and choose the best run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .models import Model
 
 @dataclass(frozen=True)
 class Variant:
-    """A pretrained model that is fine-tuned on a task.
+    """Name a pretrained model and the task on which it is fine-tuned.
 
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encodings of the rows in the paper's table to compare with, joined by "/". A task of single
-            sentences has a score in each row, although models for single sentences have no segment encoding.
+        row: Segment encodings in the paper's table whose rows are compared with this variant, joined by "/". A task of
+            single sentences has a score in each row, although models for single sentences have no segment encoding.
     """
 
     task: str
@@ -38,7 +38,7 @@ class Variant:
 
     @property
     def model_slug(self) -> str:
-        """Return the name of the variant without its task."""
+        """Return the name of the variant (the model and its segment encoding) without its task."""
         return self.model.slug + ("" if self.segments == "none" else f".{self.segments}")
 
     @property
@@ -49,7 +49,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Trial:
-    """One training run of a variant."""
+    """Describe one training run of a variant."""
 
     variant: Variant
     lr: float
@@ -69,7 +69,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Group:
-    """The training runs of a variant with one learning rate and one number of epochs.
+    """Group the training runs of a variant that have the same learning rate and number of epochs.
 
     Attributes:
         trials: All training runs, which differ in their seeds.
@@ -90,7 +90,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Grid:
-    """The learning rates, numbers of epochs and seeds that are tried."""
+    """Hold the learning rates, numbers of epochs and seeds that are tried."""
 
     lrs: list[float]
     epochs: list[int]
@@ -107,11 +107,13 @@ class Grid:
     def reported(
         self, variant: Variant, score: Callable[[Trial], float], divergence: Callable[[Trial], object]
     ) -> list[Group]:
-        """Return the groups of trials to report: the one with the highest median score, and those with divergences.
+        """Return the groups of trials to report: the group with the highest median score, and all groups with
+        divergences.
 
         Args:
             variant: The model and its task.
-            score: Function that returns the score of a trial. It is not called if there is only one group of trials.
+            score: Function that returns the score of a trial. The function is not called if there is only one group of
+            trials.
             divergence: Function that returns how a trial diverged, or None.
         """
         groups = [Group.of(trials, divergence) for trials in self.groups(variant)]

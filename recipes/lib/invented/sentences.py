@@ -9,8 +9,8 @@ language with the verb at the end:
 - The last verb agrees with the class and number of the subject, which may be many words away. The English past tense
   shows neither class nor number.
 
-The words themselves translate one by one. A model that sees only a bag of words therefore gets many words right, but
-must guess which noun is the subject.
+Each word has exactly one translation. A model that sees only a bag of words therefore gets many words right, but must
+guess which noun is the subject.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun with its adjectives and, perhaps, a relative clause."""
+    """Hold a noun with its adjectives and, perhaps, a relative clause."""
 
     noun: Noun
     adjectives: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Clause:
-    """A relative clause: `that saw the cat` (the head noun acts) or `that the cat saw` (the other noun acts)."""
+    """Hold a relative clause: `that saw the cat` (the head noun acts) or `that the cat saw` (the other noun acts)."""
 
     verb: int
     other: Phrase
@@ -80,7 +80,7 @@ class Clause:
 
 
 class Lexicon:
-    """The invented words. These words are the same for every seed, so that corpora can be compared."""
+    """Hold the invented words. These words are the same for every seed, so that corpora can be compared."""
 
     def __init__(self, seed: int = 7) -> None:
         rng = random.Random(seed)

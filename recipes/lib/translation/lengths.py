@@ -1,7 +1,8 @@
 """Compute BLEU by the length of the source in words, as a table and a figure.
 
 If training used short sentences only, BLEU on longer sentences shows whether an encoding extrapolates. A system that
-has too few positions refuses long sentences. For such lengths, the table shows the number of refused sentences.
+has too few positions refuses long sentences. For lengths with refused sentences, the table shows the number of refused
+sentences instead of BLEU.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from recipes.lib.translation.score import bleu_of
 
 @dataclass(frozen=True)
 class Bucket:
-    """A range of lengths from `low` to `high` words, inclusive; None means no upper bound."""
+    """Hold a range of lengths from `low` to `high` words, inclusive; None means no upper bound."""
 
     low: int
     high: int | None
@@ -40,7 +41,7 @@ class Bucket:
 
 
 def buckets(bounds: list[int]) -> list[Bucket]:
-    """Return the buckets with these upper bounds, and one bucket for all longer sentences."""
+    """Return the buckets (ranges of lengths) with these upper bounds, and one bucket for all longer sentences."""
     ends = sorted(set(bounds))
     starts = [1, *(end + 1 for end in ends)]
     return [Bucket(low, high) for low, high in zip(starts, [*ends, None], strict=True)]
@@ -58,7 +59,7 @@ def members(sources: list[str], bounds: list[int]) -> dict[Bucket, list[int]]:
 def scored(
     translations: list[str], refused: set[int], references: list[str], groups: Mapping[Bucket, list[int]], language: str
 ) -> list[Row]:
-    """Return a row for each bucket with the BLEU of one system."""
+    """Return the BLEU of one system for each bucket, as one row per bucket."""
     metric = bleu_of(language)
     rows: list[Row] = []
     for bucket, numbers in groups.items():
@@ -113,7 +114,14 @@ def main() -> None:
     option("--source", type=Path, required=True, metavar="FILE", help="Raw source of the test set.")
     option("--reference", type=Path, required=True, metavar="FILE", help="Raw references of the test set.")
     option("--language", required=True, metavar="NAME", help="Language code of the references.")
-    option("--bound", type=int, action="append", required=True, metavar="N", help="Upper bound of a bucket in words.")
+    option(
+        "--bound",
+        type=int,
+        action="append",
+        required=True,
+        metavar="N",
+        help="Upper bound, in words, of a bucket (a range of lengths).",
+    )
     option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
     option(
         "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."

@@ -60,14 +60,14 @@ def load(checkpoint: Path, decoding: list[str]) -> Loaded:
 
 
 def words(batch: dict[str, Any], dictionary: Any) -> int:
-    """Return the number of source words in the batch; a word counts once, not once per piece."""
+    """Return the number of source words (not subword pieces) in the batch."""
     pieces = dictionary.string(batch["net_input"]["src_tokens"], extra_symbols_to_ignore={dictionary.pad()})
     joined = pieces.replace("@@ ", "")
     return joined.count("\u2581") or len(joined.split())
 
 
 def middle_batch(config: Any, task: Any) -> dict[str, Any]:
-    """Return the middle batch of the validation set, with the same --max-tokens as in training."""
+    """Return the batch in the middle of the validation set, with the same --max-tokens as in training."""
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     batches = data_utils.batch_by_size(
@@ -125,7 +125,7 @@ def wait_for_gpu() -> None:
 
 
 def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str, float]]:
-    """Return the duration of each step in seconds, for each turn."""
+    """Return the duration of each model's step in seconds, for each turn."""
     for step in steps.values():  # the first step also allocates memory, so it is not timed
         step()
     seconds_by_turn: list[dict[str, float]] = []
@@ -139,7 +139,7 @@ def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str,
 
 
 def compared(turns: list[dict[str, float]], words: int) -> dict[str, tuple[float | None, float | None]]:
-    """Return words per second, and the time relative to the first model, as medians over the turns."""
+    """Return each model's words per second, and its time relative to the first model, as medians over the turns."""
     names = list(turns[0])
     first = names[0]
     return {
@@ -167,8 +167,8 @@ def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memo
 def memories(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, Memory | None]:
     """Return the memory of each model.
 
-    On a CPU, call this before this process computes anything. Otherwise, PyTorch would wait in a forked process for
-    threads that only the parent process has.
+    On a CPU, call this function before the process computes anything. Otherwise, a forked process would wait forever
+    for threads that only its parent process has.
     """
     if gpu:
         return {name: translation_memory(path, decoding, gpu) for name, path in checkpoints.items()}

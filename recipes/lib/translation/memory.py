@@ -18,7 +18,7 @@ Step = Callable[[], None]
 
 
 class Memory(NamedTuple):
-    """Memory in megabytes.
+    """Hold the memory use in megabytes.
 
     Attributes:
         peak: Highest memory use while translating.

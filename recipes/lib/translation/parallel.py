@@ -26,7 +26,7 @@ COUNTS = "counts.json"
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem in a line of text.
+    """Describe a problem in a line of text.
 
     Attributes:
         kind: Kind of the problem, for counting.
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass
 class Problems:
-    """The problems in a split.
+    """Collect the problems in a split.
 
     Attributes:
         drop: Whether bad pairs are left out, which is possible in the training set only.
@@ -66,7 +66,8 @@ class Problems:
 
 
 def side(folder: Path, name: str, language: str) -> Path:
-    """Return the plain or gzipped file of a language. Both files may exist, because the downloader keeps both.
+    """Return the plain or gzipped file of a language. Both files may exist, because fetch.py keeps a .gz file after
+    unpacking it.
 
     Raises:
         SystemExit: There is no file, or the two files have different text.
@@ -120,7 +121,7 @@ def faults(path: Path, number: int, line: bytes) -> list[Problem]:
 
 
 def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the good pairs, and add the problems of bad ones to `problems`.
+    """Yield the good pairs, and add the problems of bad pairs to `problems`.
 
     Raises:
         SystemExit: A file is empty or shorter than the other file.
@@ -142,7 +143,9 @@ def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[b
         if not bad:
             yield pair[0], pair[1]
     if not number:
-        raise SystemExit(f"error: {sides[0]}: the file is empty, and so is {sides[1]}. Both must contain sentences.")
+        raise SystemExit(
+            f"error: {sides[0]}: the file is empty, and so is {sides[1]}. Both files must contain sentences."
+        )
 
 
 def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int, longest: int = 0) -> tuple[int, int]:
@@ -155,7 +158,7 @@ def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int,
         limit: Maximum number of pairs to read (0: all).
         longest: Maximum number of words per side; longer pairs are left out (0: no limit).
     Returns:
-        The number of pairs written, and the number left out because they are too long.
+        The number of pairs that were written, and the number of pairs that were left out because they are too long.
     """
     written = longer = 0
     with targets[0].open("wb") as first, targets[1].open("wb") as second:

@@ -16,7 +16,7 @@ THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"
 
 
 def hypotheses(generated: Path) -> dict[int, str]:
-    """Return the detokenised lines (`D-7<tab>score<tab>text`), keyed and ordered by their number in the test set."""
+    """Return the texts of the detokenised lines (`D-7<tab>score<tab>text`), keyed and ordered by sentence number."""
     rows = [line.split("\t", 2) for line in read(generated) if line.startswith("D-")]
     return dict(sorted((int(name[2:]), text) for name, _, text in rows))
 

@@ -30,7 +30,7 @@ CHUNK = 2000  # number of lines that a process encodes at a time
 
 
 class SentencePiece:
-    """A SentencePiece model of raw text, for one language or for both (Kudo and Richardson 2018)."""
+    """Learn and apply a SentencePiece model of raw text, for one language or for both (Kudo and Richardson 2018)."""
 
     def __init__(self, folder: Path, kind: str, language: str = "", coverage: float = 1.0) -> None:
         self.model, self.kind, self.coverage = folder / f"{_name('model', language)}.model", kind, coverage
@@ -60,7 +60,7 @@ class SentencePiece:
 
 
 class FastBPE:
-    """BPE on Moses-tokenized words (Sennrich et al. 2016): `tokenizers` learns the merges, and fastBPE applies them."""
+    """Learn BPE merges on Moses-tokenized words (Sennrich et al. 2016) with `tokenizers`; apply them with fastBPE."""
 
     def __init__(self, folder: Path, kind: str = "", language: str = "", coverage: float = 1.0) -> None:
         self.codes = folder / _name("codes", language)
@@ -172,7 +172,7 @@ def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: i
 
 
 def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
-    """Return the side (0 or 1) that is too long or empty, and its number of pieces; None if both sides are good."""
+    """Return the side (0 or 1) that is too long or empty, and its number of pieces, or None for a good pair."""
     lengths = [len(line.split()) for line in pair]
     return next(((side, length) for side, length in enumerate(lengths) if not 0 < length <= longest), None)
 
@@ -183,7 +183,7 @@ def encode_split(
     """Encode a split in both languages, write two files, and return how many pairs were written and left out.
 
     Raises:
-        SystemExit: There are bad pairs. In the training set, --bad-lines drop leaves them out instead.
+        SystemExit: There are bad pairs. In the training set, --bad-lines drop leaves bad pairs out instead.
     """
     names = [f"{split}.{language}" for language in arguments.languages]
     sides = [

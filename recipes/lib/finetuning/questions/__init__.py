@@ -1,1 +1,1 @@
-"""Settings and stages shared by the recipes for extractive question answering."""
+"""Provide the settings and stages that the recipes for extractive question answering share."""

@@ -36,7 +36,7 @@ SHOWN = 5  # ids of questions printed on the screen
 
 @torch.no_grad()
 def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np.float64]]:
-    """Return the start and end logits [T, 2] of every window, keyed by window number."""
+    """Return the start and end logits of every window, [T, 2], keyed by window number."""
     task.load_dataset(split)
     batches = task.get_batch_iterator(task.dataset(split), max_tokens=TOKENS, disable_iterator_cache=True)
     by_window = {}
@@ -66,7 +66,7 @@ def answers(
 def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]:
     """Return the entries of nbest_predictions.json, best first.
 
-    The entries include the empty answer if `null` is set or if the search found no span. The best span is always
+    The entries include the empty answer if `null` is true or if the search found no span. The best span is always
     included, because the threshold decides between it and the empty answer.
     """
     best = [*answers.best]
@@ -128,7 +128,7 @@ def write(
 
 
 def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
-    """Return the model in evaluation mode, and its task, which reads the questions in `data`.
+    """Return the model in evaluation mode, and its fairseq task, which reads the questions in the folder `data`.
 
     Raises:
         SystemExit: The questions were prepared for another model.
@@ -143,7 +143,7 @@ def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
 
 
 class Answering:
-    """A fine-tuned model that answers prepared questions, set up from the options of a command line."""
+    """Answer prepared questions with a fine-tuned model that command-line options name."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.data: Path = arguments.data

@@ -1,4 +1,4 @@
-"""Names of the files that the stages of question answering write, except files in SQuAD's own formats.
+"""Name the files that the stages of question answering write, except files in SQuAD's own formats.
 
 This module does not import torch.
 """

@@ -1,4 +1,4 @@
-"""Stages of the recipes that train on SQuAD; the plan.py of a recipe puts them in order.
+"""Define the stages of the recipes that train on SQuAD; each recipe's plan.py arranges these stages in order.
 
 The stages run the modules of recipes/finetune_squad. Training uses fairseq-train with the plugin's task and loss;
 recipes.lib.scheduled computes the number of updates and starts the training.
@@ -41,7 +41,7 @@ Q = TypeVar("Q", bound=QuestionSettings)
 
 @dataclass(frozen=True)
 class Training:
-    """A fine-tuning run on a question answering data set.
+    """Describe a fine-tuning run on a question answering data set.
 
     Attributes:
         slug: Name of the training run in paths and stage names.
@@ -69,7 +69,7 @@ class Questions(Planner[Q]):
         longest: Maximum number of pieces in a window.
         separators: Number of </s> between question and context.
         batch: Number of windows in an update.
-        keep: The checkpoint that answers the questions: last or best.
+        keep: Which checkpoint answers the questions: last or best.
         null_threshold: Threshold for the values in null_odds.json for SQuAD 2.0; None for SQuAD 1.1.
     """
 

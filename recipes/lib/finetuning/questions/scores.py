@@ -34,7 +34,7 @@ def with_em(scores: dict[str, float]) -> dict[str, float]:
 
 
 def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[str, Any]:
-    """Return the scores, and for SQuAD 2.0 also the best threshold.
+    """Return the scores, and for SQuAD 2.0 also the threshold for unanswerable questions with the best scores.
 
     Args:
         gold: Gold answers by question id.
@@ -57,8 +57,8 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
 def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the scores of each baseline, keyed by its name.
 
-    The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and the span that shares the most words with
-    the question (as long as the mean answer). The gold answers must score 100, which tests the scorer.
+    The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and a span of the mean answer's length that
+    shares the most words with the question. The gold answers must score 100, which tests the scorer.
 
     Args:
         folder: The prepared folder.
@@ -93,7 +93,7 @@ def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
 
 
 def first_with_words(gold: dict[str, list[str]], rules: str) -> dict[str, str]:
-    """Return one gold answer to each question: the first that has words, otherwise the first."""
+    """Return one gold answer to each question: the first answer that contains words, or else the first answer."""
     how = squad.rules(rules)
     return {name: next(filter(how.words, answers), answers[0] if answers else "") for name, answers in gold.items()}
 
@@ -112,7 +112,7 @@ def mean_length(answers: list[list[str]], cut: Words) -> int:
 
 
 def overlap(context: str, question: str, length: int, cut: Words) -> str:
-    """Return the span of `length` words with the most words of the question; the first one if several are equal."""
+    """Return the first of the spans of `length` words that share the most words with the question."""
     in_question, words = {word.name for word in cut.cut(question)}, cut.cut(context)
     if len(words) <= length:
         return context.strip()

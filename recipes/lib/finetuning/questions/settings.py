@@ -1,4 +1,4 @@
-"""Settings of the recipes that train on SQuAD."""
+"""Define the settings of the recipes that train on SQuAD."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ class QuestionSettings(FineTuning):
     dev_file: str = field(default="", metadata=about("File with the validation questions, plain or .gz."))
     limit_dev: int = launch.at_least(0, "Number of questions to score (0: all).", default=0)
     stride: int = launch.at_least(
-        1, "For questions: number of pieces between the starts of consecutive windows.", default=128
+        1, "For question answering: number of subword pieces between the starts of consecutive windows.", default=128
     )
     longest_question: int = launch.at_least(
-        1, "Maximum number of pieces of a question; longer questions are cut and counted.", default=64
+        1, "Maximum number of subword pieces of a question; longer questions are cut and counted.", default=64
     )
     pos_enc_args: str = field(
         default="",
         metadata=about(
-            "For questions: encoding options, added to those of the pretrained models. For longer windows, give "
+            "For question answering: encoding options, added to those of the pretrained models. For longer windows, "
+            "give "
             "extend=interpolate,extend_to=N, for example."
         ),
     )
@@ -64,7 +65,7 @@ class QuestionSettings(FineTuning):
 
     @property
     def question_files(self) -> Mapping[str, str]:
-        """Return the user's question files, keyed by an option of prepare_spans.py; empty without such files."""
+        """Return the question files that the user names, keyed by the option of prepare_spans.py that reads them."""
         raise NotImplementedError
 
 

@@ -1,1 +1,1 @@
-"""Settings and stages shared by the recipes that classify sentences and pairs of sentences."""
+"""Provide the settings and stages that the recipes for classifying sentences and pairs of sentences share."""

@@ -1,6 +1,6 @@
-"""Stages of the recipes that classify sentences; the plan.py of a recipe puts them in order.
+"""Define the stages of the recipes that classify sentences; each recipe's plan.py arranges these stages in order.
 
-The stages run the modules of recipes/finetune_glue, also for XNLI.
+The stages run the modules of recipes/finetune_glue, for XNLI as well as for GLUE.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of the recipes that classify sentences with a paper's protocol.
+"""Define the settings of the recipes that classify sentences with a paper's protocol.
 
 The hyperparameters of the protocols are in recipes/lib/finetuning/protocols/.
 """
@@ -38,7 +38,7 @@ def protocol(name: str) -> tuple[dict[str, Any], Flags]:
 
 @dataclass(kw_only=True)
 class SentenceSettings(FineTuning):
-    """Settings that a protocol can fill in, and settings that choose the rows of data."""
+    """Hold settings that a protocol can fill in, and settings that choose the rows of data."""
 
     task: list[str]
     protocol: str
@@ -78,7 +78,8 @@ class SentenceSettings(FineTuning):
     segments: list[str] = field(
         default_factory=list,
         metadata=about(
-            f"Segment encodings to compare on sentence pairs: none, input, or head for biases per head {UNSET_TEXT}."
+            "Segment encodings to compare on sentence pairs: none, input (added to the input), or head (biases per "
+            f"head) {UNSET_TEXT}."
         ),
     )
 
@@ -170,7 +171,7 @@ class SentenceSettings(FineTuning):
 
     @property
     def chosen(self) -> list[str]:
-        """Return the options of `script` that choose the files to prepare; without options, it prepares all files."""
+        """Return the options of `script` that choose the files to prepare; no options if it prepares all files."""
         return []
 
     @property

@@ -1,6 +1,6 @@
 """Define the tasks of GLUE and XNLI for planning: classes, metrics and published numbers of rows.
 
-Their columns and labels are in data-bin-scripts/glue/formats.py.
+The columns and labels of these tasks are in data-bin-scripts/glue/formats.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import xnli
 
 @dataclass(frozen=True)
 class Task:
-    """A task.
+    """Describe a task of GLUE, or XNLI.
 
     Attributes:
         pair: Whether an item has two sentences.

@@ -47,7 +47,7 @@ def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
 
 
 def differences(labelled: Collection[str]) -> list[str]:
-    """Return how our mean differs from XTREME's mean, which covers the test sets of all languages."""
+    """Say which languages or sets our mean lacks; XTREME's mean covers the test sets of all languages."""
     chosen = scored(labelled)
     languages = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
     return languages + ([] if chosen[0].startswith("test-") else ["scores of development sets"])

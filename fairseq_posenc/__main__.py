@@ -11,6 +11,7 @@ COMMANDS = {
     "params": ("commands.params", "Count the parameters of each encoding and compare them with the papers."),
     "drift": ("commands.drift", "Measure the rounding errors of each encoding in half precision and autocast."),
     "bench": ("commands.bench", "Measure time and memory of each encoding, relative to no encoding."),
+    "gpu-check": ("commands.gpu_check", "Check and measure all encodings on a GPU."),
     "cost": ("commands.bench.page", "Write docs/cost.md from the measurements of bench."),
     "docs": ("commands.pages", "Write the page of each encoding and the tables of docs/which-encoding.md."),
     "figures": ("commands.figures", "Draw the figures of the papers from checkpoints, data and results."),

@@ -152,3 +152,17 @@ def test_a_checkpoint_may_be_older_than_an_option(data: Path, field: dataclasses
     older = Namespace(**{name: value for name, value in cfg.model.items() if name != field.name})
     older._name = "posenc_transformer_tiny"
     assert str(task.build_model(older).encoder.pos).startswith("sinusoidal(")
+
+
+@pytest.mark.parametrize("path", [None, "explicit", "flex"])
+def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> None:
+    arguments = [] if path is None else ["--pos-enc-path", path]
+    model, _ = support.built(data, "--pos-enc", "t5", *arguments)
+    paths = {layer.self_attn.path for layer in (*model.encoder.layers, *model.decoder.layers)}
+    assert paths == {path or "auto"}
+
+
+def test_an_unknown_path_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        support.built(data, "--pos-enc-path", "fast")
+    assert "--pos-enc-path" in capsys.readouterr().err

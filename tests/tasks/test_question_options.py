@@ -25,10 +25,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
     from integration import support
 
-    own = {name: getattr(QuestionGenerationConfig(), name) for name in ("pos_enc", "pos_enc_args", "pos_enc_defaults")}
+    names = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_no_decay", "pos_enc_path")
+    own = {name: getattr(QuestionGenerationConfig(), name) for name in names}
     preset = QUESTION_GENERATION.get(suffix.removeprefix("_"), {})
     yaml = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_question_generation{suffix}.yaml")
-    expected = {"_name": "posenc_question_generation", **own, "pos_enc_no_decay": False, **preset}
+    expected = {"_name": "posenc_question_generation", **own, **preset}
     assert OmegaConf.to_container(yaml) == expected
     model = support.parse(q.words(data, "--arch", f"posenc_question_generation{suffix}")).model
     assert {name: model[name] for name in preset} == preset

@@ -1,0 +1,76 @@
+"""`python -m fairseq_posenc gpu-check`: check and measure all encodings on a GPU, with torch and numpy only."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from ...core.quiet import warnings_only
+from . import cost, drift, laws
+from .page import page
+from .results import Results, Task
+from .subjects import Sizes
+
+#: Seconds after which a part starts nothing more. The same command continues it.
+LIMIT = 8 * 60
+PARTS: dict[str, Callable[[Sizes], list[Task]]] = {"laws": laws.tasks, "drift": drift.tasks, "cost": cost.tasks}
+#: Exit status if nothing failed, but the time was not enough for all parts.
+UNFINISHED = 3
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the parts that are not done. Return 1 if anything failed, and `UNFINISHED` if more runs are needed."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: torch sees no GPU. --device cpu --quick tries the command without one.")
+    device = torch.device(args.device)
+    results = Results(args.output, device, quick=args.quick)
+    sizes = Sizes.quick(device) if args.quick else Sizes.of(device)
+    unfinished = []
+    with warnings_only("fairseq_posenc"):
+        for part in args.part or PARTS:
+            unfinished += [part] if _run(part, PARTS[part](sizes), results) else []
+            results.write(page(results))
+    for row in results.failures:
+        print(f"gpu-check: {row['part']}: {row['task']}: {row['text']}", file=sys.stderr)
+    if unfinished:
+        print(f"gpu-check: run the same command again to continue {', '.join(unfinished)}", file=sys.stderr)
+    print(args.output / "gpu.md")
+    return 1 if results.failures else UNFINISHED if unfinished else 0
+
+
+def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
+    """Run the tasks of a part that are not done. Return whether there is more to do than time."""
+    until = time.monotonic() + LIMIT
+    for number, task in enumerate(tasks, start=1):
+        if results.has(part, task.name):
+            continue
+        if time.monotonic() > until:
+            return True
+        print(f"{part} {number}/{len(tasks)} {task.name}", file=sys.stderr)
+        results.add(part, task)
+    return False
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc gpu-check",
+        description="Check and measure all encodings on a GPU: whether every path of attention has the results of "
+        "float64 (laws), how far half precision is from float64 (drift), and time and memory (cost). Each part takes "
+        "at most 8 minutes; the same command continues what is not done, and repeats what failed. DIR gets gpu.md and "
+        "gpu.json. The exit status is 1 if anything failed, and 3 if there is more to do.",
+        epilog="examples: gpu-check --output results/gpu    gpu-check --output results/gpu --part laws --quick",
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for the results.")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="Part to run; may be given several times. Default: all."
+    )
+    parser.add_argument("--quick", action="store_true", help="Use few encodings and small sizes.")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="Device (default: %(default)s).")
+    return parser

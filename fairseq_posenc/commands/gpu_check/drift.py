@@ -1,0 +1,25 @@
+"""The part `drift`: how far half precision and autocast are from float64 on the device, by the path that auto takes."""
+
+from __future__ import annotations
+
+from ...encodings import names
+from ..drift_cases import SEED, Case, cases
+from .results import Row, Task
+from .subjects import Sizes
+
+KEPT = ("encoding", "options", "stack", "precision", "output_rms", "projections_rms", "tables_rms")
+
+
+def tasks(sizes: Sizes) -> list[Task]:
+    """Return one task per encoding with its readings."""
+    chosen = dict.fromkeys(subject.encoding for subject in sizes.subjects()) if sizes.few else names()
+    return [Task(str(case), lambda case=case: _rows(case, sizes)) for case in cases(list(chosen), sizes.drift_length)]  # type: ignore[misc]
+
+
+def _rows(case: Case, sizes: Sizes) -> list[Row]:
+    rows = []
+    for row in case.rows(sizes.device, SEED):
+        ok = bool(row["near"])
+        text = "" if ok else f"{row['precision']}: the drift from float64 exceeds its bound, or is not finite"
+        rows.append({"ok": ok, "text": text, **{name: row[name] for name in KEPT}})
+    return rows

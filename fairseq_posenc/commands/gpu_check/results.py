@@ -1,0 +1,86 @@
+"""The results of `gpu-check`: rows in a JSON file, which is written after every task so that a run can be continued."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from ...core.writing import write_whole
+from ..drift_cases import name_of
+
+Row = dict[str, Any]
+
+
+class Task(NamedTuple):
+    """A piece of work. It returns rows, each with `ok` (a bool) and, if that is false, `text` (the reason)."""
+
+    name: str
+    run: Callable[[], list[Row]]
+
+
+class Results:
+    """Hold the rows of a folder. Rows of another device, torch or set of sizes are dropped, with a message.
+
+    Args:
+        folder: Folder with gpu.json and gpu.md.
+        device: The device that is checked.
+        quick: Whether few encodings and small sizes are checked.
+    """
+
+    def __init__(self, folder: Path, device: torch.device, *, quick: bool) -> None:
+        self.folder = folder
+        self.setting = {
+            "device": name_of(device),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "quick": quick,
+        }
+        self.rows = self._read()
+
+    def _read(self) -> list[Row]:
+        path = self.folder / "gpu.json"
+        if not path.exists():
+            return []
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["setting"] != self.setting:
+            print(f"gpu-check: {path} has other settings ({content['setting']}), so it is replaced", file=sys.stderr)
+            return []
+        rows: list[Row] = content["rows"]
+        return rows
+
+    def has(self, part: str, name: str) -> bool:
+        """Return whether a task is done and did not fail."""
+        own = self.of(part, name)
+        return bool(own) and all(row["ok"] for row in own)
+
+    def of(self, part: str, name: str | None = None) -> list[Row]:
+        """Return the rows of a part, or of one of its tasks."""
+        return [row for row in self.rows if row["part"] == part and name in (None, row["task"])]
+
+    @property
+    def failures(self) -> list[Row]:
+        """Return the rows that are not `ok`."""
+        return [row for row in self.rows if not row["ok"]]
+
+    def add(self, part: str, task: Task) -> None:
+        """Run a task, replace its rows, and write the file. An exception becomes a row that failed."""
+        try:
+            rows = task.run()
+        except Exception as error:  # noqa: BLE001 - the other tasks go on
+            first = (str(error).splitlines() or [""])[0]
+            rows = [{"ok": False, "text": f"{type(error).__name__}: {first}"}]
+        old = self.of(part, task.name)
+        self.rows = [row for row in self.rows if row not in old]
+        self.rows += [{"part": part, "task": task.name, **row} for row in rows]
+        content = {"setting": self.setting, "rows": self.rows}
+        write_whole(self.folder / "gpu.json", json.dumps(content, indent=1) + "\n")
+
+    def write(self, page: str) -> None:
+        """Write gpu.md."""
+        write_whole(self.folder / "gpu.md", page)

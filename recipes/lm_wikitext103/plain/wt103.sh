@@ -53,6 +53,213 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/xl.bias
     --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
     --output "$OUT/scores/xl.biases=tied.640.json"
 
+# train:xl.biases=tied.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 2 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=2" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=2.train.log"
+
+# evaluate:xl.biases=tied.seed=2.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=2.150.json"
+
+# evaluate:xl.biases=tied.seed=2.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=2.640.json"
+
+# train:xl.biases=tied.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 3 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=3" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=3.train.log"
+
+# evaluate:xl.biases=tied.seed=3.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=3.150.json"
+
+# evaluate:xl.biases=tied.seed=3.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=3.640.json"
+
+# train:xl.biases=tied.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 4 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=4" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=4.train.log"
+
+# evaluate:xl.biases=tied.seed=4.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=4.150.json"
+
+# evaluate:xl.biases=tied.seed=4.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=4.640.json"
+
+# train:xl.biases=tied.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 5 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=5" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=5.train.log"
+
+# evaluate:xl.biases=tied.seed=5.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=5.150.json"
+
+# evaluate:xl.biases=tied.seed=5.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=5.640.json"
+
+# train:xl.biases=tied.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 6 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=6" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=6.train.log"
+
+# evaluate:xl.biases=tied.seed=6.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=6.150.json"
+
+# evaluate:xl.biases=tied.seed=6.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=6.640.json"
+
+# train:xl.biases=tied.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 7 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=7" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=7.train.log"
+
+# evaluate:xl.biases=tied.seed=7.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=7.150.json"
+
+# evaluate:xl.biases=tied.seed=7.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=7.640.json"
+
+# train:xl.biases=tied.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 8 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=8" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=8.train.log"
+
+# evaluate:xl.biases=tied.seed=8.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=8.150.json"
+
+# evaluate:xl.biases=tied.seed=8.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=8.640.json"
+
+# train:xl.biases=tied.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 9 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=9" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=9.train.log"
+
+# evaluate:xl.biases=tied.seed=9.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=9.150.json"
+
+# evaluate:xl.biases=tied.seed=9.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=9.640.json"
+
+# train:xl.biases=tied.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc xl \
+    --pos-enc-args biases=tied --mem-length 150 --seed 10 --save-dir "$OUT/checkpoints/xl.biases=tied.seed=10" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/xl.biases=tied.seed=10.train.log"
+
+# evaluate:xl.biases=tied.seed=10.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/xl.biases=tied.seed=10.150.json"
+
+# evaluate:xl.biases=tied.seed=10.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/xl.biases=tied.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/xl.biases=tied.seed=10.640.json"
+
 # train:gcdf.biases=tied
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
     --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
@@ -74,6 +281,213 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/gcdf.bi
 python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/gcdf.biases=tied/checkpoint_best.pt" \
     --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
     --output "$OUT/scores/gcdf.biases=tied.640.json"
+
+# train:gcdf.biases=tied.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 2 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=2" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=2.train.log"
+
+# evaluate:gcdf.biases=tied.seed=2.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=2.150.json"
+
+# evaluate:gcdf.biases=tied.seed=2.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=2.640.json"
+
+# train:gcdf.biases=tied.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 3 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=3" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=3.train.log"
+
+# evaluate:gcdf.biases=tied.seed=3.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=3.150.json"
+
+# evaluate:gcdf.biases=tied.seed=3.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=3.640.json"
+
+# train:gcdf.biases=tied.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 4 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=4" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=4.train.log"
+
+# evaluate:gcdf.biases=tied.seed=4.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=4.150.json"
+
+# evaluate:gcdf.biases=tied.seed=4.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=4.640.json"
+
+# train:gcdf.biases=tied.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 5 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=5" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=5.train.log"
+
+# evaluate:gcdf.biases=tied.seed=5.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=5.150.json"
+
+# evaluate:gcdf.biases=tied.seed=5.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=5.640.json"
+
+# train:gcdf.biases=tied.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 6 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=6" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=6.train.log"
+
+# evaluate:gcdf.biases=tied.seed=6.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=6.150.json"
+
+# evaluate:gcdf.biases=tied.seed=6.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=6.640.json"
+
+# train:gcdf.biases=tied.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 7 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=7" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=7.train.log"
+
+# evaluate:gcdf.biases=tied.seed=7.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=7.150.json"
+
+# evaluate:gcdf.biases=tied.seed=7.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=7.640.json"
+
+# train:gcdf.biases=tied.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 8 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=8" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=8.train.log"
+
+# evaluate:gcdf.biases=tied.seed=8.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=8.150.json"
+
+# evaluate:gcdf.biases=tied.seed=8.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=8.640.json"
+
+# train:gcdf.biases=tied.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 9 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=9" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=9.train.log"
+
+# evaluate:gcdf.biases=tied.seed=9.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=9.150.json"
+
+# evaluate:gcdf.biases=tied.seed=9.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=9.640.json"
+
+# train:gcdf.biases=tied.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc gcdf \
+    --pos-enc-args biases=tied --mem-length 150 --seed 10 --save-dir "$OUT/checkpoints/gcdf.biases=tied.seed=10" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/gcdf.biases=tied.seed=10.train.log"
+
+# evaluate:gcdf.biases=tied.seed=10.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/gcdf.biases=tied.seed=10.150.json"
+
+# evaluate:gcdf.biases=tied.seed=10.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/gcdf.biases=tied.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length --clamp 400 \
+    --output "$OUT/scores/gcdf.biases=tied.seed=10.640.json"
 
 # train:lfhc.clip=16
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
@@ -97,6 +511,204 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/lfhc.cl
     --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
     --output "$OUT/scores/lfhc.clip=16.640.json"
 
+# train:lfhc.clip=16.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 2 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=2" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=2.train.log"
+
+# evaluate:lfhc.clip=16.seed=2.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=2.150.json"
+
+# evaluate:lfhc.clip=16.seed=2.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=2.640.json"
+
+# train:lfhc.clip=16.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 3 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=3" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=3.train.log"
+
+# evaluate:lfhc.clip=16.seed=3.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=3.150.json"
+
+# evaluate:lfhc.clip=16.seed=3.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=3.640.json"
+
+# train:lfhc.clip=16.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 4 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=4" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=4.train.log"
+
+# evaluate:lfhc.clip=16.seed=4.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=4.150.json"
+
+# evaluate:lfhc.clip=16.seed=4.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=4.640.json"
+
+# train:lfhc.clip=16.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 5 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=5" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=5.train.log"
+
+# evaluate:lfhc.clip=16.seed=5.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=5.150.json"
+
+# evaluate:lfhc.clip=16.seed=5.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=5.640.json"
+
+# train:lfhc.clip=16.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 6 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=6" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=6.train.log"
+
+# evaluate:lfhc.clip=16.seed=6.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=6.150.json"
+
+# evaluate:lfhc.clip=16.seed=6.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=6.640.json"
+
+# train:lfhc.clip=16.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 7 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=7" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=7.train.log"
+
+# evaluate:lfhc.clip=16.seed=7.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=7.150.json"
+
+# evaluate:lfhc.clip=16.seed=7.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=7.640.json"
+
+# train:lfhc.clip=16.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 8 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=8" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=8.train.log"
+
+# evaluate:lfhc.clip=16.seed=8.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=8.150.json"
+
+# evaluate:lfhc.clip=16.seed=8.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=8.640.json"
+
+# train:lfhc.clip=16.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 9 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=9" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=9.train.log"
+
+# evaluate:lfhc.clip=16.seed=9.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=9.150.json"
+
+# evaluate:lfhc.clip=16.seed=9.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=9.640.json"
+
+# train:lfhc.clip=16.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc lfhc \
+    --pos-enc-args clip=16 --mem-length 150 --seed 10 --save-dir "$OUT/checkpoints/lfhc.clip=16.seed=10" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=16.seed=10.train.log"
+
+# evaluate:lfhc.clip=16.seed=10.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 150 --segment 150 --output "$OUT/scores/lfhc.clip=16.seed=10.150.json"
+
+# evaluate:lfhc.clip=16.seed=10.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/lfhc.clip=16.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
+    --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/lfhc.clip=16.seed=10.640.json"
+
 # train:shaw.clip=8.share=none
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
     --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
@@ -118,6 +730,222 @@ python -m recipes.lm_wikitext103.evaluate \
 python -m recipes.lm_wikitext103.evaluate \
     --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none/checkpoint_best.pt" --data "$OUT/data-bin" --split test \
     --streams 10 --memory 640 --segment 64 --same-length --output "$OUT/scores/shaw.clip=8.share=none.640.json"
+
+# train:shaw.clip=8.share=none.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 2 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=2" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=2.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=2.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=2.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=2.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=2.640.json"
+
+# train:shaw.clip=8.share=none.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 3 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=3" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=3.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=3.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=3.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=3.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=3.640.json"
+
+# train:shaw.clip=8.share=none.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 4 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=4" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=4.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=4.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=4.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=4.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=4.640.json"
+
+# train:shaw.clip=8.share=none.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 5 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=5" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=5.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=5.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=5.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=5.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=5.640.json"
+
+# train:shaw.clip=8.share=none.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 6 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=6" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=6.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=6.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=6.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=6.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=6.640.json"
+
+# train:shaw.clip=8.share=none.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 7 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=7" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=7.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=7.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=7.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=7.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=7.640.json"
+
+# train:shaw.clip=8.share=none.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 8 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=8" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=8.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=8.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=8.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=8.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=8.640.json"
+
+# train:shaw.clip=8.share=none.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 9 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=9" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=9.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=9.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=9.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=9.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=9.640.json"
+
+# train:shaw.clip=8.share=none.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --mem-length 150 --seed 10 \
+    --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=10" --no-epoch-checkpoints --keep-interval-updates 2 \
+    --update-freq 1 --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=10.train.log"
+
+# evaluate:shaw.clip=8.share=none.seed=10.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=10.150.json"
+
+# evaluate:shaw.clip=8.share=none.seed=10.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/shaw.clip=8.share=none.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=10.640.json"
 
 # train:diet-rel.clip=150
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
@@ -141,6 +969,213 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/diet-re
     --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
     --output "$OUT/scores/diet-rel.clip=150.640.json"
 
+# train:diet-rel.clip=150.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 2 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=2" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=2.train.log"
+
+# evaluate:diet-rel.clip=150.seed=2.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=2.150.json"
+
+# evaluate:diet-rel.clip=150.seed=2.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=2/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=2.640.json"
+
+# train:diet-rel.clip=150.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 3 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=3" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=3.train.log"
+
+# evaluate:diet-rel.clip=150.seed=3.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=3.150.json"
+
+# evaluate:diet-rel.clip=150.seed=3.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=3/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=3.640.json"
+
+# train:diet-rel.clip=150.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 4 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=4" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=4.train.log"
+
+# evaluate:diet-rel.clip=150.seed=4.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=4.150.json"
+
+# evaluate:diet-rel.clip=150.seed=4.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=4/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=4.640.json"
+
+# train:diet-rel.clip=150.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 5 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=5" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=5.train.log"
+
+# evaluate:diet-rel.clip=150.seed=5.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=5.150.json"
+
+# evaluate:diet-rel.clip=150.seed=5.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=5/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=5.640.json"
+
+# train:diet-rel.clip=150.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 6 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=6" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=6.train.log"
+
+# evaluate:diet-rel.clip=150.seed=6.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=6.150.json"
+
+# evaluate:diet-rel.clip=150.seed=6.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=6/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=6.640.json"
+
+# train:diet-rel.clip=150.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 7 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=7" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=7.train.log"
+
+# evaluate:diet-rel.clip=150.seed=7.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=7.150.json"
+
+# evaluate:diet-rel.clip=150.seed=7.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=7/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=7.640.json"
+
+# train:diet-rel.clip=150.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 8 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=8" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=8.train.log"
+
+# evaluate:diet-rel.clip=150.seed=8.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=8.150.json"
+
+# evaluate:diet-rel.clip=150.seed=8.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=8/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=8.640.json"
+
+# train:diet-rel.clip=150.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 9 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=9" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=9.train.log"
+
+# evaluate:diet-rel.clip=150.seed=9.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=9.150.json"
+
+# evaluate:diet-rel.clip=150.seed=9.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=9/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=9.640.json"
+
+# train:diet-rel.clip=150.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc diet-rel \
+    --pos-enc-args clip=150 --mem-length 150 --seed 10 --save-dir "$OUT/checkpoints/diet-rel.clip=150.seed=10" \
+    --no-epoch-checkpoints --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=150.seed=10.train.log"
+
+# evaluate:diet-rel.clip=150.seed=10.150
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 150 --segment 150 --output "$OUT/scores/diet-rel.clip=150.seed=10.150.json"
+
+# evaluate:diet-rel.clip=150.seed=10.640
+python -m recipes.lm_wikitext103.evaluate \
+    --checkpoint "$OUT/checkpoints/diet-rel.clip=150.seed=10/checkpoint_best.pt" --data "$OUT/data-bin" \
+    --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/diet-rel.clip=150.seed=10.640.json"
+
 # train:t5
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
     --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
@@ -161,10 +1196,208 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5/chec
     --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
     --output "$OUT/scores/t5.640.json"
 
+# train:t5.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 2 --save-dir "$OUT/checkpoints/t5.seed=2" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=2.train.log"
+
+# evaluate:t5.seed=2.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=2/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=2.150.json"
+
+# evaluate:t5.seed=2.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=2/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=2.640.json"
+
+# train:t5.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 3 --save-dir "$OUT/checkpoints/t5.seed=3" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=3.train.log"
+
+# evaluate:t5.seed=3.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=3/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=3.150.json"
+
+# evaluate:t5.seed=3.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=3/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=3.640.json"
+
+# train:t5.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 4 --save-dir "$OUT/checkpoints/t5.seed=4" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=4.train.log"
+
+# evaluate:t5.seed=4.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=4/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=4.150.json"
+
+# evaluate:t5.seed=4.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=4/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=4.640.json"
+
+# train:t5.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 5 --save-dir "$OUT/checkpoints/t5.seed=5" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=5.train.log"
+
+# evaluate:t5.seed=5.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=5/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=5.150.json"
+
+# evaluate:t5.seed=5.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=5/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=5.640.json"
+
+# train:t5.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 6 --save-dir "$OUT/checkpoints/t5.seed=6" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=6.train.log"
+
+# evaluate:t5.seed=6.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=6/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=6.150.json"
+
+# evaluate:t5.seed=6.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=6/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=6.640.json"
+
+# train:t5.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 7 --save-dir "$OUT/checkpoints/t5.seed=7" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=7.train.log"
+
+# evaluate:t5.seed=7.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=7/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=7.150.json"
+
+# evaluate:t5.seed=7.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=7/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=7.640.json"
+
+# train:t5.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 8 --save-dir "$OUT/checkpoints/t5.seed=8" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=8.train.log"
+
+# evaluate:t5.seed=8.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=8/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=8.150.json"
+
+# evaluate:t5.seed=8.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=8/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=8.640.json"
+
+# train:t5.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 9 --save-dir "$OUT/checkpoints/t5.seed=9" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=9.train.log"
+
+# evaluate:t5.seed=9.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=9/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=9.150.json"
+
+# evaluate:t5.seed=9.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=9/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=9.640.json"
+
+# train:t5.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc --task posenc_lm_memory \
+    --arch posenc_transformer_lm_wt103 --tokens-per-sample 150 --criterion adaptive_loss --ddp-backend legacy_ddp \
+    --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.01 --clip-norm 0.25 \
+    --lr 0.00025 --lr-scheduler cosine --warmup-updates 0 --max-update 200000 --batch-size 60 \
+    --batch-size-valid 10 --dropout 0.0 --activation-dropout 0.0 --adaptive-softmax-dropout 0.0 \
+    --attention-dropout 0.0 --validate-interval-updates 4000 --save-interval-updates 4000 --pos-enc t5 \
+    --mem-length 150 --seed 10 --save-dir "$OUT/checkpoints/t5.seed=10" --no-epoch-checkpoints \
+    --keep-interval-updates 2 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/t5.seed=10.train.log"
+
+# evaluate:t5.seed=10.150
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=10/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 150 --segment 150 \
+    --output "$OUT/scores/t5.seed=10.150.json"
+
+# evaluate:t5.seed=10.640
+python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5.seed=10/checkpoint_best.pt" \
+    --data "$OUT/data-bin" --split test --streams 10 --memory 640 --segment 64 --same-length \
+    --output "$OUT/scores/t5.seed=10.640.json"
+
 # compare
-python -m recipes.lm_wikitext103.compare --output "$OUT" --text "$OUT/text" --seed 1 --seeds 1 \
-    --pos-enc 'xl[biases=tied]' --memories 150,640 --pos-enc 'gcdf[biases=tied]' --memories 150,640 \
-    --pos-enc 'lfhc[clip=16]' --memories 150,640 --pos-enc 'shaw[clip=8,share=none]' --memories 150,640 \
-    --pos-enc 'diet-rel[clip=150]' --memories 150,640 --pos-enc t5 --memories 150,640
+python -m recipes.lm_wikitext103.compare --output "$OUT" --text "$OUT/text" --seed 1 \
+    --seeds 1,2,3,4,5,6,7,8,9,10 --pos-enc 'xl[biases=tied]' --memories 150,640 --pos-enc 'gcdf[biases=tied]' \
+    --memories 150,640 --pos-enc 'lfhc[clip=16]' --memories 150,640 --pos-enc 'shaw[clip=8,share=none]' \
+    --memories 150,640 --pos-enc 'diet-rel[clip=150]' --memories 150,640 --pos-enc t5 --memories 150,640
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png"

@@ -60,6 +60,240 @@ python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid
     --generated "$OUT/generated/diet-rel.clip=50/generate-valid.txt" \
     --questions "$OUT/questions/diet-rel.clip=50.txt" --output "$OUT/scores/diet-rel.clip=50.json"
 
+# train:diet-rel.clip=50.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 2 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=2" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=2.train.log"
+
+# generate:diet-rel.clip=50.seed=2
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=2/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=2"
+
+# score:diet-rel.clip=50.seed=2
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=2/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=2.txt" --output "$OUT/scores/diet-rel.clip=50.seed=2.json"
+
+# train:diet-rel.clip=50.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 3 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=3" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=3.train.log"
+
+# generate:diet-rel.clip=50.seed=3
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=3/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=3"
+
+# score:diet-rel.clip=50.seed=3
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=3/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=3.txt" --output "$OUT/scores/diet-rel.clip=50.seed=3.json"
+
+# train:diet-rel.clip=50.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 4 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=4" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=4.train.log"
+
+# generate:diet-rel.clip=50.seed=4
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=4/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=4"
+
+# score:diet-rel.clip=50.seed=4
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=4/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=4.txt" --output "$OUT/scores/diet-rel.clip=50.seed=4.json"
+
+# train:diet-rel.clip=50.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 5 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=5" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=5.train.log"
+
+# generate:diet-rel.clip=50.seed=5
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=5/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=5"
+
+# score:diet-rel.clip=50.seed=5
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=5/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=5.txt" --output "$OUT/scores/diet-rel.clip=50.seed=5.json"
+
+# train:diet-rel.clip=50.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 6 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=6" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=6.train.log"
+
+# generate:diet-rel.clip=50.seed=6
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=6/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=6"
+
+# score:diet-rel.clip=50.seed=6
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=6/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=6.txt" --output "$OUT/scores/diet-rel.clip=50.seed=6.json"
+
+# train:diet-rel.clip=50.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 7 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=7" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=7.train.log"
+
+# generate:diet-rel.clip=50.seed=7
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=7/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=7"
+
+# score:diet-rel.clip=50.seed=7
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=7/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=7.txt" --output "$OUT/scores/diet-rel.clip=50.seed=7.json"
+
+# train:diet-rel.clip=50.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 8 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=8" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=8.train.log"
+
+# generate:diet-rel.clip=50.seed=8
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=8/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=8"
+
+# score:diet-rel.clip=50.seed=8
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=8/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=8.txt" --output "$OUT/scores/diet-rel.clip=50.seed=8.json"
+
+# train:diet-rel.clip=50.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 9 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=9" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=9.train.log"
+
+# generate:diet-rel.clip=50.seed=9
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=9/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=9"
+
+# score:diet-rel.clip=50.seed=9
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=9/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=9.txt" --output "$OUT/scores/diet-rel.clip=50.seed=9.json"
+
+# train:diet-rel.clip=50.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc diet-rel \
+    --pos-enc-args clip=50 --seed 10 --save-dir "$OUT/checkpoints/diet-rel.clip=50.seed=10" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/diet-rel.clip=50.seed=10.train.log"
+
+# generate:diet-rel.clip=50.seed=10
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/diet-rel.clip=50.seed=10/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/diet-rel.clip=50.seed=10"
+
+# score:diet-rel.clip=50.seed=10
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/diet-rel.clip=50.seed=10/generate-valid.txt" \
+    --questions "$OUT/questions/diet-rel.clip=50.seed=10.txt" --output "$OUT/scores/diet-rel.clip=50.seed=10.json"
+
 # train:shaw.clip=8.share=none
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
     --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
@@ -85,6 +319,249 @@ fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-
 python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
     --generated "$OUT/generated/shaw.clip=8.share=none/generate-valid.txt" \
     --questions "$OUT/questions/shaw.clip=8.share=none.txt" --output "$OUT/scores/shaw.clip=8.share=none.json"
+
+# train:shaw.clip=8.share=none.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 2 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=2" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=2.train.log"
+
+# generate:shaw.clip=8.share=none.seed=2
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=2/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=2"
+
+# score:shaw.clip=8.share=none.seed=2
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=2/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=2.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=2.json"
+
+# train:shaw.clip=8.share=none.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 3 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=3" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=3.train.log"
+
+# generate:shaw.clip=8.share=none.seed=3
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=3/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=3"
+
+# score:shaw.clip=8.share=none.seed=3
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=3/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=3.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=3.json"
+
+# train:shaw.clip=8.share=none.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 4 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=4" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=4.train.log"
+
+# generate:shaw.clip=8.share=none.seed=4
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=4/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=4"
+
+# score:shaw.clip=8.share=none.seed=4
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=4/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=4.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=4.json"
+
+# train:shaw.clip=8.share=none.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 5 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=5" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=5.train.log"
+
+# generate:shaw.clip=8.share=none.seed=5
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=5/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=5"
+
+# score:shaw.clip=8.share=none.seed=5
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=5/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=5.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=5.json"
+
+# train:shaw.clip=8.share=none.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 6 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=6" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=6.train.log"
+
+# generate:shaw.clip=8.share=none.seed=6
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=6/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=6"
+
+# score:shaw.clip=8.share=none.seed=6
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=6/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=6.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=6.json"
+
+# train:shaw.clip=8.share=none.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 7 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=7" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=7.train.log"
+
+# generate:shaw.clip=8.share=none.seed=7
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=7/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=7"
+
+# score:shaw.clip=8.share=none.seed=7
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=7/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=7.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=7.json"
+
+# train:shaw.clip=8.share=none.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 8 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=8" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=8.train.log"
+
+# generate:shaw.clip=8.share=none.seed=8
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=8/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=8"
+
+# score:shaw.clip=8.share=none.seed=8
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=8/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=8.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=8.json"
+
+# train:shaw.clip=8.share=none.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 9 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=9" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=9.train.log"
+
+# generate:shaw.clip=8.share=none.seed=9
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=9/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=9"
+
+# score:shaw.clip=8.share=none.seed=9
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=9/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=9.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=9.json"
+
+# train:shaw.clip=8.share=none.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc shaw \
+    --pos-enc-args clip=8,share=none --seed 10 --save-dir "$OUT/checkpoints/shaw.clip=8.share=none.seed=10" \
+    --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/shaw.clip=8.share=none.seed=10.train.log"
+
+# generate:shaw.clip=8.share=none.seed=10
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/shaw.clip=8.share=none.seed=10/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/shaw.clip=8.share=none.seed=10"
+
+# score:shaw.clip=8.share=none.seed=10
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/shaw.clip=8.share=none.seed=10/generate-valid.txt" \
+    --questions "$OUT/questions/shaw.clip=8.share=none.seed=10.txt" \
+    --output "$OUT/scores/shaw.clip=8.share=none.seed=10.json"
 
 # train:lfhc.clip=2
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
@@ -112,6 +589,240 @@ python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid
     --generated "$OUT/generated/lfhc.clip=2/generate-valid.txt" --questions "$OUT/questions/lfhc.clip=2.txt" \
     --output "$OUT/scores/lfhc.clip=2.json"
 
+# train:lfhc.clip=2.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 2 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=2" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=2.train.log"
+
+# generate:lfhc.clip=2.seed=2
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=2/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=2"
+
+# score:lfhc.clip=2.seed=2
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=2/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=2.txt" --output "$OUT/scores/lfhc.clip=2.seed=2.json"
+
+# train:lfhc.clip=2.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 3 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=3" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=3.train.log"
+
+# generate:lfhc.clip=2.seed=3
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=3/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=3"
+
+# score:lfhc.clip=2.seed=3
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=3/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=3.txt" --output "$OUT/scores/lfhc.clip=2.seed=3.json"
+
+# train:lfhc.clip=2.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 4 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=4" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=4.train.log"
+
+# generate:lfhc.clip=2.seed=4
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=4/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=4"
+
+# score:lfhc.clip=2.seed=4
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=4/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=4.txt" --output "$OUT/scores/lfhc.clip=2.seed=4.json"
+
+# train:lfhc.clip=2.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 5 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=5" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=5.train.log"
+
+# generate:lfhc.clip=2.seed=5
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=5/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=5"
+
+# score:lfhc.clip=2.seed=5
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=5/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=5.txt" --output "$OUT/scores/lfhc.clip=2.seed=5.json"
+
+# train:lfhc.clip=2.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 6 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=6" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=6.train.log"
+
+# generate:lfhc.clip=2.seed=6
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=6/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=6"
+
+# score:lfhc.clip=2.seed=6
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=6/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=6.txt" --output "$OUT/scores/lfhc.clip=2.seed=6.json"
+
+# train:lfhc.clip=2.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 7 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=7" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=7.train.log"
+
+# generate:lfhc.clip=2.seed=7
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=7/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=7"
+
+# score:lfhc.clip=2.seed=7
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=7/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=7.txt" --output "$OUT/scores/lfhc.clip=2.seed=7.json"
+
+# train:lfhc.clip=2.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 8 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=8" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=8.train.log"
+
+# generate:lfhc.clip=2.seed=8
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=8/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=8"
+
+# score:lfhc.clip=2.seed=8
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=8/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=8.txt" --output "$OUT/scores/lfhc.clip=2.seed=8.json"
+
+# train:lfhc.clip=2.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 9 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=9" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=9.train.log"
+
+# generate:lfhc.clip=2.seed=9
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=9/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=9"
+
+# score:lfhc.clip=2.seed=9
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=9/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=9.txt" --output "$OUT/scores/lfhc.clip=2.seed=9.json"
+
+# train:lfhc.clip=2.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc lfhc \
+    --pos-enc-args clip=2 --seed 10 --save-dir "$OUT/checkpoints/lfhc.clip=2.seed=10" --no-epoch-checkpoints \
+    --keep-interval-updates 1 --update-freq 1 --distributed-world-size 1 \
+    2>&1 | tee "$OUT/logs/lfhc.clip=2.seed=10.train.log"
+
+# generate:lfhc.clip=2.seed=10
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/lfhc.clip=2.seed=10/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/lfhc.clip=2.seed=10"
+
+# score:lfhc.clip=2.seed=10
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/lfhc.clip=2.seed=10/generate-valid.txt" \
+    --questions "$OUT/questions/lfhc.clip=2.seed=10.txt" --output "$OUT/scores/lfhc.clip=2.seed=10.json"
+
 # train:xl
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
     --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
@@ -135,6 +846,231 @@ fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-
 python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
     --generated "$OUT/generated/xl/generate-valid.txt" --questions "$OUT/questions/xl.txt" \
     --output "$OUT/scores/xl.json"
+
+# train:xl.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 2 \
+    --save-dir "$OUT/checkpoints/xl.seed=2" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=2.train.log"
+
+# generate:xl.seed=2
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=2/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=2"
+
+# score:xl.seed=2
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=2/generate-valid.txt" --questions "$OUT/questions/xl.seed=2.txt" \
+    --output "$OUT/scores/xl.seed=2.json"
+
+# train:xl.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 3 \
+    --save-dir "$OUT/checkpoints/xl.seed=3" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=3.train.log"
+
+# generate:xl.seed=3
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=3/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=3"
+
+# score:xl.seed=3
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=3/generate-valid.txt" --questions "$OUT/questions/xl.seed=3.txt" \
+    --output "$OUT/scores/xl.seed=3.json"
+
+# train:xl.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 4 \
+    --save-dir "$OUT/checkpoints/xl.seed=4" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=4.train.log"
+
+# generate:xl.seed=4
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=4/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=4"
+
+# score:xl.seed=4
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=4/generate-valid.txt" --questions "$OUT/questions/xl.seed=4.txt" \
+    --output "$OUT/scores/xl.seed=4.json"
+
+# train:xl.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 5 \
+    --save-dir "$OUT/checkpoints/xl.seed=5" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=5.train.log"
+
+# generate:xl.seed=5
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=5/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=5"
+
+# score:xl.seed=5
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=5/generate-valid.txt" --questions "$OUT/questions/xl.seed=5.txt" \
+    --output "$OUT/scores/xl.seed=5.json"
+
+# train:xl.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 6 \
+    --save-dir "$OUT/checkpoints/xl.seed=6" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=6.train.log"
+
+# generate:xl.seed=6
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=6/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=6"
+
+# score:xl.seed=6
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=6/generate-valid.txt" --questions "$OUT/questions/xl.seed=6.txt" \
+    --output "$OUT/scores/xl.seed=6.json"
+
+# train:xl.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 7 \
+    --save-dir "$OUT/checkpoints/xl.seed=7" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=7.train.log"
+
+# generate:xl.seed=7
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=7/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=7"
+
+# score:xl.seed=7
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=7/generate-valid.txt" --questions "$OUT/questions/xl.seed=7.txt" \
+    --output "$OUT/scores/xl.seed=7.json"
+
+# train:xl.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 8 \
+    --save-dir "$OUT/checkpoints/xl.seed=8" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=8.train.log"
+
+# generate:xl.seed=8
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=8/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=8"
+
+# score:xl.seed=8
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=8/generate-valid.txt" --questions "$OUT/questions/xl.seed=8.txt" \
+    --output "$OUT/scores/xl.seed=8.json"
+
+# train:xl.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 9 \
+    --save-dir "$OUT/checkpoints/xl.seed=9" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=9.train.log"
+
+# generate:xl.seed=9
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=9/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=9"
+
+# score:xl.seed=9
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=9/generate-valid.txt" --questions "$OUT/questions/xl.seed=9.txt" \
+    --output "$OUT/scores/xl.seed=9.json"
+
+# train:xl.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc xl --seed 10 \
+    --save-dir "$OUT/checkpoints/xl.seed=10" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/xl.seed=10.train.log"
+
+# generate:xl.seed=10
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/xl.seed=10/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/xl.seed=10"
+
+# score:xl.seed=10
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/xl.seed=10/generate-valid.txt" --questions "$OUT/questions/xl.seed=10.txt" \
+    --output "$OUT/scores/xl.seed=10.json"
 
 # train:gcdf
 fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
@@ -160,9 +1096,234 @@ python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid
     --generated "$OUT/generated/gcdf/generate-valid.txt" --questions "$OUT/questions/gcdf.txt" \
     --output "$OUT/scores/gcdf.json"
 
+# train:gcdf.seed=2
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 2 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=2" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=2.train.log"
+
+# generate:gcdf.seed=2
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=2/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=2"
+
+# score:gcdf.seed=2
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=2/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=2.txt" \
+    --output "$OUT/scores/gcdf.seed=2.json"
+
+# train:gcdf.seed=3
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 3 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=3" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=3.train.log"
+
+# generate:gcdf.seed=3
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=3/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=3"
+
+# score:gcdf.seed=3
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=3/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=3.txt" \
+    --output "$OUT/scores/gcdf.seed=3.json"
+
+# train:gcdf.seed=4
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 4 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=4" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=4.train.log"
+
+# generate:gcdf.seed=4
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=4/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=4"
+
+# score:gcdf.seed=4
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=4/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=4.txt" \
+    --output "$OUT/scores/gcdf.seed=4.json"
+
+# train:gcdf.seed=5
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 5 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=5" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=5.train.log"
+
+# generate:gcdf.seed=5
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=5/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=5"
+
+# score:gcdf.seed=5
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=5/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=5.txt" \
+    --output "$OUT/scores/gcdf.seed=5.json"
+
+# train:gcdf.seed=6
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 6 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=6" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=6.train.log"
+
+# generate:gcdf.seed=6
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=6/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=6"
+
+# score:gcdf.seed=6
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=6/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=6.txt" \
+    --output "$OUT/scores/gcdf.seed=6.json"
+
+# train:gcdf.seed=7
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 7 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=7" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=7.train.log"
+
+# generate:gcdf.seed=7
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=7/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=7"
+
+# score:gcdf.seed=7
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=7/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=7.txt" \
+    --output "$OUT/scores/gcdf.seed=7.json"
+
+# train:gcdf.seed=8
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 8 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=8" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=8.train.log"
+
+# generate:gcdf.seed=8
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=8/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=8"
+
+# score:gcdf.seed=8
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=8/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=8.txt" \
+    --output "$OUT/scores/gcdf.seed=8.json"
+
+# train:gcdf.seed=9
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 9 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=9" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=9.train.log"
+
+# generate:gcdf.seed=9
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=9/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=9"
+
+# score:gcdf.seed=9
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=9/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=9.txt" \
+    --output "$OUT/scores/gcdf.seed=9.json"
+
+# train:gcdf.seed=10
+fairseq-train "$OUT/data-bin" --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 \
+    --no-progress-bar --log-format json --log-interval 20 --user-dir fairseq_posenc \
+    --task posenc_question_generation --arch posenc_question_generation --criterion question_generation \
+    --max-target-positions 64 --encoder-from "$ENCODER" --optimizer adam --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 --weight-decay 0.01 --lr 2e-05 --lr-scheduler polynomial_decay --end-learning-rate 1e-09 \
+    --warmup-updates 4000 --total-num-update 30000 --max-update 30000 --clip-norm 0.25 --dropout 0.1 \
+    --batch-size 32 --validate-interval 100000 --validate-interval-updates 2000 --save-interval-updates 2000 \
+    --eval-rouge --best-checkpoint-metric rouge_l --maximize-best-checkpoint-metric --pos-enc gcdf --seed 10 \
+    --save-dir "$OUT/checkpoints/gcdf.seed=10" --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/gcdf.seed=10.train.log"
+
+# generate:gcdf.seed=10
+fairseq-generate --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar \
+    --log-format json --distributed-world-size 1 --scoring rouge_l "$OUT/data-bin" --user-dir fairseq_posenc \
+    --task posenc_question_generation --path "$OUT/checkpoints/gcdf.seed=10/checkpoint_best.pt" \
+    --max-source-positions 512 --max-target-positions 64 --max-len-b 50 --beam 5 --lenpen 0.6 \
+    --no-repeat-ngram-size 3 --unkpen 10000 --batch-size 32 --gen-subset valid \
+    --results-path "$OUT/generated/gcdf.seed=10"
+
+# score:gcdf.seed=10
+python -m recipes.question_generation.score --data "$OUT/data-bin" --split valid \
+    --generated "$OUT/generated/gcdf.seed=10/generate-valid.txt" --questions "$OUT/questions/gcdf.seed=10.txt" \
+    --output "$OUT/scores/gcdf.seed=10.json"
+
 # compare
 python -m recipes.question_generation.compare --output "$OUT" --data "$OUT/data-bin" --split valid --copy on \
     --pos-enc 'diet-rel[clip=50]' --pos-enc 'shaw[clip=8,share=none]' --pos-enc 'lfhc[clip=2]' --pos-enc xl \
-    --pos-enc gcdf --seed 1 --seeds 1
+    --pos-enc gcdf --seed 1 --seeds 1,2,3,4,5,6,7,8,9,10
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png" "$OUT/gallery.md"

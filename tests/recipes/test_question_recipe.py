@@ -228,5 +228,5 @@ def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("fairseq-train") == 50  # five encodings with ten seeds
-    assert process.stdout.count("recipes.question_generation.score") == 5
+    assert process.stdout.count("recipes.question_generation.score") == 50
     assert not list(tmp_path.iterdir())

@@ -14,9 +14,9 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Train a small translation model with several position encodings on sentences that need word order, and score the
-translations with sacrebleu. An interrupted run continues when it is started again.
-The output folder contains results.md, bleu.png, results.json and the logs in logs/."""
+Train small translation models with several position encodings on sentences whose meaning depends on word order, and
+score the translations with sacrebleu. An interrupted run continues when it is started again. The output folder
+contains results.md, bleu.png, results.json and the logs in logs/."""
 
 
 def results(settings: Settings, output: Path) -> list[Row]:

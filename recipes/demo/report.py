@@ -42,7 +42,7 @@ def row(output: Path, name: str, seeds: Seeds, measured: dict[str, float] | None
     Args:
         output: Folder of the run.
         name: Label of the encoding.
-        seeds: Seeds of its training runs.
+        seeds: Random seeds of the encoding's training runs.
         measured: Cost of the model of the first seed; None if its training diverged.
     """
     slugs = seeds.slugs(parse(name).slug)
@@ -88,7 +88,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def write_markdown(output: Path, rows: list[Row], seeds: Seeds) -> str:
-    """Return the report: the template, filled in with the results."""
+    """Return the text of the report: the template, filled in with the results."""
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
     minutes = records.busy_minutes(output)
     none = next(row["bleu"] for row in rows if row["encoding"] == "none")

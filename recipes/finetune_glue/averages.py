@@ -21,7 +21,7 @@ OF_THE_PAPER = {"MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B"}
 
 
 def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, protocol: str) -> list[Row]:
-    """Return a row for each model and segment encoding with its mean over all tasks, if it has several scores.
+    """Return a row with the mean over all tasks for each model and segment encoding that has several scores.
 
     The matched and the mismatched set of MNLI count as two numbers. Tasks of single sentences count for every segment
     encoding. A model without a score on one of the tasks has no row.
@@ -61,7 +61,7 @@ def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, pro
 
 
 def scores(row: Row, protocol: str) -> dict[str, float]:
-    """Return the numbers of a row that count in an average; none if all its training runs diverged."""
+    """Return the numbers of a row that count in an average; no numbers if all training runs of the row diverged."""
     task = row["task"]
     splits = {task: HEADLINE.get(task, "valid"), **({MISMATCHED: "valid-mismatched"} if task == "MNLI" else {})}
     first = metrics(task, protocol)[0]

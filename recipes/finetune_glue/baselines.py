@@ -18,8 +18,8 @@ from .data import labels
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the constant answer, its score and the margin, by split and by metric.
 
-    The constant is chosen on the training labels. A model beats it if its score is higher by more than the margin.
-    Score and margin are in percent.
+    The constant is chosen on the training labels. A model beats the constant answer if the model's score is higher by
+    more than the margin. Score and margin are in percent.
     """
     record = read_json(folder / RECORD)
     train, by_split = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()

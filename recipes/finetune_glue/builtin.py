@@ -41,7 +41,7 @@ GRADES = {
 
 
 def row(rng: random.Random, grammar: Grammar, task: str, number: int) -> dict[str, str]:
-    """Return the values of a row by column."""
+    """Return the values of a row, keyed by column."""
     first = grammar.pair().source
     facts = dict.fromkeys(COLUMNS[task], str(number))
     if task in ("CoLA", "SST-2"):
@@ -78,7 +78,7 @@ def files(task: str) -> dict[str, str]:
 
 
 def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[str]:
-    """Return the lines of a file; `name` says whether they are train, dev or test rows."""
+    """Return the lines of a file; `name` says whether the file holds train, dev or test rows."""
     test = name == "test"
     columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
     if test and task != "XNLI" and not {"index", "id"} & set(columns):

@@ -39,7 +39,7 @@ BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tabl
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of the training runs and the grid of hyperparameters that was tried."""
+    """Read the results in the folder of the training runs, for the grid of hyperparameters that was tried."""
 
     output: Path
     protocol: str
@@ -73,7 +73,7 @@ class Results:
         return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the trials with the best learning rate and number of epochs, then other groups with divergences."""
+        """Return the groups of trials to report: the best learning rate and epochs, then groups with divergences."""
         return self.grid.reported(variant, self.score, self.divergence)
 
     def best(self, variant: Variant) -> list[Trial]:
@@ -87,7 +87,7 @@ def middle(runs: list[Trial]) -> Trial:
 
 
 def rows_of(variant: Variant, results: Results) -> list[Row]:
-    """Return a row for the best hyperparameters, and a row for each of the others with which a run diverged."""
+    """Return a row for the best hyperparameters, and a row for each other combination with which a run diverged."""
     return [result(variant, results, group) for group in results.reported(variant)]
 
 
@@ -186,7 +186,7 @@ def other_rows(record: Mapping[str, Any]) -> list[str]:
             others[split] = facts["given"], number
     ours, theirs = others.pop("train", (0, 0))
     parts = [f"{ours:,} training rows, not {theirs:,}"] if theirs else []
-    return parts + ([f"not the published number of rows in {', '.join(others)}"] if others else [])
+    return parts + ([f"the number of rows differs from the published number in {', '.join(others)}"] if others else [])
 
 
 def submission(variants: list[Variant], results: Results) -> None:

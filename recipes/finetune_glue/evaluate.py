@@ -1,6 +1,6 @@
 """Predict the labels of all splits with a fine-tuned model, and score the splits that have labels.
 
-The predictions for test sets are files for a GLUE submission.
+The predictions for test sets are written as files for a GLUE submission.
 """
 
 from __future__ import annotations

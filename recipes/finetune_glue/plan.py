@@ -1,4 +1,4 @@
-"""Put the stages of the recipe in order; recipes/lib/finetuning/sentences/plan.py defines them."""
+"""Put the stages of the recipe in order; recipes/lib/finetuning/sentences/plan.py defines most stages."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UNSET = {"rank": 64, "clip": 512}
 
 
 def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) -> float | None:
-    """Return the score that a paper reports for a task, or None if it reports none.
+    """Return the score that a paper reports for a task, or None if the paper reports no score.
 
     Args:
         protocol: One of m1-m4, m4m, diet, diet-xtreme, `ROBERTA`, `WARM` and `BERT`.

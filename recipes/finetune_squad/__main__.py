@@ -23,16 +23,17 @@ subword pieces, train with fairseq-train and write predictions that SQuAD's own 
 and F1, computed as in SQuAD's scripts, next to baselines that need no model and next to the numbers of a paper."""
 
 LEGEND = """\
-EM and F1 are computed as in SQuAD's scripts, in percent. Best F1 (version 2.0 only) uses the threshold that is best on
-the scored questions themselves. All other scores use --null-threshold. The column `comparable` says whether the run has
-the paper's model sizes, questions and training settings; the pretraining corpora are not compared, because they are not
-known. The scored checkpoint is checkpoint_last.pt. The column `out of reach` has the number of questions that cannot be
-answered correctly, because their gold answers are too long or not within any window. A model beats a baseline if its F1
-is higher by more than two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p
-and q are the F1 of the model and of the baseline. With several seeds, scores are means over the seeds, sd is the
-standard deviation of F1, and p is the p-value of Welch's t-test of F1 against the first model, with Holm's correction.
-The column `diverged` says where training runs diverged; their models are not scored. The row `gold answers` tests the
-scorer, so its EM and F1 must be 100."""
+EM and F1 are computed as in SQuAD's scripts, in percent. Best F1 (version 2.0 only) is the F1 with the threshold for
+unanswerable questions that is best on the scored questions. All other scores use the threshold of the option
+--null-threshold. The column `comparable` says whether the run has the paper's model sizes, questions and training
+settings. The pretraining corpora are not compared, because a checkpoint does not name its corpus. The scored
+checkpoint is checkpoint_last.pt. The column `out of reach` has the number of questions that cannot be answered
+correctly, because their gold answers are too long or not within any window. A model beats a baseline if its F1 is
+higher by more than two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p
+and q are the F1 of the model and of the baseline. With several seeds, scores are means over the seeds, and sd is the
+standard deviation of F1. The column p has the p-value of Welch's t-test of F1 against the first model, with Holm's
+correction. The column `diverged` says where training runs diverged; their models are not scored. The row `gold
+answers` tests the scorer, so its EM and F1 must be 100."""
 
 MAIN = {
     "model": "model",

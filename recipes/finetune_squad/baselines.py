@@ -1,7 +1,7 @@
 """Score baselines that need no model.
 
-They are the span of mean answer length that shares the most words with the question, the empty answer (SQuAD 2.0 only),
-and the gold answers, which must score 100.
+The baselines are the empty answer (SQuAD 2.0 only), the gold answers, which must score 100, and the span of mean answer
+length that shares the most words with the question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write a small invented set of questions in SQuAD's format, and its texts for pretraining."""
+"""Write a small invented set of questions in SQuAD's format, and their texts for pretraining."""
 
 from __future__ import annotations
 

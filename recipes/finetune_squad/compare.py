@@ -24,7 +24,7 @@ from . import published
 
 
 class Beside(NamedTuple):
-    """The paper whose scores are shown next to ours.
+    """Name the paper whose scores are shown next to ours, and the differences of the run from this paper.
 
     Attributes:
         name: Name of the paper.
@@ -36,7 +36,7 @@ class Beside(NamedTuple):
 
 
 def common(label: str, score: dict[str, Any]) -> Row:
-    """Return the columns that both models and baselines have; they are None without a score."""
+    """Return the columns that models and baselines share; their values are None if there is no score."""
     return {
         "model": label,
         "EM": _rounded(score.get("em")),

@@ -22,7 +22,7 @@ PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "lon
 
 
 class Paper(NamedTuple):
-    """Models of a paper whose scores are shown next to ours.
+    """Describe the models of a paper whose scores are shown next to ours.
 
     Args:
         layers: Number of layers of the models.
@@ -61,7 +61,7 @@ def has_figures(paper: str, version: str, longest: int) -> bool:
 
 
 def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | str | None, float | str | None]:
-    """Return the EM and F1 that a paper reports for an encoding, or None if it reports none.
+    """Return the EM and F1 that a paper reports for an encoding, or None if the paper reports no scores.
 
     If the paper reports several models with this encoding, the text has the score of each model, such as `86.1; 85.95
     (roberta-base itself)`.
@@ -102,7 +102,7 @@ def differences(
         version: Version of SQuAD.
         model: Number of layers and width of the model, as `layers` and `dim`.
         total: Number of training and development questions in the files.
-        used: Number of those questions that were used; the others were left out because of errors.
+        used: Number of training and development questions that were used; questions with errors are left out.
     """
     if paper not in PAPERS:
         return []

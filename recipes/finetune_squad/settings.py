@@ -31,9 +31,9 @@ class Settings(QuestionSettings):
     data: str = field(
         default=SQUAD,
         metadata=about(
-            f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a folder with "
-            "train-v1.1.json and dev-v1.1.json or train.json and dev.json, or a single file, which is "
-            "split by article into 80 % training and 20 % development; plain or .gz."
+            f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a folder, or a file. A folder has "
+            "train-v1.1.json and dev-v1.1.json, or train.json and dev.json. A single file is split by article into 80 "
+            "% training and 20 % development questions. Files can be plain or .gz."
         ),
     )
     train_file: str = field(
@@ -58,13 +58,14 @@ class Settings(QuestionSettings):
     )
     segments: Literal["none", "input", "head"] = field(
         default="none",
-        metadata=about("Segment encoding to add: none, input (vectors at the input) or head (biases per head)."),
+        metadata=about(
+            "Segment encoding to add to the model: none, input (vectors at the input) or head (biases per head)."
+        ),
     )
     null_threshold: float = field(
         default=0.0,
         metadata=about(
-            "For version 2.0: a question gets no answer if the score of the empty answer exceeds the score of the best "
-            "span by more than this number."
+            "For SQuAD 2.0: answer nothing if the empty answer scores more than this number above the best span."
         ),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")

@@ -23,9 +23,9 @@ from .sets import SETS, XNLI
 from .settings import Settings
 
 DESCRIPTION = """\
-Fine-tune pretrained multilingual masked language models on English, and score them in other languages without further
-training (zero-shot), by the protocol of the DIET paper. The tasks are XNLI and the question datasets XQuAD, MLQA and
-TyDiQA-GoldP. Models for the question datasets are trained on SQuAD 1.1."""
+Fine-tune pretrained multilingual masked language models on English, and score the models in other languages without
+further training (zero-shot). The settings follow the DIET paper. The tasks are XNLI and the question datasets XQuAD,
+MLQA and TyDiQA-GoldP. Models for the question datasets are trained on SQuAD 1.1."""
 
 SENTENCES = """\
 The score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
@@ -37,17 +37,18 @@ XTREME's means."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
 1.1. The baseline answers each question with the span that shares the most words with the question; the span has the
-mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two
-standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
-baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored.
-Without --dev-file, the last checkpoint is used. With several seeds, scores are medians, sd is the standard deviation of
-F1 over the seeds, and p is the p-value of Welch's t-test of the mean F1 against the first model, with Holm's
-correction. The column `diverged` says where training runs diverged; their models are not scored. The column `out of
-reach` has the number of questions that cannot be answered correctly, because their gold answers are too long or not
-within any window. The column `paper` has the DIET paper's mean over all languages of a dataset."""
+mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors.
+Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
+baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not
+scored. Without English questions to choose from (--dev-file), the last checkpoint is used. With several seeds, scores
+are medians, and sd is the standard deviation of F1 over the seeds. The column p has the p-value of Welch's t-test of
+the mean F1 against the first model, with Holm's correction. The column `diverged` says where training runs diverged;
+their models are not scored. The column `out of reach` has the number of questions that cannot be answered correctly,
+because their gold answers are too long or not within any window. The column `paper` has the DIET paper's mean over all
+languages of a dataset."""
 
 AVERAGES = """\
-The rows `average` have the mean of each model over the accuracy of XNLI and over F1 and EM of the question datasets.
+The rows `average` have each model's mean over the accuracy on XNLI and over F1 and EM on the question datasets.
 With all four tasks, these are the seven numbers that the DIET paper averages."""
 
 MAIN = {
@@ -76,7 +77,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    """Return a short result of a finished stage for the screen."""
+    """Return the short result that the screen shows after a finished stage."""
     parts = {known.name for known in SETS.values()} & set(stage.variant.split("."))
     if stage.kind in ("score", "baselines") and parts:
         return f" {by_language(read_json(stage.outputs[0]))}"
@@ -92,7 +93,7 @@ def by_language(scores: Mapping[str, Any]) -> str:
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return the remarks of the report: its legend, the counts of the data, and the scores of the gold answers."""
+    """Return the remarks of the report: the table's legend, the counts of the data, and the gold answers' scores."""
     prepared = sorted((output / "data-bin").iterdir())
     lines: list[str] = []
     if settings.sentences:

@@ -1,8 +1,7 @@
 """Write comparison.json for questions: EM and F1 by model, dataset and language, with the baseline and the paper.
 
-The paper reports only means over languages. If several learning rates or numbers of epochs are tried, those with the
-best median F1 on the English development questions are reported. With several runs, each score is the median over the
-runs.
+The paper reports only means over languages. Of several learning rates or numbers of epochs, the one with the best
+median F1 on English development questions is reported. With several runs, each score is the median over the runs.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of the training runs and the grid of hyperparameters that was tried."""
+    """Read the results in the folder of the training runs, for the grid of hyperparameters that was tried."""
 
     output: Path
     grid: Grid
     differs: Sequence[str] = ()  # how the run departs from the paper
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the runs with the hyperparameters that score best on English, then other groups with divergences."""
+        """Return the groups of runs to report: the hyperparameters that score best on English, then divergent ones."""
         return self.grid.reported(variant, self.english, self.divergence)
 
     def english(self, trial: Trial) -> float:
@@ -82,9 +81,9 @@ def _mean(scores: Scores) -> dict[str, Any]:
 def _beats(f1: float, baseline: Scores, language: str) -> bool:
     """Return whether an F1 is more than two standard errors above the F1 of the baseline.
 
-    For a mean over languages, the margin of two standard errors is the mean of the languages' margins. The
-    margin of the mean is not smaller, because the questions are translations of each other, so languages are not
-    independent samples.
+    For a mean over languages, the margin of two standard errors is the mean of the languages' margins. Averaging over
+    languages does not shrink the margin, because the questions are translations of each other and hence not
+    independent.
     """
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
     languages = sorted(groups.get(language, {language}))
@@ -93,7 +92,7 @@ def _beats(f1: float, baseline: Scores, language: str) -> bool:
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
-    """Return the rows of the best hyperparameters, and those of others with which a training run diverged."""
+    """Return the rows of the best hyperparameters, and rows of hyperparameters with which a training run diverged."""
     return [row for group in results.reported(variant) for row in rows_of(task, variant, results, group)]
 
 
@@ -138,7 +137,7 @@ def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """Return encoding and sizes of the pretrained model, and the columns with the paper's mean and its comparability.
+    """Return the encoding and sizes of the pretrained model, the paper's mean, and whether it is comparable.
 
     Args:
         task: Name of a dataset.
@@ -173,7 +172,9 @@ def differences(task: str, model: Mapping[str, Any], training: int, questions: M
     if len(questions) < len(known):
         texts.append(f"{len(questions)} of {len(known)} languages")
     others = other_sets(task, questions)
-    return texts + ([f"not the published number of questions in {', '.join(others)}"] if others else [])
+    return texts + (
+        [f"the number of questions differs from the published number in {', '.join(others)}"] if others else []
+    )
 
 
 def other_sets(task: str, questions: Mapping[str, int]) -> list[str]:

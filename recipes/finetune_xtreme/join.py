@@ -27,7 +27,7 @@ AVERAGE = "average"  # the task of the rows with means over tasks
 
 
 def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str) -> Row | None:
-    """Return the row with the mean of a model over the tasks, or None if a task has no score.
+    """Return a row with the model's mean over the tasks, or None if the model lacks a score on one of the tasks.
 
     Args:
         rows: Rows of all tasks; the first row of a task, model and language has its best hyperparameters.

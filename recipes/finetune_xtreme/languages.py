@@ -19,7 +19,7 @@ ONLY_OF_MEANS = (
 
 
 def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
-    """Return the rows of each model, one for each mean and each language."""
+    """Return the rows of all models; each model has a row for each mean and each language."""
     baselines: dict[str, Any] = read_json(output / "baselines" / f"{XNLI}.json")
     return [row for model in rows for row in _rows(model, baselines)]
 
@@ -43,7 +43,7 @@ def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
 
 
 def _row(row: Row, name: str, score: float, constants: list[dict[str, float]]) -> Row:
-    """Return a row for one language or mean, with its score, its baseline and chance."""
+    """Return a row for one language or mean, with its score, its baseline and the score of random guesses."""
     baseline = round(fmean(answer["score"] for answer in constants), 2)  # rounded like the score
     margin = fmean(answer["margin"] for answer in constants)  # a mean has no smaller margin: translations share labels
     own = {"score": score, "baseline": baseline, "chance": CHANCE, "beats baseline": score > baseline + margin}

@@ -1,7 +1,7 @@
 """Put the stages of the recipe in order.
 
-XNLI uses the stages of the GLUE tasks, with one development and test set for each language. For questions, the model is
-trained on English with the stages of the SQuAD recipe, and then answers questions in other languages.
+XNLI uses the stages of the GLUE tasks, with one development and test set for each language. For question datasets, the
+model is trained on English with the stages of the SQuAD recipe, and then answers questions in other languages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def plan_all(settings: Settings, output: Path, shown: str) -> Plan:
 
 
 class XnliBeside(Sentences):
-    """Write the stages of XNLI in a run that also has question datasets."""
+    """Define the stages of XNLI in a run that also has question datasets."""
 
     prefix, last, table = f"{XNLI}.", f"table:{XNLI}", "xnli.json"
 
@@ -81,7 +81,7 @@ def plan_questions(settings: Settings, output: Path, shown: str, kind: type[Lang
 
 @dataclass(frozen=True)
 class Languages(Questions[Settings]):
-    """Write the stages for questions in several languages."""
+    """Define the stages for questions in several languages."""
 
     last, table = "compare", COMPARISON  # name of the last stage and its file
 
@@ -157,7 +157,7 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def fetch(self) -> list[Stage]:
-        """Return the stage that fetches the datasets; none for the user's own or built-in questions.
+        """Return the stage that fetches the datasets, or no stage for the user's own or built-in questions.
 
         The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
         """
@@ -265,6 +265,6 @@ class Languages(Questions[Settings]):
 
 
 class QuestionsBeside(Languages):
-    """Write the stages of question datasets in a run that also has XNLI."""
+    """Define the stages of question datasets in a run that also has XNLI."""
 
     last, table = "table:questions", "questions.json"

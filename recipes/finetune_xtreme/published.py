@@ -25,7 +25,7 @@ UNSET = {"rank": 64}  # without the option the rank is the head size, 768 / 12
 
 
 def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float, float] | None:
-    """Return the mean EM and F1 over the languages of a dataset that the paper reports, or None if it reports none.
+    """Return the EM and F1 that the paper reports as means over the languages of a dataset, or None if there are none.
 
     Args:
         task: XQuAD, MLQA or TyDiQA.

@@ -42,7 +42,7 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
 
 
 def has_answers(folder: Path, language: str, rules: str) -> bool:
-    """Return whether any gold answer has words. Where XTREME withholds answers, their texts are empty."""
+    """Return whether any gold answer has words. If XTREME withholds the answers of a file, their texts are empty."""
     how = squad.rules(rules)
     return any(how.words(answer) for answers in golds(folder, language).values() for answer in answers)
 

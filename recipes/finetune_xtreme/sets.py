@@ -1,6 +1,6 @@
 """Define XNLI and the multilingual question datasets: languages, numbers of questions, files and scoring rules.
 
-data-bin-scripts/spans/sets.py has the file names that the preparation reads.
+The file names that prepare_spans.py accepts are in data-bin-scripts/spans/sets.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHANCE = round(100 / 3, 2)  # accuracy in percent of a random choice among XNLI'
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """A dataset of questions in several languages.
+    """Describe a dataset of questions in several languages.
 
     Attributes:
         name: Name of the dataset in the options of prepare_spans.py (--set) and fetch.py.

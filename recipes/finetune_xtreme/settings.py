@@ -77,7 +77,7 @@ class Settings(SentenceSettings, QuestionSettings):
         self.task = [task_named(word) for word in self.task]
         super().__post_init__()
         if self.sentences and self.question_sets and (self.builtin or self.invented):
-            problem = f"the built-in data and models of {XNLI} are not those of the question datasets"
+            problem = f"{XNLI} and the question datasets have different built-in data and models"
             raise Refused(
                 f"--task {','.join(self.task)}: {problem}. Give --data and --checkpoint, or leave {XNLI} out."
             )
@@ -164,7 +164,7 @@ class Settings(SentenceSettings, QuestionSettings):
         return [task for task in self.task if task != XNLI]
 
     def only(self, tasks: list[str]) -> Settings:
-        """Return the same settings for some of the tasks."""
+        """Return a copy of the settings with only some of the tasks."""
         return replace(self, task=tasks)
 
     @property

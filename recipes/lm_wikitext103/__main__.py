@@ -19,13 +19,13 @@ a model per encoding, and computes the perplexity of the test text with several 
 All encodings use the same text and are then compared."""
 
 LEGEND = """\
-Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, also the </s> of each line.
+Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, including the </s> of each line.
 Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers (LFHC,
-Table 3), if the text is WikiText-103; do not compare it with perplexities of other model sizes. Memory: number of
-states of earlier segments that each layer reads. With several seeds, perplexities are means, sd is the standard
-deviation over seeds, and p is the p-value of Welch's t-test against the first encoding with the same memory, with
-Holm's correction. Diverged: where training runs diverged; their models are not evaluated. Best: the memory length with
-the lowest perplexity of an encoding. Tokens/s: training speed, which includes the influence of other processes."""
+Table 3), if the text is WikiText-103. Do not compare it with models of other sizes. Memory: number of hidden states of
+earlier segments that each layer reads. With several seeds, perplexities are means, and sd is the standard deviation
+over seeds. The column p has the p-value of Welch's t-test against the first encoding with the same memory, with Holm's
+correction. Diverged: where training runs diverged; their models are not evaluated. Best: the memory length with the
+lowest perplexity of an encoding. Tokens/s: training speed, which includes the influence of other processes."""
 
 MAIN = {
     "encoding": "encoding",
@@ -93,7 +93,7 @@ def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
         data: Folder of binary data.
         folder: Folder of the run.
         split: Split to evaluate.
-        streams: Number of streams in evaluation.
+        streams: Number of parallel streams of text in evaluation.
     """
     encoding = parse(row["encoding"])
     command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"

@@ -49,7 +49,7 @@ def papers(encoding: Encoding, memory: int) -> float | None:
 
 
 def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
-    """Return the row of an encoding and a memory length, from the scores of all seeds; None if there is no score."""
+    """Return the row of an encoding and a memory length, computed from the scores of all seeds; None without scores."""
 
     def mean(name: str, digits: int | None = None) -> float | None:
         return average([score[name] for score in scores], digits)

@@ -58,7 +58,13 @@ def main() -> None:
     add("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint to evaluate.")
     add("--data", required=True, metavar="DIR", help="Folder of binary data.")
     add("--split", default="test", metavar="NAME", help="Split to evaluate (default: test).")
-    add("--memory", type=int, required=True, metavar="N", help="Number of earlier states each layer reads.")
+    add(
+        "--memory",
+        type=int,
+        required=True,
+        metavar="N",
+        help="Number of hidden states of earlier tokens that each layer reads.",
+    )
     add("--segment", type=int, required=True, metavar="N", help="Number of tokens per segment.")
     add("--streams", type=int, default=10, metavar="N", help="Number of parallel text streams (default: 10).")
     add("--same-length", action="store_true", help="Let every token attend to the same number of keys.")

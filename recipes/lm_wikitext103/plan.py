@@ -79,7 +79,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """Return the stages that prepare binary data; none if the corpus is already binary."""
+        """Return the stages that prepare binary data; the list is empty if the corpus is already binary."""
         if self.settings.prepared:
             return []
         before, folder = self.source()

@@ -83,12 +83,14 @@ class Settings(launch.Training):
             self.types = self.types or TYPES
         elif self.corpus == BUILTIN:
             if self.types:
-                raise Refused(f"--types has no effect: --corpus {BUILTIN} has no fixed number of types. Leave it out.")
+                raise Refused(
+                    f"--types has no effect: --corpus {BUILTIN} has no fixed number of word types. Leave it out."
+                )
         elif not Path(self.corpus).is_dir():
-            problem = f"this folder does not exist. Known corpora are {WIKITEXT103} and {BUILTIN}"
+            problem = f"the folder does not exist. Known corpora are {WIKITEXT103} and {BUILTIN}"
             raise Refused(f"--corpus {self.corpus}: {problem}.")
         elif self.prepared and self.types not in (0, types := types_of(Path(self.corpus))):
-            raise Refused(f"--types {self.types}: {self.corpus}/dict.txt has {types} types. Give --types {types}.")
+            raise Refused(f"--types {self.types}: {self.corpus}/dict.txt has {types} word types. Give --types {types}.")
 
     @property
     def own(self) -> bool:
@@ -114,13 +116,13 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return how to evaluate: tokens per segment, `clamp` (0: no limit), and whether to give --same-length."""
+        """Return how to evaluate: tokens per segment, largest distance (0: no limit), and use of --same-length."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False
 
 
 def types_of(folder: Path) -> int:
-    """Return the number of types in prepared data, with <unk> and <eos> but without fairseq's padding words."""
+    """Return the number of word types in prepared data, with <unk> and <eos> but without fairseq's padding words."""
     lines = (folder / "dict.txt").read_text(encoding="utf-8").splitlines()
     return sum(not line.startswith("madeupword") for line in lines) + 2

@@ -18,14 +18,15 @@ whole-word masking, and reports the loss on held-out documents. All encodings ar
 compared."""
 
 LEGEND = """\
-Loss: cross-entropy per masked piece of the validation text, in bits and in nats. All models predict the same masked
-pieces, in float32. Left the plateau: first update after which the training loss stays half a bit below the loss of a
-model that only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts
-correctly. Training loss: last logged loss of the training, on batches with dropout. Paper: training loss that the M4M
-paper (section 5.2) reports after 500,000 updates; it does not state the unit. With several seeds, losses, perplexity
-and accuracy are means over the seeds, sd is the standard deviation of the loss in bits, and p is the p-value of Welch's
-t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their models are not
-evaluated. Pieces/s: training speed, which includes the influence of other processes."""
+Loss: cross-entropy per masked subword piece of the validation text, in bits and in nats. All models predict the same
+masked pieces, in float32. Left the plateau: first update after which the training loss stays half a bit below the
+unigram loss (the loss of a model that only knows the frequencies of pieces). Accuracy: fraction of the masked pieces
+that the model predicts correctly. Training loss: last logged loss of the training, on batches with dropout. Paper:
+training loss that the M4M paper (section 5.2) reports after 500,000 updates; the paper does not state the unit. With
+several seeds, losses, perplexity and accuracy are means over the seeds, and sd is the standard deviation of the loss
+in bits. The column p has the p-value of Welch's t-test against the first encoding, with Holm's correction. Diverged:
+where training runs diverged; their models are not evaluated. Pieces/s: training speed, which includes the influence of
+other processes."""
 
 MAIN = {
     "encoding": "encoding",
@@ -83,7 +84,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """Return a line about the weights that importing --init-from dropped and added; no line without --init-from."""
+    """Return a line about the weights that the import of --init-from dropped and added, if there was an import."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")

@@ -1,4 +1,4 @@
-"""Write comparison.json and curves.png: the loss of each encoding, when it left the plateau, and its training cost."""
+"""Write comparison.json and curves.png: each encoding's loss, the update at which it left the plateau, and its cost."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def training_log(output: Path, slug: str) -> Path:
 
 
 def left(points: Points, plateau: float) -> int | None:
-    """Return the first update after which the training loss stays `LEFT` bits below the plateau, or None."""
+    """Return the first update after which the training loss stays `LEFT` bits below the unigram loss, or None."""
     above = [update for update, loss in points if loss > plateau - LEFT]
     below = [update for update, _ in points if not above or update > above[-1]]
     return below[0] if below else None

@@ -69,7 +69,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def corpus(self) -> list[Stage]:
-        """Return the stages that produce the shards; none if --corpus is already prepared."""
+        """Return the stages that produce the shards; the list is empty if --corpus is already prepared."""
         settings = self.settings
         if settings.prepared:
             return []
@@ -120,7 +120,7 @@ class Planner(planning.Planner[Settings]):
         return before, ["--train", *train, *held_out]
 
     def tokenizer(self, before: list[Stage]) -> list[Stage]:
-        """Return the stage that fetches a published tokenizer; none if the tokenizer is learned or given."""
+        """Return the stage that fetches a published tokenizer; no stage if the tokenizer is learned or given."""
         settings = self.settings
         return [self.fetch(TOKENIZERS[settings.tokenizer][0], after=before)] if settings.fetched_tokenizer else []
 

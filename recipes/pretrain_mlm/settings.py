@@ -83,7 +83,7 @@ class Settings(launch.Training):
     )
     length: int = launch.at_least(8, "Maximum number of tokens of a sequence, including <s> and </s>.")
     positions: int = launch.at_least(
-        0, "Number of positions for which the model has tables, at least --length (0: as many as --length).", default=0
+        0, "Number of positions of the model, at least --length (0: the same number as --length).", default=0
     )
     masking: Literal["dynamic", "whole-word"] = field(
         metadata=about("Mask single pieces (dynamic) or whole words. The masks differ in each epoch.")
@@ -137,7 +137,7 @@ class Settings(launch.Training):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Return the names of published corpora in --corpus; none if --corpus is a folder."""
+        """Return the names of the published corpora in --corpus; the list is empty if --corpus is a folder."""
         names = tuple(self.corpus.split("+"))
         return names if set(names) <= set(NAMED) else ()
 
@@ -184,7 +184,7 @@ class Settings(launch.Training):
         self.tokenizer_path = str(own)
 
     def _refuse_schedule(self) -> None:
-        """Refuse a linear decay without a last update: fairseq would soon set the learning rate to 0."""
+        """Refuse a linear decay without a last update, because fairseq would soon set the learning rate to 0."""
         train = self.train
         if train.get("lr-scheduler") == "polynomial_decay" and not {"max-update", "total-num-update"} & set(train):
             problem = "the decay needs the number of updates"
@@ -209,9 +209,9 @@ class Settings(launch.Training):
         fetched, c4 = bool(self.named), self.named == ("c4_en",)
         useless = {
             "valid_part": "the corpus already has a validation text" if not fetched or c4 else "",
-            "smoothing": "" if self.languages else "it applies only to --corpus wiki100",
+            "smoothing": "" if self.languages else "the setting applies only to --corpus wiki100",
             "raw": "" if fetched or self.fetched_tokenizer else "nothing is downloaded",
-            "documents": "" if self.own and not self.prepared else "it applies only to a --corpus DIR of text",
+            "documents": "" if self.own and not self.prepared else "the setting applies only to a --corpus DIR of text",
             "limit": "the corpus is already prepared" if self.prepared else "",
         }
         for setting in fields(Settings):
@@ -239,7 +239,7 @@ class Settings(launch.Training):
         if "wiki100" in self.named and len(self.named) > 1:
             raise Refused(f"{where}: wiki100 cannot be joined with other corpora. Give --corpus wiki100.")
         if self.own and not Path(self.corpus).is_dir():
-            raise Refused(f"{where}: this folder does not exist. Known corpora are {', '.join((*NAMED, BUILTIN))}.")
+            raise Refused(f"{where}: the folder does not exist. Known corpora are {', '.join((*NAMED, BUILTIN))}.")
         if self.own and not self.prepared:
             for split in SPLITS:
                 if not any(path.name.startswith(split) for path in Path(self.corpus).iterdir()):

@@ -1,4 +1,5 @@
-"""Compute the loss of a model that only knows piece frequencies. Every training run reaches this loss first.
+"""Compute the loss of a model that only knows piece frequencies. Every training run reaches this loss first, and may
+stay there for a while (the plateau).
 
 Each piece is counted in the training text, and one is added to its count. The loss is in bits per piece of the
 validation text.

@@ -41,7 +41,7 @@ def dataset(record: dict[str, Any]) -> str | None:
 
 
 def paper(encoding: Encoding, name: str | None) -> float | None:
-    """Return the ROUGE-L that the paper reports for an encoding on a data set, or None if it does not report it."""
+    """Return the ROUGE-L that the paper reports for an encoding on a data set, or None if the paper reports none."""
     return published(printed("LFHC", column=COLUMNS[name]), encoding) if name in COLUMNS else None
 
 
@@ -75,7 +75,7 @@ def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[
         seeds: Seeds of its training runs.
         output: Folder of the run.
         baselines: Scores of the baselines.
-        name: Name of the data set if it is a published one, otherwise None.
+        name: Name of the published data set, or None for other data sets.
     """
     slugs = seeds.slugs(variant.slug)
     runs = divergence.runs(output, slugs)

@@ -1,4 +1,4 @@
-"""Read the questions of a prepared folder, and the unit by which they are compared."""
+"""Read the questions of a prepared folder, and the unit (such as words) in which questions are compared."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def items(folder: Path, split: str) -> list[dict[str, Any]]:
 
 
 def units(folder: Path) -> str:
-    """Return the unit by which questions are compared: words, spaces or characters."""
+    """Return how questions are split for comparison: into words, at spaces or into characters."""
     return str(read_json(folder / RECORD)["units"])

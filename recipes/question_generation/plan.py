@@ -72,7 +72,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """Return the stages that produce binary data; none if --dataset is already prepared."""
+        """Return the stages that produce binary data; the list is empty if --dataset is already prepared."""
         if self.settings.prepared:
             return []
         before, words = self.source()

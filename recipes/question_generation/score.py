@@ -25,7 +25,7 @@ UNKNOWN = "<unk>"
 def generated(path: Path) -> list[list[str]]:
     """Return the pieces of each generated question, in the order of the items.
 
-    fairseq-generate writes them in lines like `H-7<tab>score<tab>pieces`, in the order of its batches.
+    fairseq-generate writes the questions in lines like `H-7<tab>score<tab>pieces`, in the order of its batches.
 
     Raises:
         SystemExit: The question of an item is missing.

@@ -44,7 +44,7 @@ DECIDED_GENERATE = {
 
 @dataclass(frozen=True)
 class Variant:
-    """A model of the comparison: an encoding, with or without copying."""
+    """Name a model of the comparison: an encoding, with or without copying."""
 
     encoding: Encoding
     copy: bool
@@ -113,7 +113,7 @@ class Settings(launch.Training):
     copy: Literal["on", "off", "both"] = field(
         default="on",
         metadata=about(
-            "Whether models can copy words from the source; both trains one model with and one without copying."
+            "Whether models can copy words from the source; `both` trains one model with and one without copying."
         ),
     )
     split: Literal["valid", "test"] = field(default="valid", metadata=about("Split for which questions are generated."))
@@ -143,7 +143,7 @@ class Settings(launch.Training):
     def _check_dataset(self) -> None:
         set_files = [name for name in SETS if getattr(self, name)]
         if self.own and not Path(self.dataset).exists():
-            problem = "this file or folder does not exist"
+            problem = "the file or folder does not exist"
             raise Refused(f"--dataset {self.dataset}: {problem}. Known data sets are {SQUAD}, {CMRC} and {BUILTIN}.")
         if {self.dataset, self.numbers_of} == {SQUAD, CMRC}:
             raise Refused(
@@ -160,7 +160,7 @@ class Settings(launch.Training):
         reasons: dict[str, str] = {}
         if self.dataset not in (SQUAD, CMRC):
             reasons["raw"] = f"nothing is downloaded for --dataset {self.dataset}"
-            reasons["numbers_of"] = f"it only checks the data sets {SQUAD} and {CMRC}"
+            reasons["numbers_of"] = f"the setting only checks the data sets {SQUAD} and {CMRC}"
         if not self.scratch:
             reasons["vocabulary"] = f"--encoder {self.encoder} has its own vocabulary"
         if self.of_lines:

@@ -49,7 +49,7 @@ def files(settings: Settings) -> tuple[Path, ...]:
 
 
 def encoder(settings: Settings) -> str:
-    """Return the folder of the pretrained encoder; empty if the encoder is trained from scratch."""
+    """Return the folder of the pretrained encoder, or an empty text if the encoder is trained from scratch."""
     return "" if settings.scratch else str(Path(settings.encoder).resolve())
 
 

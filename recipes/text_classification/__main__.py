@@ -18,12 +18,12 @@ tasks of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or on your own file
 
 LEGEND = """\
 Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean over the matched and the mismatched
-test set. The score is the mean over seeds, sd is the standard deviation over seeds, and p is the p-value of Welch's
-t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their models are not
-scored. Checkpoints are chosen on the validation set; the test set (GLUE's development set) is scored once. Majority:
-score of always answering the most frequent label. Bag of words: score of logistic regression on the words of a text.
-Paper: score in Table 1 of Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension 512. Runs with other
-settings are not comparable with the paper."""
+test set. The score is the mean over seeds, and sd is the standard deviation over seeds. The column p has the p-value
+of Welch's t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their
+models are not scored. Checkpoints are chosen on the validation set; the test set (GLUE's development set) is scored
+once. Majority: score of always answering the most frequent label. Bag of words: score of logistic regression on the
+words of a text. Paper: score in Table 1 of Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension
+512. Runs with other settings are not comparable with the paper."""
 
 MAIN = {
     "encoding": "encoding",

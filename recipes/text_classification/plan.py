@@ -61,7 +61,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def builtin(self) -> list[Stage]:
-        """Return the stage that writes the built-in task; none for other tasks."""
+        """Return the stage that writes the built-in task; no stage for other tasks."""
         if self.settings.task != BUILTIN:
             return []
         command = module("text_classification.builtin")

@@ -30,7 +30,7 @@ def words(folder: Path, split: str) -> list[list[list[int]]]:
 
 
 def score(answers: Mapping[str, Sequence[int]], gold: Mapping[str, Sequence[int]], metrics: Sequence[str]) -> float:
-    """Return the mean over metrics and splits in percent, as the paper reports it for QQP and MNLI."""
+    """Return the mean over metrics and splits in percent; the paper reports such means for QQP and MNLI."""
     return 100 * mean(classification.METRICS[name](answers[split], gold[split]) for split in gold for name in metrics)
 
 

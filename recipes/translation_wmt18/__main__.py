@@ -27,11 +27,11 @@ LEGEND = """\
 the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
 and p is the largest p-value. The column `diverged` says where training runs diverged; their models are not scored.
 Parameters is the number of parameters of the whole model. Words/s is the number of source words per second for one
-validation batch, in float32 on one device. The models are measured alternately in one process. Times are relative to
-the first row, as medians over these measurements. All models generate translations of one length (the mean length of
-the references), because a model that ends its sentences earlier would look faster. MB is the memory of a process that
-translates the validation batch, including the model (resident memory; on a GPU, allocated memory). The column `memory
-of translation` is the memory relative to the first row."""
+validation batch, in float32 on one device. The models take turns in one process while their time is measured. Times
+are relative to the first row; the table shows medians over the turns of a model. All models generate translations of
+one length (the mean length of the references), because a model that ends its sentences earlier would look faster. MB
+is the memory of a process that translates a validation batch, including the model: resident memory on a CPU, allocated
+memory on a GPU. The column `memory of translation` is the memory relative to the first row."""
 
 MAIN = {
     "direction": "direction",
@@ -91,12 +91,12 @@ def paper_note(settings: Settings) -> str:
     if not (departs := differences(settings)):
         return source
     if "text" in departs:
-        source = "The BLEU in Table 4 of Chen et al. 2021 (DIET) is that of another text, so it is not shown here."
-    return f"{source} This run cannot be compared with the paper, because they differ in: {', '.join(departs)}."
+        source = "The BLEU in Table 4 of Chen et al. 2021 (DIET) is for another text, so it is not shown here."
+    return f"{source} This run cannot be compared with the paper, because it differs in: {', '.join(departs)}."
 
 
 def by_length(direction: str, place: Place) -> list[str]:
-    """Return the lines of a direction's table of BLEU by length, and of its figure."""
+    """Return the report's lines about BLEU by source length in a direction: a table and a figure."""
     lengths = read_json(place.path("lengths.json"))
     rows: list[Row] = [
         {"BLEU by source length in words": name}

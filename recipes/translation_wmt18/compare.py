@@ -34,9 +34,9 @@ METRICS = ("BLEU", "chrF2")
 def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Scores]:
     """Compare every system with the first one by sacrebleu's paired bootstrap test.
 
-    The result has score, interval, p and signature of each system by metric. For translations that equal those of the
-    first system, p is 1. For equal translations, sacrebleu itself reports 0.001, because no bootstrap sample has a
-    larger difference.
+    The result has the score, interval, p-value and signature of each system, keyed by metric. For translations that
+    equal those of the first system, p is 1. For equal translations, sacrebleu itself reports 0.001, because no
+    bootstrap sample has a larger difference.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()
@@ -135,7 +135,7 @@ def _rounded(value: float | None, digits: int | None = None) -> float | None:
 
 
 def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str) -> list[Row]:
-    """Return one row for each encoding; `groups` holds the models of each seed."""
+    """Return one row for each encoding; `groups` holds one group of models per seed."""
     results = [tested(variants, direction, place, text) for variants in groups]
     measured = read_json(place.path("measured.json"))
     lengths = place.path("lengths.json")
@@ -153,7 +153,8 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
 
 @dataclass(frozen=True)
 class Own:
-    """The text and the baselines of this run. Earlier runs in the table must have the same text and baselines.
+    """Hold the text and the baselines of this run, to which rows of earlier runs are compared. Earlier runs in the
+    table must have the same text and baselines.
 
     Args:
         texts: Places of the text, by pair of languages.

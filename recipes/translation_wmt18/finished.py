@@ -22,14 +22,14 @@ FREE = {
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run: its folder and its settings."""
+    """Describe a finished run: its folder and its settings."""
 
     folder: Path
     settings: Settings
 
     @property
     def labels(self) -> set[tuple[str, str]]:
-        """Return direction and encoding of each model that this run trained."""
+        """Return the direction and the encoding of each model that this run trained."""
         directions, encodings = self.settings.directions, self.settings.encodings
         return {(direction.label, encoding.label) for direction in directions for encoding in encodings}
 

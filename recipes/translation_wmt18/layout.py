@@ -1,4 +1,4 @@
-"""Define directions, models, and where a run stores the files of each."""
+"""Define directions and models, and where a run stores their files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LANGUAGE = r"[A-Za-z]{2,}([_-][A-Za-z0-9]+)*"
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction of translation."""
+    """Name a direction of translation: its source and target language."""
 
     source: str
     target: str
@@ -65,7 +65,7 @@ def checked(direction: Direction) -> Direction:
 
 @dataclass(frozen=True)
 class Variant:
-    """A model: its encoding and the seed of its training.
+    """Name a model: its encoding and the seed of its training.
 
     Args:
         encoding: Position encoding of the model.
@@ -85,7 +85,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of a run, or of one direction if the run has several.
+    """Locate the folder of a run, or of one direction if the run has several directions.
 
     Args:
         output: Folder of the run.

@@ -32,7 +32,7 @@ def search_flags(settings: Settings) -> list[str]:
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a direction.
+    """Define the stages of all models of a direction.
 
     Args:
         settings: Settings of the run.
@@ -146,7 +146,7 @@ class Models:
 
     @property
     def timed(self) -> list[Variant]:
-        """Return the models whose cost is measured: those of the first seed, because all seeds cost the same."""
+        """Return the models of the first seed, whose cost is measured; models of other seeds cost the same."""
         return self.settings.variants[: len(self.settings.encodings)]
 
     def measure(self, averaged: list[Stage]) -> Stage:

@@ -28,14 +28,15 @@ UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-l
 
 
 def paper(encoding: Either, direction: str) -> float | None:
-    """Return the BLEU that the paper reports, or None if it reports none."""
+    """Return the BLEU that the paper reports, or None if the paper reports none."""
     return published(figures("DIET", table="Table 4", column=direction), encoding)
 
 
 def papers_text(settings: Settings) -> bool:
     """Return whether the run uses the whole text of WMT18.
 
-    Either the recipe prepares this text, or prepare_wmt18.sh prepared it before and recorded its sources and options.
+    This is the case if the recipe prepares the text, or if prepare_wmt18.sh prepared it with the same sources and
+    options.
     """
     if settings.limit or settings.train_longest_words or settings.longest != 256:
         return False

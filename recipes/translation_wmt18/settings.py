@@ -145,7 +145,7 @@ class Settings(launch.Training):
         self._refuse_average()
 
     def _directions(self) -> list[Direction]:
-        """Return the directions; --source-lang and --target-lang may replace the languages of a single one."""
+        """Return the directions; --source-lang and --target-lang may replace the languages of a single direction."""
         directions = list(dict.fromkeys(map(parse_direction, self.direction)))
         if self.source_lang or self.target_lang:
             if len(directions) > 1:
@@ -178,9 +178,10 @@ class Settings(launch.Training):
 
     @property
     def longest_training(self) -> int:
-        """Return the maximum number of pieces of a training sentence.
+        """Return the maximum number of subword pieces of a training sentence.
 
-        With --train-longest-words, training sentences must fit into the model's positions; test sentences need not.
+        With --train-longest-words, training sentences must fit into the model's positions, but test sentences may be
+        longer.
         """
         if not self.train_longest_words:
             return self.longest

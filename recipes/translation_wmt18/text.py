@@ -24,7 +24,7 @@ PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
 
 @dataclass(frozen=True)
 class Text:
-    """The text of one pair of languages, in the direction that was given first."""
+    """Define the stages that prepare the text of a pair of languages, in the direction that was given first."""
 
     settings: Settings
     direction: Direction
@@ -73,7 +73,7 @@ class Text:
         return [*before, self.place.runs("corpus", command, ["raw"], before[-1:], inputs, identity=identity)]
 
     def files(self, folder: Path) -> list[Path]:
-        """Return the files of the user's folder that exist; the stage reports missing files."""
+        """Return the existing files of the user's folder; the stage that reads the files reports missing ones."""
         paths = [
             folder / f"{name}.{language}{end}"
             for name in self.settings.sets.values()
@@ -100,7 +100,9 @@ class Text:
         return places.raw(self.settings.raw)
 
     def wmt18(self) -> Stage:
-        """Return the stage that prepares WMT18. It fetches missing files, checks existing files and can be resumed."""
+        """Return the stage that fetches missing files of WMT18, checks all files and prepares the text; it can be
+        resumed.
+        """
         other = next(name for name in self.languages if name != "en")
         command = ["bash", PREPARE_WMT18, *flags(pair=f"en-{other}", newstest=self.newstest)]
         command += flags(output=self.place.named("wmt18"))

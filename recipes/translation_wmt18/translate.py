@@ -43,7 +43,7 @@ TOO_LONG = "the line has more pieces than the model or --max-source-positions al
 
 
 class Closed(Exception):
-    """The reader of the translations, such as `head`, has closed the pipe."""
+    """Report that the reader of the translations, such as `head`, has closed the pipe."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Order:
             self.sent += 1
 
     def leave_out(self, line: int, why: str = "") -> None:
-        """Record that a line is not sent to fairseq, because of the reason in `why` or because it is empty."""
+        """Record that a line is not sent to fairseq, because it is empty or for the reason in `why`."""
         with self.lock:
             if why:
                 self._refuse(line, why)
@@ -93,7 +93,7 @@ class Order:
             self._settle()
 
     def end(self) -> None:
-        """Refuse the remaining lines, because fairseq has finished."""
+        """Report the remaining lines as refused, because fairseq has finished."""
         with self.lock:
             while self.waiting:
                 self._pass_over()
@@ -144,7 +144,7 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
 
 
 def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield number and detokenised text of each translation that fairseq-interactive prints."""
+    """Yield the line number and the detokenised text of each translation that fairseq-interactive prints."""
     for line in lines:
         if line.startswith(b"D-"):
             name, _, text = line.decode("utf-8").removesuffix("\n").split("\t", 2)
@@ -152,7 +152,7 @@ def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
 
 
 def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> None:
-    """Send the input to fairseq-interactive, and write its translations.
+    """Send the input to fairseq-interactive, and write the translations that it returns.
 
     Raises:
         SystemExit: Reading failed, or fairseq-interactive failed; the message contains the last lines that it printed.

@@ -137,7 +137,7 @@ def test_a_different_memory_in_evaluation_repeats_no_training() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"corpus": "no-such"}, "--corpus no-such: this folder does not exist. Known corpora are wikitext103"),
+        ({"corpus": "no-such"}, "--corpus no-such: the folder does not exist. Known corpora are wikitext103"),
         ({"mem_eval": "-1"}, "--mem-eval -1:"),
         ({"mem_train": "-1"}, "--mem-train -1: the value must be at least 0"),
         ({"train__mem-length": "8"}, "use --mem-train"),

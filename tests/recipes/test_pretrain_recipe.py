@@ -242,7 +242,7 @@ def test_a_changed_setting_repeats_the_stages_that_depend_on_it() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"corpus": "no-such"}, "--corpus no-such: this folder does not exist. Known corpora are books_wiki, "),
+        ({"corpus": "no-such"}, "--corpus no-such: the folder does not exist. Known corpora are books_wiki, "),
         ({"corpus": "books_wiki"}, "needs --books FOLDER. BooksCorpus is no longer distributed"),
         ({"corpus": "wiki100"}, "needs --languages FOLDER"),
         ({"books": "x"}, "--books has no effect: only --corpus books_wiki"),

@@ -20,7 +20,7 @@ def settings(preset: str = "small", **options: str) -> Settings:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dataset": "no-such"}, "--dataset no-such: this file or folder does not exist. Known data sets are squad"),
+        ({"dataset": "no-such"}, "--dataset no-such: the file or folder does not exist. Known data sets are squad"),
         ({"train_set": "x.json"}, "--train-set has no effect"),
         ({"freeze_encoder": "true"}, "--freeze-encoder: with --encoder scratch"),
         ({"encoder": "bert", "cased": "true"}, "--tokenizer and --cased have no effect"),
@@ -53,7 +53,7 @@ def test_what_is_refused(options: dict[str, str], message: str) -> None:
         ("src-train.txt", {"longest_answer": "9"}, "--longest-answer has no effect: the lines of .* have no answers"),
         ("src-train.txt", {"context": "paragraph"}, "--context has no effect: the lines of .* are sentences"),
         ("train.json", {"raw": "x"}, "--raw has no effect: nothing is downloaded"),
-        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: it only checks"),
+        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: the setting only checks"),
         (
             "train.json",
             {"encoder": "bert", "vocabulary": "900"},

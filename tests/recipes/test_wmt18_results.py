@@ -260,8 +260,8 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     report = unaligned("\n".join(remarks(loaded, tmp_path)))
     assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 train pairs longer than 12 words. After" in report
     assert "train 4, valid 5, test 5; 1 training pairs left out (too long or without a piece)" in report
-    assert "they differ in: text, model, updates, training, decoding" not in report
-    assert "they differ in: text, model, updates, training." in report
+    assert "it differs in: text, model, updates, training, decoding" not in report
+    assert "it differs in: text, model, updates, training." in report
     assert "| learned | 20.0 | 7 refused |" in report
     assert "| BLEU by source length in words | 1-12 (n = 1,633) | 13+ (n = 9) |" in report
     assert "`learned` refused sentences, because it has positions for 20 pieces." in report

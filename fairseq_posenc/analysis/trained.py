@@ -5,9 +5,10 @@ Legend: h heads, n columns, D head width, d model width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ class Stack:
         encoding: The position encoding.
         attention: The self-attention of each layer.
         model, task: The fairseq model and task; None if the stack does not come from a checkpoint.
+        side: `encoder` or `decoder`.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Stack:
     attention: tuple[SelfAttention, ...]
     model: Any = None
     task: Any = None
+    side: str = "encoder"
 
     @property
     def title(self) -> str:
@@ -108,7 +111,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     name = side or next(iter(stacks))
     shown = str(checkpoint) if len(stacks) == 1 else f"{checkpoint} ({name})"
     module = stacks[name]
-    return Stack(shown, module.pos, tuple(layer.self_attn for layer in module.layers), model, task)
+    return Stack(shown, module.pos, tuple(layer.self_attn for layer in module.layers), model, task, name)
 
 
 def _with_encoding(module: Any) -> Any:
@@ -118,11 +121,12 @@ def _with_encoding(module: Any) -> Any:
 
 
 @torch.no_grad()
-def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
+def on_text(stack: Stack, split: str, texts: int, layer: int, columns: int = 1) -> Iterator[Seen]:
     """Yield what a layer computes for the first `texts` texts of a split, each without padding.
 
-    Each sample of the task is one text. Samples of a masked language model are masked as in training. A language model
-    with memory also reads earlier segments, but the columns of the memory are left out here.
+    Each sample of the task is one text. Texts of fewer than `columns` tokens are skipped. Samples of a masked language
+    model are masked as in training. A language model with memory also reads earlier segments, but the columns of the
+    memory are left out here.
 
     Raises:
         Lacking: The encoding compresses the keys, so that a key no longer belongs to one token.
@@ -134,7 +138,9 @@ def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
     stack.task.load_dataset(split)
     dataset = stack.task.dataset(split)
     batches = stack.task.get_batch_iterator(dataset, max_sentences=1, required_batch_size_multiple=1)
-    for _, sample in zip(range(texts), batches.next_epoch_itr(shuffle=False), strict=False):
+    samples = batches.next_epoch_itr(shuffle=False)  # in the order of their lengths
+    long_enough = (sample for sample in samples if _tokens(stack, sample).shape[1] >= columns)
+    for sample in islice(long_enough, texts):
         with watched(stack.layer(layer)) as calls:
             stack.model(**sample["net_input"])
         projected, call = calls[-1]
@@ -142,17 +148,23 @@ def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
         yield Seen(*(values(projected, call)[0, :, :, own].float() for values in (logits, explicit_weights)))
 
 
+def _tokens(stack: Stack, sample: Mapping[str, Any]) -> Tensor:
+    """Return the tokens that the stack reads in a sample, [1, n]."""
+    inputs = sample["net_input"]
+    target_side = stack.side == "decoder" and "prev_output_tokens" in inputs
+    tokens: Tensor = inputs["prev_output_tokens" if target_side else "src_tokens"]
+    return tokens
+
+
 def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int) -> list[Seen]:
-    """Return what a layer computes for the first `columns` tokens of each text that is long enough (see `on_text`).
+    """Return what a layer computes for the first `columns` tokens of `texts` texts (see `on_text`).
 
     Raises:
         Lacking: No text has `columns` tokens.
     """
-    seen = [item for item in on_text(stack, split, texts, layer) if item.logits.shape[-2] >= columns]
+    seen = list(on_text(stack, split, texts, layer, columns))
     if not seen:
-        raise Lacking(
-            f"{stack.name}: none of the first {texts} texts of {split} has {columns} tokens. Lower --columns."
-        )
+        raise Lacking(f"{stack.name}: no text of {split} has {columns} tokens. Lower --columns.")
     return [Seen(*(values[:, :columns, :columns] for values in item)) for item in seen]
 
 

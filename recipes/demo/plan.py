@@ -101,5 +101,5 @@ class Planner(planning.Planner[Settings]):
         command = module("demo.report")
         command += flags(output=self.shown, encodings=tuple(settings.encodings))
         command += settings.training_seeds.flags()
-        inputs = [HERE / "report.py", HERE / "template.md", SHARED / "figure.py"]
+        inputs = [HERE / "report.py", HERE / "template.md"]
         return self.stage("report", command, ["results.json", "results.md", "bleu.png"], after, inputs)

@@ -20,7 +20,7 @@ from .layout import Direction, Place
 from .models import Models, model_flags, search_flags
 from .published import differences
 from .settings import Settings
-from .text import SHARED, Text
+from .text import Text
 
 HERE = Path(__file__).parent
 
@@ -98,7 +98,7 @@ class Planner(planning.Planner[Settings]):
         command += flags(pos_enc=self.labels, differs=(", ".join(differences(settings)),))
         free = flags(beside=[str(path.parent) for path in self.beside])
         own = [HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout")]
-        inputs = [*own, SHARED / "figure.py", LIB / "lines.py", *self.beside, *tables()]
+        inputs = [*own, LIB / "lines.py", *self.beside, *tables()]
         return self.stage("compare", command, ["comparison.json", "bleu.png"], after, inputs, free=free)
 
     def notes(self) -> list[str]:

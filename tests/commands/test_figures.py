@@ -99,6 +99,17 @@ def test_the_weights_are_those_of_the_model(checkpoints: dict[str, Path]) -> Non
     assert stack.attention[1].watch is None
 
 
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_texts_that_are_too_short_are_skipped(side: str, checkpoints: dict[str, Path]) -> None:
+    """The batches begin with the shortest texts, and the longest are still read."""
+    stack = load(checkpoints["translation"], side=side)
+    (shortest,) = on_text(stack, "valid", 1, 1)
+    everything = list(on_text(stack, "valid", 1000, 1))
+    longest = max(seen.logits.shape[-2] for seen in everything)
+    assert shortest.logits.shape[-2] < longest
+    assert {seen.logits.shape[-2] for seen in on_text(stack, "valid", 1, 1, longest)} == {longest}
+
+
 def test_a_decoder_is_chosen_by_its_side(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     arguments = ["--checkpoint", checkpoints["translation"], "--columns", "3", "--side", "decoder"]
     rows = draw("mean-attention", tmp_path, *arguments)

@@ -1,8 +1,8 @@
 """Define an adaptive softmax whose loss includes every word, and Transformer-XL's adaptive softmax with one matrix.
 
 fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. In each band
-after the first, target ids start at 0 again. So fairseq ignores the loss of one real word in each such band. This
-module shifts the ids in those bands so that no target equals the padding id.
+after the first, target ids start at 0 again. So fairseq ignores the loss of one real word in each band after the first.
+This module shifts the ids in those bands so that no target equals the padding id.
 
 Legend: N tokens, d width, V size of the vocabulary.
 """
@@ -33,7 +33,7 @@ def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequenc
 
 
 class CountingAdaptiveSoftmax(AdaptiveSoftmax):
-    """fairseq's adaptive softmax, with a loss that includes every word."""
+    """Compute fairseq's adaptive softmax, with a loss that includes every word."""
 
     #: id of the padding symbol
     pad = 1

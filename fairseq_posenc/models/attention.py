@@ -1,4 +1,4 @@
-"""The plugin's self-attention with the interface that fairseq's layers expect."""
+"""Adapt the plugin's self-attention to the interface that fairseq's layers expect."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
-    """Self-attention of a fairseq layer, [T, B, d].
+    """Compute the self-attention of a fairseq layer, [T, B, d] -> [T, B, d].
 
-    fairseq's layers pass only the input and masks to self-attention. So the plugin's layers pass positions and the
-    encoding's tensors through the context manager `using_positions` during their forward. Masks are derived from the
-    positions; fairseq's masks are ignored.
+    fairseq's layers pass only the input and masks to self-attention. The plugin's layers therefore pass positions and
+    the encoding's tensors through the context manager `using_positions`. Masks are derived from the positions;
+    fairseq's masks are ignored.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
             setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
         if q_noise:
-            say_once(logger, "Quantisation noise also applies to self-attention in this plugin, unlike in fairseq.")
+            say_once(logger, "Unlike in fairseq, quantisation noise also applies to self-attention.")
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
         self._inputs: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
 
@@ -58,7 +58,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
 
     @property
     def dropout_rate(self) -> float:
-        """Return the dropout rate; as in FairseqDropout, --retain-dropout keeps it in inference."""
+        """Return the dropout rate; as in FairseqDropout, --retain-dropout keeps dropout in inference."""
         active = self.training or self.dropout_module.apply_during_inference
         return float(self.dropout_module.p) if active else 0.0
 

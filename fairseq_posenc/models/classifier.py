@@ -47,7 +47,8 @@ class WordEmbedding(nn.Module):
         return vectors if self.projection is None else self.projection(vectors)
 
     def start_with(self, file: Path, first: int) -> None:
-        """Copy the vectors of a file into the rows from `first` on; the special symbols before them stay random.
+        """Copy the vectors of a file into the rows from `first` on; the rows of special symbols before `first` stay
+        random.
 
         Raises:
             ValueError: The file cannot be read, or its vectors do not fit the dictionary or the width of the embedding.
@@ -65,7 +66,7 @@ class WordEmbedding(nn.Module):
 
 
 class ClassifierEncoder(FairseqEncoder):
-    """A Transformer encoder that pools its outputs."""
+    """Encode text with a Transformer, and pool the outputs."""
 
     def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
         super().__init__(dictionary)
@@ -83,19 +84,19 @@ class ClassifierEncoder(FairseqEncoder):
         return states.masked_fill(padding, float("-inf")).amax(0)
 
     def max_positions(self) -> int:
-        """Return the length of the longest sequence that the encoding defines."""
+        """Return the length of the longest sequence for which the encoding is defined."""
         return self.sentence_encoder.max_positions()
 
 
 class _WithoutCls(SentenceEncoder):
-    """An encoder for samples that begin with a word instead of [CLS]."""
+    """Encode samples that begin with a word instead of [CLS]."""
 
     has_cls = False
 
 
 @register_model("posenc_classifier", dataclass=ClassifierConfig)
 class PosEncClassifier(FairseqEncoderModel):
-    """A Transformer encoder over words with a linear head, for --task posenc_sentence_prediction."""
+    """Classify text with a Transformer encoder over words and a linear head, for --task posenc_sentence_prediction."""
 
     def __init__(self, cfg: Any, encoder: ClassifierEncoder) -> None:
         super().__init__(encoder)
@@ -105,12 +106,12 @@ class PosEncClassifier(FairseqEncoderModel):
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        """Add the flat options without defaults, so that the defaults of an architecture take precedence."""
+        """Add the options to the parser without defaults, so that the defaults of an architecture take precedence."""
         gen_parser_from_dataclass(parser, ClassifierConfig(), delete_default=True)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncClassifier:
-        """Build the model from the flat options.
+        """Build the model from its options.
 
         Raises:
             ValueError: An encoding or option is unknown, or the encoding does not support an option.
@@ -124,11 +125,11 @@ class PosEncClassifier(FairseqEncoderModel):
         return model
 
     def register_classification_head(self, name: str, num_classes: int, **unused: Any) -> None:
-        """Add a linear head; --task posenc_sentence_prediction calls this."""
+        """Add a linear head; --task posenc_sentence_prediction calls this method."""
         self.classification_heads[name] = nn.Linear(self.args.encoder_embed_dim, num_classes)
 
     def start(self, *, init_token: int | None) -> None:
-        """Copy the vectors of --word-vectors; the task calls this unless the weights come from a checkpoint.
+        """Copy the vectors of --word-vectors; the task calls this method unless the weights come from a checkpoint.
 
         Args:
             init_token: Value of --init-token, the id that begins each sample; None if it is not set.

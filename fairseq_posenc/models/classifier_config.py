@@ -1,4 +1,4 @@
-"""Flat options of text classifiers that are trained from scratch."""
+"""Define the flat (not nested) options of text classifiers that are trained from scratch."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any, Optional
@@ -20,7 +20,7 @@ def _option(default: Any, help: str) -> Any:
 
 @dataclasses.dataclass
 class ClassifierConfig(PosEncConfig):
-    """The classifier of Qu et al. 2021 (section 4.1): 8 layers, 8 heads, width 512, feed-forward layers of 2048."""
+    """Hold the options of the classifier of Qu et al. 2021 (section 4.1), whose sizes are the defaults."""
 
     pooling: ChoiceEnum(["max", "cls"]) = dataclasses.field(  # type: ignore[valid-type]
         default="max",

@@ -34,8 +34,8 @@ REFUSED = {
     "cross_self_attention": "The keys would come from two sequences, which have no common positions.",
     "encoder_xformers_att_config": "The plugin's self-attention does not use xformers.",
     "decoder_xformers_att_config": "The plugin's self-attention does not use xformers.",
-    "encoder_layers_to_keep": "It would remove layers, but one position table can hold the values of all layers.",
-    "decoder_layers_to_keep": "It would remove layers, but one position table can hold the values of all layers.",
+    "encoder_layers_to_keep": "The flag would remove layers, but one position table can hold the values of all layers.",
+    "decoder_layers_to_keep": "The flag would remove layers, but one position table can hold the values of all layers.",
     "base_layers": "BASE layers cannot use position encodings.",
     "character_embeddings": "These models do not read characters.",
     "char_inputs": "Translation models do not read characters.",
@@ -51,29 +51,31 @@ SEVERAL = "Join several with '+'. `python -m fairseq_posenc list` shows all."
 
 @dataclasses.dataclass
 class PosEncConfig(FairseqDataclass):
-    """Options that this plugin adds to every model."""
+    """Hold the options that this plugin adds to every model."""
 
     pos_enc: str = option("sinusoidal", f"Position encoding of all self-attention layers. {SEVERAL}")
     pos_enc_args: Optional[str] = option(None, "Options of the position encoding, such as 'clip=64,share=head-wise'.")
     pos_enc_defaults: Optional[str] = option(
         None,
-        "Default options of encodings by name, such as 'sinusoidal.freq=t2t', usually set by a preset. They apply "
-        "wherever such an encoding is used, unless its options on the command line set other values.",
+        "Default options of encodings by name, such as 'sinusoidal.freq=t2t', usually set by a preset. Options on the "
+        "command line replace these defaults.",
     )
     pos_enc_no_decay: bool = option(
-        False, "Exclude parameters of the encoding from weight decay. Its page in docs/encodings lists them."
+        False,
+        "Exclude parameters of the encoding from weight decay. The encoding's page in docs/encodings lists "
+        "these parameters.",
     )
     pos_enc_path: ATTENTION_PATHS = option(  # type: ignore[valid-type]
         "auto",
-        "How self-attention is computed: by torch operations (explicit), by scaled_dot_product_attention (fused), by "
-        "FlexAttention on a GPU (flex), or by the best of those that are exact (auto). docs/attention-paths.md shows "
+        "How self-attention is computed: by torch operations (explicit), scaled_dot_product_attention (fused), "
+        "FlexAttention on a GPU (flex), or the best exact one of these (auto). docs/attention-paths.md shows "
         "the choice of auto.",
     )
 
 
 @dataclasses.dataclass
 class StacksPosEncConfig(PosEncConfig):
-    """Options that this plugin adds to models with an encoder and a decoder."""
+    """Hold the options that this plugin adds to models with an encoder and a decoder."""
 
     pos_enc_encoder: Optional[str] = option(None, "Position encoding of the encoder. Default: --pos-enc.")
     pos_enc_encoder_args: Optional[str] = option(
@@ -87,7 +89,7 @@ class StacksPosEncConfig(PosEncConfig):
 
 @dataclasses.dataclass
 class LayersConfig(PosEncConfig):
-    """Options of all layers, for models whose options do not extend a config of fairseq."""
+    """Hold the options of all layers, for models whose options do not extend a config of fairseq."""
 
     dropout: float = option(0.1, "Dropout probability of the outputs of each layer.")
     attention_dropout: float = option(0.1, "Dropout probability of attention weights.")
@@ -125,7 +127,7 @@ TransformerPosEncConfig = dataclasses.make_dataclass(
     "TransformerPosEncConfig", list(_flattened()), bases=(StacksPosEncConfig,)
 )
 TransformerPosEncConfig.__module__ = __name__
-TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer and of this plugin, not nested."
+TransformerPosEncConfig.__doc__ = "Hold all options of fairseq's transformer and of this plugin, not nested."
 
 
 def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def flag(name: str) -> str:
 
 
 class Chosen(NamedTuple):
-    """The encoding of an encoder or decoder, the encoding's options, and the flags that set both."""
+    """Hold the encoding of an encoder or decoder, its options, and the flags that set encoding and options."""
 
     name: str
     args: dict[str, Any]
@@ -172,7 +174,7 @@ class Chosen(NamedTuple):
 
 
 def encoding_of(config: Any, side: str) -> Chosen:
-    """Return the encoding of one `side`, encoder or decoder.
+    """Return the encoding of one `side` of the model: encoder or decoder.
 
     --pos-enc-args apply only to a side for which no other flag sets the encoding or its options.
     """
@@ -188,10 +190,11 @@ def encoding_of(config: Any, side: str) -> Chosen:
 
 
 def check_overrides(config: Any) -> None:
-    """Raise if --pos-enc-args apply to no stack.
+    """Raise if --pos-enc-args apply neither to the encoder nor to the decoder.
 
     Raises:
-        ValueError: --pos-enc-args is set, but other flags set the encoding or its options in both stacks.
+        ValueError: --pos-enc-args is set, but other flags set the encoding or its options in the encoder and in the
+        decoder.
     """
     own = all(
         getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None

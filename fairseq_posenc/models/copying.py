@@ -1,6 +1,6 @@
 """Copy words from the source: p = g p_vocab + (1 - g) p_copy, computed in log space.
 
-The mixture is See et al. 2017 (arXiv:1704.04368), equation 9. `Copier` computes the copy scores and the gate. Words
+The mixture is equation 9 of See et al. 2017 (arXiv:1704.04368). `Copier` computes the copy scores and the gate. Words
 that are not in the dictionary get ids from V on, separately in each sample. The probabilities of a batch cover the
 dictionary and the largest number of unknown words in any of its samples.
 
@@ -22,13 +22,13 @@ NOTHING = float("-inf")
 
 
 class Copied(NamedTuple):
-    """The copy distribution and the gate, which are mixed with the dictionary's distribution.
+    """Hold the copy distribution and the gate, which are mixed with the dictionary's distribution.
 
     Args:
         places: Log of the copy attention, [B, T, S]; -inf at padding.
         gate: Logit of the gate g, [B, T].
         source: Ids of the source tokens, including unknown words, [B, S].
-        size: E, the number of words that have a probability.
+        size: Number of words that have a probability (E).
     """
 
     places: Tensor
@@ -63,7 +63,7 @@ class Copier(nn.Module):
             encoded: Encoder states h_enc, [B, S, d].
             padding: [B, S] bool, true at source tokens that must not be copied.
             source: Ids of the source tokens, [B, S] int64.
-            size: E, the number of words that have a probability.
+            size: Number of words that have a probability (E).
         """
         scores = exact_product(self.query(decoded), encoded.transpose(1, 2))  # [B, T, S]
         places = scores.masked_fill(padding[:, None], NOTHING).log_softmax(-1)

@@ -1,4 +1,4 @@
-"""Transformer decoder with any causal position encoding."""
+"""Define a Transformer decoder with any causal position encoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .positioned import Positioned
 
 
 class PosEncDecoder(Positioned, TransformerDecoderBase):
-    """fairseq's Transformer decoder; `self.pos` is the position encoding of its self-attention."""
+    """Run fairseq's Transformer decoder with the position encoding `self.pos` in its self-attention."""
 
     #: flag that sets the longest sequence, for error messages
     length_flag = "--max-target-positions"

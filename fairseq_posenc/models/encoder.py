@@ -1,4 +1,4 @@
-"""Transformer encoder with any position encoding."""
+"""Define a Transformer encoder with any position encoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .positioned import Positioned
 
 
 class PosEncEncoder(Positioned, TransformerEncoderBase):
-    """fairseq's Transformer encoder; `self.pos` is the position encoding of its self-attention."""
+    """Run fairseq's Transformer encoder with the position encoding `self.pos` in its self-attention."""
 
     #: flag that sets the longest sequence, for error messages
     length_flag = "--max-source-positions"
@@ -58,8 +58,8 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
         """Select and repeat samples by new_order [B'] int64.
 
-        All beams of a sample have the same source. At nearly every step, beams only change places within their samples;
-        then return the argument without copying it.
+        All beams of a sample have the same source. If beams only change places within their samples, as at nearly every
+        step, the argument is returned without a copy.
         """
         before = encoder_out.get("samples", [])  # for each row of the present batch: its row in the encoder's batch
         samples = before[0].index_select(0, new_order) if before else new_order
@@ -75,7 +75,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
-        """Encode tokens whose positions are already computed; see `forward_scriptable`."""
+        """Encode tokens whose positions are already computed, as `forward_scriptable` does for other tokens."""
         padding = src_tokens.eq(self.padding_idx)
         x, embedded = self.embed(src_tokens, token_embeddings, where)
         if where.padding is not None:

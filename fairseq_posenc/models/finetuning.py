@@ -38,7 +38,7 @@ _DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
 
 @register_model(ARCH, dataclass=PretrainedConfig)
 class PosEncPretrained(PosEncRoberta):
-    """A `posenc_roberta` whose masked-LM head is frozen.
+    """Fine-tune a `posenc_roberta` whose masked-LM head is frozen.
 
     Fine-tuning does not use that head, and distributed training needs a gradient for every trainable weight.
     """
@@ -48,7 +48,7 @@ class PosEncPretrained(PosEncRoberta):
         """Build the model from options that `Finetuning.build_model` has completed.
 
         Raises:
-            ValueError: As in PosEncRoberta; also if --pretrained is missing or the task does not fine-tune.
+            ValueError: --pretrained is missing, the task does not fine-tune, or PosEncRoberta refuses the options.
         """
         if cfg.encoder_layers is None:
             raise ValueError(
@@ -62,7 +62,7 @@ class PosEncPretrained(PosEncRoberta):
 
 
 class Finetuning(FairseqTask):
-    """Base class of tasks whose models start from --pretrained; it must be the first base class of a task."""
+    """Provide a base class for tasks whose models start from --pretrained; a task must name this class first."""
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model and load the weights of --pretrained into it.

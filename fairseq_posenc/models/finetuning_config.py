@@ -1,4 +1,4 @@
-"""Flat options for fine-tuning a pretrained masked language model."""
+"""Define the flat (not nested) options for fine-tuning a pretrained masked language model."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from collections.abc import Iterator
@@ -54,4 +54,4 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
 
 PretrainedConfig = dataclasses.make_dataclass("PretrainedConfig", list(_fields()), bases=(MaskedLMPosEncConfig,))
 PretrainedConfig.__module__ = __name__
-PretrainedConfig.__doc__ = "Options of the masked language models, with sizes that the pretrained model sets."
+PretrainedConfig.__doc__ = "Hold the options of the masked language models, with sizes that the pretrained model sets."

@@ -1,4 +1,4 @@
-"""fairseq's Transformer layers with the plugin's self-attention. Cross-attention is unchanged."""
+"""Define fairseq's Transformer layers with the plugin's self-attention. Cross-attention is unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _self_attention(layer: Any, dim: int, heads: int, cfg: Any) -> PosEncSelfAtt
 
 
 class PosEncEncoderLayer(TransformerEncoderLayerBase):
-    """An encoder layer that passes positions to its self-attention.
+    """Run an encoder layer, and pass positions to its self-attention.
 
     The encoding's tensors are separate keyword arguments, because fairseq's activation checkpointing computes gradients
     for top-level tensors only.
@@ -38,14 +38,14 @@ class PosEncEncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
     ) -> Tensor:
-        """Apply the layer: [T, B, d] -> [T, B, d]."""
+        """Apply the layer to [T, B, d], and return [T, B, d]."""
         with self.self_attn.using_positions(positions, tensors):
             out: Tensor = super().forward(x, encoder_padding_mask)
         return out
 
 
 class PosEncDecoderLayer(TransformerDecoderLayerBase):
-    """A decoder layer that passes positions to its self-attention."""
+    """Run a decoder layer, and pass positions to its self-attention."""
 
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
@@ -97,7 +97,7 @@ def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
 
 
 def number(layers: nn.ModuleList, encoding: Composition, path: str) -> None:
-    """Give each layer its index and its path of attention (--pos-enc-path).
+    """Give each layer its index and its way of computing attention (--pos-enc-path).
 
     Indices are counted from 1; LayerDrop skips layers, so forward cannot count them.
     """

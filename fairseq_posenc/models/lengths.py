@@ -34,7 +34,7 @@ def check_length(pos: Composition, longest: int, what: str, cure: str, extending
     Args:
         pos: The encoding.
         longest: Length of the longest item, in pieces.
-        what: Name of the items in the message, in the plural.
+        what: Name of the items in the error message, in the plural.
         cure: Advice for the user, other than extending a table; LIMIT is replaced by the number of positions.
         extending: Flag that takes the options for extending a table.
     Raises:

@@ -20,7 +20,7 @@ from .weight_decay import refuse_without_effect
 
 
 class LMDecoder(PosEncDecoder):
-    """A decoder without cross-attention, including its output softmax."""
+    """Run a decoder without cross-attention, including its output softmax."""
 
     length_flag = "--tokens-per-sample"
 
@@ -72,7 +72,7 @@ def _cutoffs(text: str) -> list[int]:
 
 @register_model("posenc_transformer_lm", dataclass=LMPosEncConfig)
 class PosEncTransformerLM(FairseqLanguageModel):
-    """fairseq's `transformer_lm` whose self-attention uses `--pos-enc`."""
+    """Run fairseq's `transformer_lm` with `--pos-enc` in its self-attention."""
 
     #: the decoder accepts a memory of earlier segments
     remembers = True
@@ -109,13 +109,13 @@ class PosEncTransformerLM(FairseqLanguageModel):
                 nn.init.zeros_(module.weight[module.padding_idx])
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
-        """Run the decoder; see `LMDecoder.forward`."""
+        """Run the decoder with the arguments of `LMDecoder.forward`."""
         output: tuple[Tensor, dict[str, Any]] = self.decoder(src_tokens, **kwargs)
         return output
 
 
 def _embedding(config: Any, dictionary: Any) -> nn.Module:
-    """Build fairseq's embedding; with --adaptive-input it has bands with projections."""
+    """Build fairseq's embedding; with --adaptive-input, the embedding has frequency bands with projections."""
     if not config.adaptive_input:
         embedding: nn.Module = Embedding(len(dictionary), config.decoder.input_dim, dictionary.pad())
         return embedding

@@ -1,4 +1,4 @@
-"""Flat options of the language models."""
+"""Define the flat (not nested) options of the language models."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
@@ -25,7 +25,7 @@ _OTHER_ADAPTIVE = {
 
 @dataclasses.dataclass
 class OwnLMConfig(PosEncConfig):
-    """Options that fairseq's `transformer_lm` does not have."""
+    """Hold the options that fairseq's `transformer_lm` does not have."""
 
     no_attention_bias: bool = option(False, "Use no biases in the projections of self-attention, as in Transformer-XL.")
     adaptive_one_matrix: bool = option(
@@ -49,7 +49,7 @@ def _fields() -> Iterator[Field]:
 
 LMPosEncConfig = dataclasses.make_dataclass("LMPosEncConfig", list(_fields()), bases=(OwnLMConfig,))
 LMPosEncConfig.__module__ = __name__
-LMPosEncConfig.__doc__ = "All options of fairseq's transformer_lm and of this plugin, not nested."
+LMPosEncConfig.__doc__ = "Hold all options of fairseq's transformer_lm and of this plugin, not nested."
 
 
 def decoder_config(flat: Any) -> TransformerConfig:

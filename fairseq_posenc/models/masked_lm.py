@@ -19,7 +19,7 @@ from .weight_decay import refuse_without_effect
 
 
 class SentenceEncoder(PosEncEncoder):
-    """An encoder whose samples begin with <s>, which serves as [CLS]; samples may be pairs of sentences."""
+    """Encode samples that begin with <s>, which serves as [CLS]; samples may be pairs of sentences."""
 
     gives_segments = True
     has_cls = True
@@ -67,7 +67,7 @@ def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
 
 
 class PosEncRobertaEncoder(RobertaEncoder):
-    """RoBERTa's encoder with the head of the masked language model."""
+    """Run RoBERTa's encoder with the head of the masked language model."""
 
     def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
         FairseqEncoder.__init__(self, dictionary)
@@ -124,7 +124,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
 
 @register_model("posenc_roberta", dataclass=MaskedLMPosEncConfig)
 class PosEncRoberta(WithSpanHead, RobertaModel):
-    """fairseq's RoBERTa with its classification heads, whose self-attention uses `--pos-enc`."""
+    """Run fairseq's RoBERTa and its classification heads, with `--pos-enc` in self-attention."""
 
     # Add the flat options without defaults: the architecture sets its defaults first, then the dataclass.
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)

@@ -1,4 +1,4 @@
-"""Flat options of the masked language models, RoBERTa and BERT."""
+"""Define the flat (not nested) options of the masked language models RoBERTa and BERT."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
@@ -12,7 +12,7 @@ from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
 
 @dataclasses.dataclass
 class MaskedLMPosEncConfig(LayersConfig):
-    """Options of fairseq's `roberta`, with this plugin's options in place of its position flags."""
+    """Hold the options of fairseq's `roberta`, with this plugin's options in place of its position flags."""
 
     pos_enc: str = option("learned", f"Position encoding of all self-attention layers. {SEVERAL}")
     encoder_layers: int = option(12, "Number of layers.")

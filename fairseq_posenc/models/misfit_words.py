@@ -1,4 +1,4 @@
-"""Error message for a checkpoint that does not fit the model: which settings and weights differ, and what to do."""
+"""Word the error about a checkpoint that does not fit the model: which settings and weights differ, and what to do."""
 
 from __future__ import annotations
 
@@ -81,4 +81,4 @@ def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: S
             f"Convert it with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} "
             "--output DIR`. Or set --pos-enc and the maximum length to the values of the checkpoint."
         )
-    return "Give the checkpoint's settings, or start from another checkpoint."
+    return "Give the settings of the checkpoint, or start from another checkpoint."

@@ -1,7 +1,7 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
 fairseq itself says at most 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even
-if the order of the dictionary or the number of heads differs. Then the checkpoint loads, but the model computes
+if the order of the dictionary or the number of heads differs. In this case the checkpoint loads, but the model computes
 nonsense.
 """
 
@@ -151,15 +151,17 @@ def _spelled(
 
     if encoder is None:
         logger.warning(
-            f"{description}. Only its size is compared with the data's dictionary, because one dictionary lists GPT-2 "
-            "ids and the other lists pieces. To compare all symbols, put GPT-2's encoder.json into a folder tokenizer/ "
-            "next to the dict.txt with ids, or one level higher."
+            f"{description}. Only the sizes of this dictionary and the data's dictionary are compared, because one "
+            "lists GPT-2 ids and the other lists pieces. To compare all symbols, put GPT-2's encoder.json into a "
+            "folder tokenizer/ next to the dict.txt with ids, or one level higher."
         )
         return [*others[: len(symbols)], *symbols[len(others) :]]
     try:
         return [*symbols[:specials], *gpt2_pieces(symbols[specials:], encoder)]
     except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{description}. It cannot be compared with the data's dictionary: {error}") from None
+        raise CheckpointError(
+            f"{description}. The checkpoint's dictionary cannot be compared with the data's dictionary: {error}"
+        ) from None
 
 
 def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> None:
@@ -173,5 +175,7 @@ def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> No
         problem = f"It has {sizes[0]} symbols including special ones, but the data's dictionary has {sizes[1]}."
     else:
         pair = [repr(symbols[first]) for symbols in without_mask]
-        problem = f"It has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."
-    raise CheckpointError(f"{description}. {problem} Binarise the data with it (fairseq-preprocess --srcdict).")
+        problem = f"The checkpoint's dictionary has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."
+    raise CheckpointError(
+        f"{description}. {problem} Binarise the data with the checkpoint's dictionary (fairseq-preprocess --srcdict)."
+    )

@@ -1,4 +1,4 @@
-"""Base class of the encoder and the decoder, which builds the position encoding of the stack."""
+"""Provide the base class of encoder and decoder, which builds the position encoding of the stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNLIMITED = int(1e5)
 
 
 class Positioned:
-    """A fairseq encoder or decoder whose self-attention has the position encoding `self.pos`."""
+    """Give a fairseq encoder or decoder the position encoding `self.pos` in its self-attention."""
 
     pos: Composition
     no_decay: Watch | None

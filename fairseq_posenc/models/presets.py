@@ -1,4 +1,4 @@
-"""Sizes of the architectures: the values that each preset writes into the arguments.
+"""Define the sizes of the architectures: the values that each preset writes into the arguments.
 
 `config/model/` contains the same values as YAML, because Hydra ignores architectures.
 """

@@ -26,7 +26,7 @@ Output = tuple[Tensor, dict[str, Any]]
 
 
 class SourceEncoder(SentenceEncoder):
-    """An encoder that reads unknown words as <unk> and keeps their ids for copying."""
+    """Encode sources; read unknown words as <unk>, but keep their ids for copying."""
 
     length_flag = "--max-source-positions"
     #: a frozen encoder computes no gradients and uses no dropout
@@ -64,7 +64,7 @@ class SourceEncoder(SentenceEncoder):
 
 
 class CopyDecoder(PosEncDecoder):
-    """A decoder that returns logits of the dictionary, and the copy attention as `copied` in the extras."""
+    """Decode to logits of the dictionary, and return the copy attention as `copied` in the extras."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, *, copy: bool) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
@@ -99,7 +99,7 @@ class CopyDecoder(PosEncDecoder):
     def _no_words(self, source: Tensor) -> Tensor:
         """Return [B, S] bool, true at <s>, </s> and padding, which are not copied.
 
-        The questions of the LFHC/GCDF paper end with a special token, which the source does not contain.
+        As in the LFHC/GCDF paper, the token that ends a question does not occur in the source, so it cannot be copied.
         """
         marks = source.eq(self.dictionary.bos()) | source.eq(self.dictionary.eos()) | source.eq(self.dictionary.pad())
         return marks & ~marks.all(1, keepdim=True)  # an empty source has nothing else to copy
@@ -121,7 +121,7 @@ def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
 
 @register_model("posenc_question_generation", dataclass=QuestionGenerationConfig)
 class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
-    """A model for question generation as in the LFHC/GCDF paper (Qu et al. 2021).
+    """Generate questions with the model of the LFHC/GCDF paper (Qu et al. 2021).
 
     Only the decoder's self-attention uses `--pos-enc`. Encoder, decoder and output share one embedding.
     """
@@ -140,7 +140,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         values = complete(cfg)
         check(values)
         if values["encoder_from"] and not getattr(task, "starts_encoders", False):
-            raise ValueError("--encoder-from needs --task posenc_question_generation. Give both or neither.")
+            raise ValueError("--encoder-from needs --task posenc_question_generation. Give both flags or neither.")
         dictionary = task.source_dictionary
         embedding = Embedding(len(dictionary), values["encoder_embed_dim"], dictionary.pad())
         config = decoder_config(values)

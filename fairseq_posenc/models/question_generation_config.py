@@ -1,4 +1,4 @@
-"""Flat options of question generation, and the configurations of its encoder and decoder."""
+"""Define the flat (not nested) options of question generation, and the configurations of encoder and decoder."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
@@ -24,7 +24,7 @@ SCRATCH = {
 
 @dataclasses.dataclass
 class QuestionGenerationConfig(LayersConfig):
-    """Options of a BERT-like encoder and a decoder of the same width, which share one embedding."""
+    """Hold the options of a BERT-like encoder and a decoder of the same width, which share one embedding."""
 
     pos_enc: str = option("sinusoidal", f"Position encoding of the decoder's self-attention. {SEVERAL}")
     encoder_from: Optional[str] = option(
@@ -43,7 +43,9 @@ class QuestionGenerationConfig(LayersConfig):
     encoder_layers: Optional[int] = option(
         None, "Number of layers of the encoder. Default: as in --encoder-from, or 12."
     )
-    encoder_embed_dim: Optional[int] = option(None, "Width of both stacks. Default: as in --encoder-from, or 768.")
+    encoder_embed_dim: Optional[int] = option(
+        None, "Width of encoder and decoder. Default: as in --encoder-from, or 768."
+    )
     encoder_ffn_embed_dim: Optional[int] = option(
         None, "Width of the encoder's feed-forward layers. Default: as in --encoder-from, or 3072."
     )

@@ -1,4 +1,4 @@
-"""Head for extracting an answer: two logits per token, for its start and its end (Devlin et al. 2019, section 4.2).
+"""Define a head that extracts an answer: two logits per token, for its start and its end (Devlin et al. 2019, 4.2).
 
 Legend: B batch, T tokens, d width.
 """
@@ -32,9 +32,9 @@ class SpanHead(nn.Module):
 
 
 class WithSpanHead:
-    """Mixin for fairseq encoder models that can have a span head, as they can have classification heads.
+    """Let a fairseq encoder model have a span head, as it can have classification heads.
 
-    It must precede fairseq's model among the base classes.
+    This mixin must precede fairseq's model among the base classes.
     """
 
     args: Any

@@ -17,7 +17,7 @@ from .weight_decay import refuse_without_effect
 
 @register_model("posenc_transformer", dataclass=TransformerPosEncConfig)
 class PosEncTransformer(TransformerModelBase):
-    """fairseq's Transformer whose self-attention uses `--pos-enc`; cross-attention has no position encoding."""
+    """Run fairseq's Transformer with `--pos-enc` in self-attention; cross-attention has no position encoding."""
 
     # Add the flat options without defaults: the architecture sets its defaults first, then the dataclass.
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)

@@ -21,14 +21,14 @@ _WHOLE, _OWNER = "_posenc_whole", "_posenc_owner"
 
 
 class Hooks:
-    """Hooks that every optimizer of the process calls before and after a step."""
+    """Hold the hooks that every optimizer of the process calls before and after a step."""
 
     def __init__(self) -> None:
         #: number of steps in which parameters were excluded from weight decay
         self.steps = 0
 
     def part(self, optimizer: Optimizer, args: Any = (), kwargs: Any = None) -> None:
-        """Move the excluded parameters into groups without weight decay, before a step."""
+        """Before a step, move the excluded parameters into groups without weight decay."""
         self.join(optimizer)  # undo the groups of a step that failed
         for group in list(optimizer.param_groups):
             apart = [p for p in group["params"] if _is_spared(p)]
@@ -39,7 +39,7 @@ class Hooks:
         self.steps += any(_WHOLE in group for group in optimizer.param_groups)
 
     def join(self, optimizer: Optimizer, args: Any = (), kwargs: Any = None) -> None:
-        """Restore the original groups with their order of parameters, after a step."""
+        """After a step, restore the original groups with their order of parameters."""
         for group in optimizer.param_groups:
             if _WHOLE in group:
                 group[_OWNER]["params"] = group[_WHOLE]
@@ -61,7 +61,7 @@ def _is_spared(parameter: Any) -> bool:
 
 
 def spare(pos: Composition) -> Watch | None:
-    """Mark the parameters that an encoding lists in `no_decay`; return None if it lists none."""
+    """Mark the parameters that an encoding lists in `no_decay`; return None if the encoding lists no parameters."""
     named = [getattr(member, name) for member in pos.members.values() for name in member.no_decay]
     for parameter in named:
         # This is fairseq's own mark, which none of its optimizers reads. The copies of parameters for --fp16 carry it
@@ -79,7 +79,7 @@ class Watch(nn.Module):
         self.last, self.steps = -1, hooks().steps
 
     def set_num_updates(self, number: int) -> None:
-        """Check the previous update; fairseq calls this before each update.
+        """Check the previous update; fairseq calls this method before each update.
 
         Raises:
             ValueError: The optimizer has not excluded any parameter since the last call.

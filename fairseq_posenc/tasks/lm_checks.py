@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def words(dictionary: Dictionary, scheme: str) -> Words:
-    """Return which pieces of a dictionary begin a word under a scheme of marking words.
+    """Return which pieces of a dictionary begin a word, under a scheme such as sentencepiece or wordpiece.
 
     Raises:
         ValueError: The pieces do not have the marks of the scheme.
@@ -54,7 +54,7 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:
-    """Raise ValueError if memory and segment together have more positions than the encoding defines."""
+    """Raise ValueError if memory and segment together have more positions than the encoding is defined for."""
     if isinstance(longest, int | float) and length + remembered > longest:
         raise ValueError(
             f"A memory of {remembered} states and a segment of {length} tokens are too long together, because the "

@@ -22,7 +22,7 @@ EVAL_LM_TOKENS = 36000
 
 @register_task("posenc_lm_memory", dataclass=LMMemoryConfig)
 class LMMemoryTask(FairseqTask):
-    """Language modelling on --batch-size streams per worker; a batch is the next segment of every stream.
+    """Model language on --batch-size streams per worker; a batch is the next segment of every stream.
 
     Models get a `SegmentMemory` with each batch. There is one memory for training, which checkpoints store, and one for
     evaluation. Each memory is emptied before the first segment of the streams.
@@ -86,7 +86,7 @@ class LMMemoryTask(FairseqTask):
         """Take the lengths of segments and of the memory from a checkpoint, for evaluation.
 
         Raises:
-            ValueError: The checkpoint does not contain them, or flags of training contradict them.
+            ValueError: The checkpoint does not contain the lengths, or flags of training contradict them.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("lm_same_length") and not self.cfg.same_length:
@@ -201,7 +201,7 @@ class LMMemoryTask(FairseqTask):
         """Return the batches for fairseq-eval-lm, which have one stream unless --batch-size is set.
 
         Raises:
-            ValueError: As in `get_batch_iterator`, and if --context-window is set.
+            ValueError: --context-window is set, or `get_batch_iterator` refuses a flag.
         """
         if context_window:
             raise ValueError("--context-window does not work with this task. Give --eval-mem-length instead.")
@@ -215,7 +215,7 @@ class LMMemoryTask(FairseqTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """Train on a batch as fairseq does, with the memory for training."""
+        """Train on a batch as fairseq does, and use and update the memory for training."""
         with_memory = lm_scores.with_memory(sample, self.training)
         loss, size, output = super().train_step(with_memory, model, criterion, optimizer, update_num, ignore_grad)
         return loss, size, {**output, "nwords": sample["nwords"]}

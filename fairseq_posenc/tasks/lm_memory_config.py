@@ -1,4 +1,4 @@
-"""Options of `posenc_lm_memory`."""
+"""Define the options of the task `posenc_lm_memory`."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Optional
@@ -15,7 +15,7 @@ SEGMENT, MEMORY = 150, 150
 
 @dataclasses.dataclass
 class LMMemoryConfig(FairseqDataclass):
-    """Options that set the lengths of segments and of the memory."""
+    """Hold the options that set the lengths of segments and of the memory."""
 
     data: Optional[str] = option(None, "Folder that fairseq-preprocess --only-source wrote; separate folders by ':'.")
     tokens_per_sample: int = option(

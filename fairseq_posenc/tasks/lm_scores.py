@@ -67,7 +67,7 @@ def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, A
 
 
 def log_both_perplexities() -> None:
-    """Make fairseq-eval-lm log the perplexities per token and per word; by itself, it logs a single perplexity."""
+    """Make fairseq-eval-lm log the perplexities per token and per word, instead of a single perplexity."""
     for name in ("fairseq_cli.eval_lm", "__main__"):
         module = sys.modules.get(name)
         if hasattr(module, "eval_lm") and hasattr(module, "SequenceScorer"):

@@ -25,10 +25,10 @@ def place() -> tuple[int, int]:
 def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
     """Collect the memory of all workers on the CPU of worker 0; the other workers return an empty list.
 
-    Every worker must call this.
+    Every worker must call this function.
 
     Returns:
-        One list per worker, with one tensor [M, B, d] per layer.
+        A list for each worker, which contains one tensor [M, B, d] per layer.
     """
     rank, workers = place()
     if not memory.states or workers == 1:

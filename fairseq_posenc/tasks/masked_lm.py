@@ -17,7 +17,7 @@ from ..data.words import SCHEMES, Words, gpt2_pieces
 
 @dataclasses.dataclass
 class PosEncMaskedLMConfig(MaskedLMConfig):
-    """Options of fairseq's masked_lm, and how words are split into pieces."""
+    """Hold the options of fairseq's masked_lm, and how words are split into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
         None, "How the dictionary's pieces mark the beginnings of words; needed for --mask-whole-words."
@@ -29,7 +29,7 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
 
 @register_task("posenc_masked_lm", dataclass=PosEncMaskedLMConfig)
 class PosEncMaskedLMTask(MaskedLMTask):
-    """Masked language modelling whose samples also have `unmasked_tokens`, the tokens before masking.
+    """Train masked language models on samples that also have `unmasked_tokens`, the tokens before masking.
 
     Encodings find the ends of sentences in `unmasked_tokens`, because masks may hide these ends in the input.
     """
@@ -83,7 +83,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
         if (words.begins[text].all() and not words.goes_on.any()) or not words.begins[text].any():
             raise ValueError(
                 f"--subwords {self.cfg.subwords}: the pieces of {self.cfg.data}/dict.txt do not have the marks of this "
-                "scheme. Give the scheme of the tokenizer that made them."
+                "scheme. Give the scheme of the tokenizer that made these pieces."
             )
         return words
 

@@ -35,7 +35,7 @@ NEVER = 1e4
 
 @dataclasses.dataclass
 class QuestionGenerationTaskConfig(SearchConfig):
-    """Options for the prepared questions, their batches and the search."""
+    """Hold the options for the prepared questions, their batches and the search."""
 
     data: Optional[str] = option(
         None, "Folder that prepare_questions.py wrote (SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt)."
@@ -56,9 +56,9 @@ class QuestionGenerationTaskConfig(SearchConfig):
 
 @register_task("posenc_question_generation", dataclass=QuestionGenerationTaskConfig)
 class QuestionGenerationTask(Searching):
-    """Question generation from sources `<s> answer </s> context </s>` or `<s> sentence </s>`.
+    """Generate questions from sources `<s> answer </s> context </s>` or `<s> sentence </s>`.
 
-    In a sample, id V + k is its k-th unknown word.
+    In a sample, V + k is the id of the sample's k-th unknown word (V: size of the dictionary).
     """
 
     #: This task reads --encoder-from; a checkpoint stores the encoder's sizes, so that loading it does not read it
@@ -155,12 +155,14 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Return the tokens of each input line, and the number of tokens per line; see `QuestionLines`."""
+        """Return the tokens of each input line, and the number of tokens per line; `QuestionLines` splits the lines."""
         samples = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return samples, [len(tokens) for tokens in samples]
 
     def build_bpe(self, args: Any) -> Any:
-        """Return the BPE of --bpe, or by default the tokenizer of the prepared questions, so that outputs are text."""
+        """Return the BPE of --bpe; by default, return the tokenizer of the prepared questions, so that outputs are
+        text.
+        """
         return super().build_bpe(args) or self.spelled
 
     def build_dataset_for_inference(
@@ -222,7 +224,7 @@ class QuestionGenerationTask(Searching):
         return super().inference_step(generator, models, sample, prefix_tokens=prefix, constraints=constraints)
 
     def _of_sample(self, sample: Any) -> Any:
-        """Return a sample of fairseq-interactive with ids from V on for unknown words, which `unknown` lists."""
+        """Return a sample of fairseq-interactive whose unknown words, listed in `unknown`, have ids from V on."""
         source, words = self.dictionary.sample_ids_in_batch(sample["net_input"]["src_tokens"], self.size)
         return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 

@@ -19,7 +19,7 @@ RECORD = "glue.json"  # written by prepare_glue.py
 
 @dataclasses.dataclass
 class PosEncSentencePredictionConfig(SentencePredictionConfig):
-    """Options of fairseq's sentence_prediction, with the pretrained model's --max-positions as default."""
+    """Hold the options of fairseq's sentence_prediction, with the pretrained model's --max-positions as default."""
 
     max_positions: Optional[int] = option(None, "Longest sequence in tokens. Default: as in the pretrained model.")
 

@@ -29,7 +29,7 @@ SHAPE = ("separators", "longest", "stride", "longest_question")
 
 @dataclasses.dataclass
 class SquadTaskConfig(FairseqDataclass):
-    """Options for the prepared windows."""
+    """Hold the options for the prepared windows."""
 
     data: Optional[str] = option(None, "Folder that data-bin-scripts/prepare_spans.py wrote.")
     train_subset: str = II("dataset.train_subset")
@@ -37,7 +37,7 @@ class SquadTaskConfig(FairseqDataclass):
 
 @register_task("posenc_squad", dataclass=SquadTaskConfig)
 class SquadTask(Finetuning):
-    """Question answering on windows `<s> question </s></s> context </s>`.
+    """Answer questions on windows `<s> question </s></s> context </s>`.
 
     The model finds the first and the last token of the answer. If the windows are longer than the inputs of
     pretraining, the encoding has to be defined for their length.

@@ -11,12 +11,12 @@ from ..generation.options import SearchConfig, Searching, refuse_in_training
 
 @dataclasses.dataclass
 class PosEncTranslationConfig(SearchConfig, TranslationConfig):
-    """Options of fairseq's translation task, and the form of the length penalty."""
+    """Hold the options of fairseq's translation task, and the form of the length penalty."""
 
 
 @register_task("posenc_translation", dataclass=PosEncTranslationConfig)
 class PosEncTranslationTask(Searching, TranslationTask):
-    """Translation with --lenpen-form, for any translation model.
+    """Translate with --lenpen-form, for any translation model.
 
     Example: fairseq-generate --task posenc_translation --lenpen 0.6 --lenpen-form gnmt.
     """

@@ -246,7 +246,7 @@ def test_flags_without_effect_are_refused(data: Path, flags: str, message: str) 
 @pytest.mark.parametrize("scheme", ["wordpiece", "gpt2", "fastbpe"])
 def test_a_dictionary_of_another_tokenizer_is_refused(data: Path, scheme: str) -> None:
     _, task = masked_lm.built(data, "--mask-whole-words", "--subwords", scheme)
-    with pytest.raises(ValueError, match="scheme of the tokenizer that made them"):
+    with pytest.raises(ValueError, match="scheme of the tokenizer that made these pieces"):
         task.load_dataset("train")
 
 

@@ -61,11 +61,12 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
 def kernel(device: torch.device) -> Callable[..., Tensor]:
     """Return FlexAttention: compiled on a GPU, and uncompiled on a CPU, where it serves tests only.
 
-    Inside a compiled model, it becomes a part of the model's graph.
+    Inside a compiled model, it becomes a part of the model's graph. Torch compiles it for the first length that occurs,
+    because kernels for a single length are faster, and for all lengths when another one occurs.
     """
     if device.type == "cpu" or torch.compiler.is_compiling():
         return torch_flex.flex_attention
-    return compiled(torch_flex.flex_attention)
+    return compiled(torch_flex.flex_attention, dynamic=None)
 
 
 @contextmanager

@@ -47,11 +47,11 @@ def eagerly() -> bool:
 
 
 @functools.cache
-def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def compiled(kernel: Callable[..., Tensor], *, dynamic: bool | None = True) -> Callable[..., Tensor]:
     """Return a version of the function `kernel` for tensors of any size, which torch compiles at its first call."""
     if not _VERSIONS:  # an older torch has only one limit for the whole process
         torch._dynamo.config.cache_size_limit = max(64, torch._dynamo.config.cache_size_limit)
-    return torch.compile(kernel, dynamic=True, fullgraph=True, **_VERSIONS)
+    return torch.compile(kernel, dynamic=dynamic, fullgraph=True, **_VERSIONS)
 
 
 def compiler() -> str:

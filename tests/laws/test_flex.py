@@ -9,14 +9,19 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 
+from fairseq_posenc.attention import SelfAttention, flex
 from fairseq_posenc.attention.flex import gradients_on_a_cpu
+from fairseq_posenc.core.compose import LayerCall
+from fairseq_posenc.ops.compiled import compiled
 from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, defaults, directions, every
 from .compare import assert_close, assert_refused
-from .scene import Scene, padded, positions_of, use_path
+from .scene import Scene, embedded, padded, positions_of, use_path
 from .test_reference import Forward, check_gradients
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-6}
@@ -45,6 +50,11 @@ def has_flex(case: Case) -> bool:
     return all(member.pairwise for member in members) and not case.hooks & {"values", "compress"}
 
 
+def last_direction(case: Case) -> bool:
+    """Return the cases in decoders, and in encoders if an encoding works in encoders only."""
+    return case.causal == directions(case.spec)[-1]
+
+
 def has_terms(case: Case) -> bool:
     """Return whether a case changes the logits in a way that FlexAttention can compute."""
     return has_flex(case) and bool(case.hooks & {"bias", "content_bias", "scores"})
@@ -56,12 +66,12 @@ def test_flex_equals_the_reference(case: Case) -> None:
     check_flex(case, Scene(before=2, side="left"), torch.float64)
 
 
-@pytest.mark.parametrize("case", defaults(has_terms), ids=str)
+@pytest.mark.parametrize("case", defaults(lambda case: has_terms(case) and last_direction(case)), ids=str)
 def test_flex_equals_the_reference_in_float32(case: Case) -> None:
     check_flex(case, Scene(side="right", span=3), torch.float32)
 
 
-OPTIONS = every(lambda case: bool(case.args) and has_terms(case) and case.causal == directions(case.spec)[-1])
+OPTIONS = every(lambda case: bool(case.args) and has_terms(case) and last_direction(case))
 
 
 @pytest.mark.parametrize("case", OPTIONS, ids=str)
@@ -104,6 +114,57 @@ def test_a_mask_with_a_fault_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Positions, "block_mask", None)
     with pytest.raises(AssertionError, match="output"):
         check_flex(Case("t5", causal=True), Scene(side="left"), torch.float64)
+
+
+HALF = [torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("case", defaults(has_terms), ids=str)
+def test_the_tables_of_terms_are_float32_in_half_precision(case: Case) -> None:
+    """The gradient of a number, to which many pairs contribute, is then summed in float32."""
+    for dtype in HALF:
+        stack = Scene().stack(case).to(dtype)
+        call = call_of(stack, positions_of(padded([6, 4], 6), stack))
+        q, k = torch.zeros(2, 2, 2, 6, 4, dtype=dtype)
+        terms = call.terms(q, k)
+        assert {term.numbers().dtype for term in (*terms.factors, *terms.added)} == {torch.float32}
+
+
+def call_of(stack: Stack, positions: Positions) -> LayerCall:
+    attention = stack.layers[0].self_attn
+    assert isinstance(attention, SelfAttention)
+    return attention.view.at(positions, stack.pos.per_layer(positions)[0])
+
+
+@pytest.mark.parametrize("autocast", [False, True], ids=["module", "autocast"])
+@pytest.mark.parametrize("name", ["shaw", "m4m", "tupe"])
+def test_flex_is_close_in_bfloat16(name: str, autocast: bool) -> None:
+    """The explicit path in the same precision is compared; both round products of queries and keys."""
+    stack = Scene(layers=1).stack(Case(name)).float() if autocast else Scene(layers=1).stack(Case(name)).bfloat16()
+    tokens = padded([6, 4], 6)
+    x = embedded(tokens, stack.shape.dim).to(torch.float32 if autocast else torch.bfloat16) / 2
+    outputs = []
+    for path in ("explicit", "flex"):
+        use_path(stack, path)
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            outputs.append(stack(x, positions_of(tokens, stack))[0].float())
+    assert_close(outputs[1], outputs[0], 0.03, "bfloat16")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["t5", "m4m", "m4", "segments"])
+def test_the_compiled_kernel_gives_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch compiles FlexAttention for a CPU without gradients only; each compilation takes about 20 seconds."""
+    torch._dynamo.reset()  # a kernel for all lengths does not compile on a CPU
+    monkeypatch.setattr(flex, "kernel", lambda device: compiled(flex_attention, dynamic=None))
+    stack = Scene(queries=64, head_dim=16, layers=1).stack(Case(name, {"reset": "vector"} if name == "m4" else {}))
+    tokens = padded([64, 50], 64, "left")
+    x, outputs = embedded(tokens, stack.shape.dim).float() / 2, []
+    for path in ("explicit", "flex"):
+        use_path(stack.float(), path)
+        with torch.no_grad():
+            outputs.append(stack(x, positions_of(tokens, stack))[0])
+    assert_close(outputs[1], outputs[0], 1e-5, "compiled")
 
 
 def test_training_on_a_cpu_is_refused() -> None:

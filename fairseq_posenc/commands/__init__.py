@@ -1,1 +1,1 @@
-"""The commands of `python -m fairseq_posenc`, one module each."""
+"""Implement the commands of `python -m fairseq_posenc`, one module each."""

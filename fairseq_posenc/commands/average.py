@@ -49,7 +49,7 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
     missing, extra = sorted(total.keys() - model.keys()), sorted(model.keys() - total.keys())
     if missing or extra:
         raise CheckpointError(
-            f"{path}: its parameters differ from those of the first checkpoint (missing: {_listed(missing)}; "
+            f"{path}: the parameters differ from those of the first checkpoint (missing: {_listed(missing)}; "
             f"additional: {_listed(extra)}). Only checkpoints of one model can be averaged."
         )
     for name, value in model.items():
@@ -98,8 +98,8 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoint_last.pt is used instead.
 
     Raises:
-        CheckpointError: A checkpoint is missing. No older checkpoint is used in its place, because that would change
-            the mean.
+        CheckpointError: A checkpoint is missing. No older checkpoint replaces a missing one, because that would change
+        the mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -136,10 +136,11 @@ def _parser() -> argparse.ArgumentParser:
         "--every",
         type=int,
         metavar="U",
-        help="With --num-update-checkpoints: average only updates that are multiples of U. Each must have been saved.",
+        help="With --num-update-checkpoints: average only checkpoints whose number of updates is a multiple of U. "
+        "Each of these checkpoints must have been saved.",
     )
     parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore the checkpoints after epoch or update N."
+        "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore checkpoints after epoch N or update N."
     )
     checkpoint_names.add_flag(parser)
     return parser

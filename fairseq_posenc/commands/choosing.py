@@ -130,7 +130,7 @@ def _reads(built: Composition, spec: str, options: str) -> list[str]:
 
 
 def _of_cls(spec: str, options: str) -> str:
-    """Return how the encoding uses a [CLS]: build it for encoders with and without one, and compare the sizes."""
+    """Return how the encoding uses a [CLS]: build it for encoders with and without a [CLS], and compare the sizes."""
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:
         return "[CLS]" if without is None else "[CLS], if there is one"

@@ -1,4 +1,4 @@
-"""The cases that `drift` and `gpu-check` measure: every encoding with its readings, in every stack that it supports."""
+"""List the cases that `drift` and `gpu-check` measure: every encoding, with choices of options, in every stack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAYERS, HEADS, HEAD_DIM, LENGTH, SHORTEST, SEED = 2, 2, 64, 512, 8, 1
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """An encoding with its options, in an encoder or in a decoder."""
+    """Describe an encoding with its options, in an encoder or in a decoder."""
 
     encoding: str
     options: Mapping[str, Any]
@@ -85,7 +85,7 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the default case and one per choice of `READINGS`; an empty list if the stack cannot have the encoding."""
+    """Return the default case and a case per choice of `READINGS`; no case if the stack cannot have the encoding."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)

@@ -32,7 +32,7 @@ Options = argparse.Namespace
 
 
 class Picture(NamedTuple):
-    """A figure, the data that it shows, and the lines to print about it."""
+    """Hold a figure, the data that it shows, and the lines to print about it."""
 
     figure: Figure
     rows: Sequence[Row]
@@ -40,7 +40,7 @@ class Picture(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of figure that the command can draw.
+    """Describe a kind of figure that the command can draw.
 
     Args:
         paper: Figure or table of the paper.

@@ -99,7 +99,8 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
 
     Returns:
         A tuple (part, option, stacks) for each part. The option is the setting that adds this part; it is empty for
-        the defaults. The list names the stacks that have the part; it is empty if all stacks with this option have it.
+        the defaults. The list names the stacks that have the part; the list is empty if all stacks with this option
+        have the part.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):

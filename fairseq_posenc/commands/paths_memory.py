@@ -28,10 +28,11 @@ INTRODUCTION = f"""\
 paths](attention-paths.md) explains the paths.
 
 The table shows how much memory each path keeps from the forward to the backward of one head and one sample with
-{LENGTH} tokens, in bfloat16, in MiB. It counts the tensors that autograd saves on a CPU, where FlexAttention runs
-uncompiled: queries, keys, values and everything that is computed from them, each once. A bias that does not depend on
-the content is counted for this sample, although all samples of a batch share it. The column *auto* shows the path that
-`--pos-enc-path auto` takes on a GPU. A dash means that a path is not exact. Not measured on a GPU.
+{LENGTH} tokens, in bfloat16, in MiB. The numbers count, each once, the tensors that autograd saves on a CPU, where
+FlexAttention runs uncompiled: queries, keys, values and everything that is computed from them. A bias that does not
+depend on the content is counted for this sample, although all samples of a batch share it. The column *auto* shows the
+path that `--pos-enc-path auto` takes on a GPU. A dash means that a path is not exact. The memory was not measured on a
+GPU.
 """
 
 

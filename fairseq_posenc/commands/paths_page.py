@@ -34,12 +34,12 @@ Self-attention is computed on one of three paths, which give the same results up
 - *flex*: torch's FlexAttention on a GPU. It adds the terms of an encoding to the logits in float32 inside its kernel.
 
 `--pos-enc-path auto` (the default) takes the best path that is exact. The log says once which path was taken, and why.
-`--pos-enc-path explicit`, `fused` or `flex` forces a path. If it is not exact, an error gives the reason.
+`--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error gives the reason.
 
-None of this was measured on a GPU, because none was available. `python -m fairseq_posenc gpu-check --output DIR` checks
-all paths on a GPU and measures them. In CI, the law `tests/laws/test_flex.py` runs FlexAttention's uncompiled form on a
-CPU and compares outputs and gradients with the reference in float64. [Memory](attention-memory.md) shows what each path
-keeps for the backward.
+The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
+checks all paths on a GPU and measures them. In CI, the law `tests/laws/test_flex.py` runs FlexAttention's uncompiled
+form on a CPU and compares outputs and gradients with the reference in float64. [Memory](attention-memory.md) shows
+what each path keeps for the backward.
 
 ## The path that auto takes
 
@@ -61,7 +61,7 @@ that the caller asks for. float64 takes fused or explicit.
 
 
 class Column(NamedTuple):
-    """A column of the table: its title, and what the choice of the path depends on."""
+    """Hold a column of the table: its title, and what the choice of the path depends on."""
 
     title: str
     place: Place

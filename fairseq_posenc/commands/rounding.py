@@ -29,7 +29,7 @@ MOVED_CONSTANT, MOVED = 0.25, 0.1
 
 @dataclass(frozen=True)
 class Precision:
-    """A precision to measure: a module cast to `dtype`, or a float32 module under autocast.
+    """Describe a precision to measure: a module cast to `dtype`, or a float32 module under autocast.
 
     Args:
         outputs, gradients: Largest drift that is allowed, as a relative rms.
@@ -78,7 +78,7 @@ PRECISIONS = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs and output gradients, which are the same for every precision.
+    """Hold inputs and output gradients, which are the same for every precision.
 
     Args:
         x: [B, T, d], with unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, with unit variance.
@@ -93,7 +93,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Run:
-    """Outputs and gradients of one precision, converted to float64.
+    """Hold the outputs and gradients of one precision, converted to float64.
 
     Args:
         outputs: [2, L, N, d], first in training (explicit attention), then in inference (fused kernel if possible).

@@ -96,7 +96,7 @@ def test_the_dictionary_beside_the_checkpoint_is_the_one(folder: Path, tmp_path:
     words = ["--finetune-from-model", tmp_path / "checkpoint_last.pt", "--save-dir", tmp_path / "new", "--no-save"]
     words += ["--max-update", 1, "--pos-enc", "learned+rope"]
     (tmp_path / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in masked_lm.PIECES[::-1]), "utf-8")
-    with pytest.raises(CheckpointError, match=r"dict\.txt. It has 'p5' as id 4"):
+    with pytest.raises(CheckpointError, match=r"dict\.txt. The checkpoint's dictionary has 'p5' as id 4"):
         masked_lm.train(folder / "data-bin", *words)
 
 

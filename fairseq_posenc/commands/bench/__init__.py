@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc bench`: measure what each encoding costs, relative to the same model without one.
+"""Measure what each encoding costs, relative to the same model without an encoding: `python -m fairseq_posenc bench`.
 
 `arguments` parses the command line. `settings` and `subjects` define what is measured and what runs. `clock` and
 `measure` time interleaved rounds, and repeat measurements that exceed their `targets`. `parts` lists what can be
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _draw(rows: Sequence[Row], folder: Path) -> None:
-    """Draw the figure, or print why there is none. Only the recipes require matplotlib."""
+    """Draw the figure, or print why there is none. matplotlib, which draws it, is required by the recipes only."""
     try:
         if not figure.draw(rows, folder):
             print("bench: drew no figure, because no layer was measured", file=sys.stderr)

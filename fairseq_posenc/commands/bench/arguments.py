@@ -33,7 +33,12 @@ def parser() -> argparse.ArgumentParser:
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
     add("--peers", action="store_true", help="Also measure other implementations that are installed.")
     add("--translation", type=Path, metavar="DIR", help="Also measure translation (DIR: output of fairseq-preprocess).")
-    add("--memory", dest="lm_memory", action="store_true", help="Also measure decoders with segment memory.")
+    add(
+        "--memory",
+        dest="lm_memory",
+        action="store_true",
+        help="Also measure decoders with a memory of earlier segments.",
+    )
     add("--what", metavar="A,B", help=f"Parts: {', '.join([*PARTS, *EXTRA_PARTS])}. Default: {', '.join(PARTS)}.")
     add(
         "--rounds",

@@ -17,7 +17,7 @@ now, busy = time.perf_counter, time.process_time
 
 @dataclass(frozen=True)
 class Rounds:
-    """The number of rounds: at least `least`, at most `most`, and as many as begin before the time `until`."""
+    """Limit the number of rounds to `least` at least, `most` at most, and as many as begin before the time `until`."""
 
     least: int
     most: int

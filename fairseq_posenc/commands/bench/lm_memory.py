@@ -1,10 +1,11 @@
 """Measure decoders with memory of earlier segments, relative to the same encoding without memory.
 
-Training: measure the time of a step on a segment of T tokens with M memory states, relative to a step without memory.
+In training, measure the time of a step on a segment of T tokens with M memory states, relative to a step without
+memory.
 
-Evaluation: measure the time per token with memory, relative to a model without memory. Without memory, the model reads
-a window of M + 1 tokens to predict one token, so each prediction has M earlier tokens as context. With memory, a token
-has M to M + T - 1 earlier tokens as context.
+In evaluation, measure the time per token with memory, relative to a model without memory. Without memory, the model
+reads a window of M + 1 tokens to predict one token, so each prediction has M earlier tokens as context. With memory, a
+token has M to M + T - 1 earlier tokens as context.
 
 Legend: B streams, T tokens of a segment, M memory states, d width.
 """

@@ -21,7 +21,7 @@ FIRST_PART, TRAIN_WEIGHT, INFER_WEIGHT = 0.6, 3, 2
 
 @dataclass
 class Measured:
-    """The measurements of an encoding in a setting. `ratios` has one entry for each round of all passes."""
+    """Hold the measurements of an encoding in a setting. `ratios` has one entry for each round of all passes."""
 
     subject: Subject
     setting: Setting
@@ -44,7 +44,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure, and how to build the steps to time.
+    """Say how long to measure, and how to build the steps to time.
 
     Args:
         least, most: Smallest and largest number of rounds of the first pass. seconds: Time for all passes together.
@@ -73,7 +73,7 @@ def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measur
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """Return the target and the aim of an encoding in a setting. A value is None if there is no such target or aim.
+    """Return the target and the aim of an encoding in a setting. A value is None if there is no target or no aim.
 
     Targets of translation hold for all settings. Other targets are for one shape on a CPU, without padding. Only layers
     have aims.

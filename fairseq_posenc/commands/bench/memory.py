@@ -1,8 +1,8 @@
 """Measure the peak memory of the attention core by counting every allocation instead of sampling.
 
-The core is everything between the projections: from q, k and v to the attended values, and back. The memory of its
-inputs and parameters is not counted. Everything that is computed from them is counted, including temporary
-memory inside kernels.
+The core is everything between the projections: from q, k and v to the attended values, and back. The memory of the
+core's inputs and parameters is not counted. Everything that is computed from inputs and parameters is counted,
+including temporary memory inside kernels.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _heads(x: Tensor, heads: int) -> Tensor:
 
 
 def measured(subject: Subject, setting: Setting) -> int:
-    """Return the peak memory of the core in bytes. A first run compiles and fills caches; it is not counted."""
+    """Return the peak memory of the attention core in bytes. A first run, which compiles and fills caches, is not
+    counted.
+    """
     step = core_step(subject, setting)
     step()
     return peak(step, setting.device)

@@ -35,7 +35,7 @@ over all rounds. `!` marks a target that does not hold. An *aim* is the ratio th
 """
 
 STOPS = """\
-These costs keep each family of encodings from going below its aim:
+These costs keep each family of encodings from falling below its aim:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. Their bias is computed once per
   forward pass and added to the logits.
@@ -48,14 +48,15 @@ These costs keep each family of encodings from going below its aim:
   in Shaw. The products of the keys must be transposed: this costs one copy in C++, and several times as much without a
   compiler. The number of operations alone would give a ratio of 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
-  content logits, a gate from the queries and a gate from the keys. The gate from the keys is stored for the backward
-  pass. The other two matrices are computed twice, which saves memory for two matrices per layer.
-- If distances are clipped, each query has only a few different products with these vectors. One pass in C++ adds the
-  products to the content logits or multiplies the content logits by them. Without a compiler, the products are computed
-  in blocks as above. The rest of the cost is the time for these products and for one more pass over the logits.
-- The logits of M3 are not a matrix product. Its forward pass is a loop in C++, which needs two multiplications where a
-  matrix product needs one. Its backward pass consists of loops that torch.compile generates. Without a C++ compiler,
-  torch computes both passes step by step.
+  content logits, a gate from the queries and a gate from the keys. M4M stores the gate from the keys for the backward
+  pass. M4M computes the other two matrices twice, which saves memory for two matrices per layer.
+- If distances are clipped, each query has only a few different products with the vectors of distances. One pass in C++
+  adds the products to the content logits, or multiplies the content logits by the products. Without a compiler, the
+  products are computed in blocks as above. The rest of the cost is the time for the products with the vectors and for
+  one more pass over the logits.
+- The logits of M3 are not a matrix product. M3's forward pass is a loop in C++, which needs two multiplications where
+  a matrix product needs one. M3's backward pass consists of loops that torch.compile generates. Without a C++
+  compiler, torch computes M3's passes step by step.
 """
 
 REPRODUCE = """\
@@ -75,8 +76,8 @@ REPRODUCE = """\
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
 are set. With its default thresholds, glibc maps new memory for every large tensor. Explicit attention at n = 512 then
-costs 2.3 times as much as fused attention, instead of 1.2 times. The recipes set these variables, too. Set them for
-your own runs with:
+costs 2.3 times as much as fused attention, instead of 1.2 times. The recipes set these two environment variables, too.
+For your own runs, set the variables with:
 
     export {allocator}
 
@@ -87,7 +88,7 @@ results.
 GPU = """\
 ## On a GPU
 
-These costs were not measured on a GPU, because none was available. On a GPU, FlexAttention adds the terms of most
+These costs were not measured on a GPU, because no GPU was available. On a GPU, FlexAttention adds the terms of most
 encodings to the logits inside its kernel, in float32. [Attention paths](attention-paths.md) shows which encodings it
 serves, and how much memory each path keeps. Encodings that add nothing to the logits use torch's fused attention.
 `python -m fairseq_posenc gpu-check --output DIR` checks and measures all paths on a GPU, and `bench --device cuda`

@@ -48,7 +48,9 @@ def rows(args: Namespace) -> list[Row]:
     with tqdm(file=sys.stderr, unit="group", dynamic_ncols=True, leave=False) as bar:
 
         def tell(what: str, left: int) -> None:
-            """Show in the progress bar that a group begins. `left` groups remain, including this one."""
+            """Show in the progress bar that a group begins. `left` is the number of remaining groups, including this
+            one.
+            """
             bar.update(bool(bar.desc))
             bar.total = bar.n + left
             bar.set_description(what)
@@ -90,7 +92,7 @@ def _decoding(args: Namespace) -> Iterator[Pair]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """Measure decoding. If fairseq is installed, also measure its layer, whose cost limits our targets."""
+    """Measure decoding. Also measure fairseq's layer if fairseq is installed; the layer's cost limits our targets."""
     pairs = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
     pairs += [(peer, setting) for peer in stock for setting in dict.fromkeys(setting for _, setting in pairs)]

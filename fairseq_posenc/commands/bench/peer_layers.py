@@ -1,6 +1,6 @@
 """Build the layers [B, n, d] -> [B, n, d] of other packages.
 
-This file is imported only if those packages are measured.
+This file is imported only if layers of other packages are measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .settings import Setting
 
 @dataclass(frozen=True)
 class Layer:
-    """A module and the function that runs it."""
+    """Hold a module and the function that runs it."""
 
     module: nn.Module
     run: Callable[[Tensor], Tensor]
@@ -91,7 +91,7 @@ def deberta_v2(setting: Setting) -> Layer:
 
 
 def t5(setting: Setting) -> Layer:
-    """Build the first layer of T5, which computes the bias."""
+    """Build the first layer of T5, which computes the position bias for all layers."""
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Block
 
@@ -103,7 +103,7 @@ def t5(setting: Setting) -> Layer:
 
 
 def xlnet(setting: Setting) -> Layer:
-    """Build a model of one layer, which computes its relative sinusoids."""
+    """Build a model of one layer; the model computes the relative sinusoids."""
     from transformers import XLNetConfig, XLNetModel
 
     dim, heads = setting.shape.dim, setting.shape.heads

@@ -38,7 +38,7 @@ DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 class Peer(Subject):
     """Another implementation.
 
-    `encoding` is its name, `module` is the Python module with its code, and `package` is the distribution to install.
+    `encoding` is the name of the implementation, `module` its Python module, and `package` the distribution to install.
 
     Args:
         ours: Our encoding to compare it with, as the user would name it.

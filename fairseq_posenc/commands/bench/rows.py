@@ -15,7 +15,7 @@ from .subjects import TOKENS
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The result of one measurement.
+    """Hold the result of one measurement.
 
     Args:
         what: layer, model, decode, memory, length, exponent, translation or lm-memory.
@@ -82,7 +82,7 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Return whether the ratio keeps to its target; None if there is no target."""
+        """Return whether the ratio is within its target; None if there is no target."""
         return None if self.target is None or self.ratio is None else self.ratio <= self.target + self.noise
 
     def flat(self, machine: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from . import targets
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a layer, and the batches that it is measured on.
+    """Hold the sizes of a layer, and the batches on which the layer is measured.
 
     Args:
         batches: Pairs (n, B) for a CPU. on_gpu: Pairs (n, B) for a GPU.
@@ -49,7 +49,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """An encoding with its options, as the user names it."""
+    """Name an encoding with its options, as the user writes it."""
 
     encoding: str
     options: str = ""
@@ -94,7 +94,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Setting:
-    """The conditions of a measurement. All encodings of a group have the same conditions.
+    """Hold the conditions of a measurement. All encodings of a group have the same conditions.
 
     Args:
         what: layer, model, decode, memory, translation or lm-memory. mode: train or infer.
@@ -120,7 +120,7 @@ class Setting:
 
     @property
     def stack(self) -> StackShape:
-        """Return the shape of the stack. Its maximum length is n, so that every row of a table is read."""
+        """Return the shape of the stack. The stack's maximum length is n, so that every row of a table is read."""
         size = (self.layers, self.shape.heads, self.shape.dim, self.length)
         return StackShape(*size, causal=self.causal, has_cls=not self.causal)
 
@@ -147,7 +147,7 @@ def parsed_subjects(words: Sequence[str]) -> list[Subject]:
     for subject in subjects:
         subject.causal()
         if subjects.count(subject) > 1:
-            raise ValueError(f"--encodings: {subject} occurs twice. Name it once.")
+            raise ValueError(f"--encodings: {subject} occurs twice. Name it only once.")
     return subjects
 
 

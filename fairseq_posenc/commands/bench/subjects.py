@@ -2,8 +2,8 @@
 
 The baseline is the same layer without an encoding, whose attention is `F.scaled_dot_product_attention`. The layers have
 no dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
-input and all parameters. It has no optimizer, because an optimizer would cost the same with and without an encoding.
-Each forward pass computes its positions, as in a model.
+input and all parameters. A step has no optimizer, because an optimizer would cost the same with and without an
+encoding. Each forward pass computes its positions, as in a model.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
@@ -33,7 +33,7 @@ TOKENS = 8
 
 
 class PlainAttention(SelfAttention):
-    """Attention without positions: projections, and the attention kernel of torch."""
+    """Compute attention without positions: projections, and the attention kernel of torch."""
 
     def forward(
         self,
@@ -75,7 +75,7 @@ def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, d
 
 
 class Batch:
-    """Tokens, and their positions as a model passes them to an encoding."""
+    """Hold tokens, and their positions as a model passes them to an encoding."""
 
     def __init__(self, setting: Setting) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -109,7 +109,7 @@ class Batch:
 
 
 class Model(nn.Module):
-    """A masked language model: word embeddings, a stack, and the logits of the predicted tokens."""
+    """Compute a masked language model: word embeddings, a stack, and the logits of the predicted tokens."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class Model(nn.Module):
 
 
 def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step. If `subject` is None, it runs the baseline."""
+    """Return a function that runs one step. If `subject` is None, the function runs the baseline."""
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype)
     make = {"layer": _layer_step, "model": _model_step, "decode": _decoding_step}[setting.what]
     return make(stack.train(setting.mode == "train"), setting, Batch(setting))

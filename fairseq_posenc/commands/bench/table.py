@@ -19,7 +19,7 @@ _KINDS = {"layer": "Layer", "length": "Layer", "model": "Model", "memory": "Peak
 
 @dataclass(frozen=True)
 class Section:
-    """A table of measurements: its title, its header, and one line of cells per encoding."""
+    """Hold a table of measurements: its title, its header, and one line of cells per encoding."""
 
     title: str
     head: list[str]
@@ -37,7 +37,7 @@ def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
 
 
 def markdown_tables(rows: Sequence[Row], title: str) -> str:
-    """Return all sections in Markdown. `title` is the format of their titles, such as `### {}`."""
+    """Return all sections in Markdown. `title` is the format of the sections' titles, such as `### {}`."""
     return _tables(rows, f"{title}\n\n", "github")
 
 

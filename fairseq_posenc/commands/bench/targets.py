@@ -14,7 +14,7 @@ NOISE = 0.03
 
 @dataclass(frozen=True)
 class Family:
-    """A family of encodings that have the same targets.
+    """Group encodings that have the same targets.
 
     Args:
         short, long: Targets (train, infer) at n = 128 and at n = 512.
@@ -29,12 +29,12 @@ class Family:
     stretch: tuple[float, float] | None = None
 
     def at(self, length: int, mode: str) -> float | None:
-        """Return the target for a length and a mode; None if there is none."""
+        """Return the target for a length and a mode; None without a target."""
         pair = {128: self.short, 512: self.long}.get(length)
         return None if pair is None else pair[mode == "infer"]
 
     def aim(self, length: int, mode: str) -> float | None:
-        """Return the aim for a length and a mode; None if there is none. Only the length 512 has aims."""
+        """Return the aim for a length and a mode; None without an aim. Only the length 512 has aims."""
         return self.stretch[mode == "infer"] if self.stretch and length == 512 else None
 
 

@@ -1,8 +1,8 @@
 """Measure translation in fairseq, relative to its own `transformer` of the same size: training and beam search.
 
-A training step is that of fairseq: forward pass, loss, backward pass and Adam for `BATCHES` batches of `BATCH_TOKENS`
+A training step consists of fairseq's forward pass, loss, backward pass and Adam for `BATCHES` batches of `BATCH_TOKENS`
 tokens. A decoding step translates the first sentences of the test set with a beam of 5. All translations have `WORDS`
-words, so that the times per word can be compared. The models are untrained, which does not change what they cost. Their
+words, so that the times per word can be compared. The models are untrained, which does not change their speed. Their
 maximum length (`--max-source-positions`, `--max-target-positions`) is the length of the longest sentence, but at least
 64. A larger maximum would make Linformer slower, because it has one slot per four positions.
 """
@@ -58,7 +58,7 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step. If `subject` is None, it runs stock fairseq."""
+    """Return a function that runs one step. If `subject` is None, the function runs fairseq without the plugin."""
     arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
     most = str(_longest(data))
     with _quiet():
@@ -90,7 +90,10 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return the stacks that can have this encoding. Translation has no [CLS]."""
+    """Return the stacks (encoder or decoder) that can have this encoding. Encodings that need a [CLS] cannot be used,
+    because translation
+    has none.
+    """
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")

@@ -1,7 +1,8 @@
 """`python -m fairseq_posenc doctor [--json]`: check this installation, and say how to repair what is wrong.
 
-Importing this package imports neither torch nor fairseq, so that it can report that one of them is broken. A new check
-needs a pure function from values to a `Check`, in one of the files of this package, and a line in `all_checks`.
+Importing this package imports neither torch nor fairseq, so that the checks can report that torch or fairseq is broken.
+A new check needs a pure function from values to a `Check`, in one of the files of this package, and a line in
+`all_checks`.
 """
 
 from __future__ import annotations

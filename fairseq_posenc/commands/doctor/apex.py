@@ -1,4 +1,4 @@
-"""Check whether NVIDIA apex is installed, and whether fairseq will use it. See docs/apex.md.
+"""Check whether NVIDIA apex is installed, and whether fairseq will use it. docs/apex.md explains apex.
 
 fairseq decides by importing apex (modules/layer_norm.py, optim/fused_adam.py), and it catches ImportError only. Three
 things can be wrong. The installed apex may be another project, such as the one on PyPI. Apex may lack its compiled
@@ -21,7 +21,9 @@ BUILD = "docs/apex.md says how to build NVIDIA's apex"
 
 @dataclasses.dataclass(frozen=True)
 class Apex:
-    """What is known about the installed apex. `error` is what importing it raised, unless that was an ImportError."""
+    """Hold what is known about the installed apex. `error` is the error that importing apex raised, unless it was an
+    ImportError.
+    """
 
     present: bool = False
     version: str | None = None
@@ -32,7 +34,7 @@ class Apex:
 
 
 def probe() -> Apex:
-    """Import what fairseq would import, and return what works."""
+    """Import the parts of apex that fairseq would import, and return which parts work."""
     if importlib.util.find_spec("apex") is None:
         return Apex()
     error = import_error("apex.normalization")
@@ -70,7 +72,7 @@ def check_apex(apex: Apex, gpu: bool) -> Check:
         return Check("apex", "ok", "not installed (it is optional, and speeds up training on NVIDIA GPUs)")
     name = f"apex {apex.version}" if apex.version else "apex (no version)"
     if apex.error:
-        mend = "pip uninstall apex: while it is installed, fairseq cannot be imported"
+        mend = "pip uninstall apex: while apex is installed, fairseq cannot be imported"
         return Check("apex", "fail", f"importing {name} raises {apex.error}", mend)
     if not apex.is_nvidia:
         mend = f"pip uninstall apex: the apex on PyPI is another project; {BUILD}"

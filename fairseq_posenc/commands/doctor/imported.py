@@ -1,7 +1,8 @@
-"""Check that `import fairseq_posenc` gives this package, and not a folder that has its name.
+"""Check that `import fairseq_posenc` gives this package, and not a folder that has the package's name.
 
-A clone of the repository has the same name as the package in it. In the parent folder of the clone, Python may
-therefore import the clone itself as a namespace package, which has no code and registers nothing with fairseq.
+A clone of the repository has the same name as the package that the clone contains. In the parent folder of the clone,
+Python may therefore import the clone itself as a namespace package, which has no code and registers nothing with
+fairseq.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ RUNNING = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Imported:
-    """Where a package is imported from: the file of its `__init__` (None if there is none) and its folders."""
+    """Hold where a package is imported from: the file of its `__init__` (None if there is none) and its folders."""
 
     file: str | None = None
     folders: Sequence[str] = ()
 
     def problem(self, running: Path) -> str:
-        """Return a description of what is imported instead of the package in `running`; empty if it is that package."""
+        """Return what is imported instead of the package in `running`, or an empty text if that package is imported."""
         if self.file is not None:
             folder = Path(self.file).resolve().parent
             return "" if folder == running else f"another copy ({folder})"

@@ -54,7 +54,7 @@ def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Che
 
 
 def has_nvidia_driver() -> bool:
-    """Return whether an NVIDIA driver is installed: there is its device file or its tool nvidia-smi."""
+    """Return whether an NVIDIA driver is installed: its device file or its tool nvidia-smi exists."""
     return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
 
 

@@ -12,7 +12,7 @@ Status = Literal["ok", "warn", "fail"]
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """The result of one check: `found` says what is there, `mend` how to repair it (empty if nothing needs repair)."""
+    """Hold the result of one check: `found` says what was found, `mend` how to repair it (empty: no repair needed)."""
 
     name: str
     status: Status

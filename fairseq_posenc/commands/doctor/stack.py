@@ -37,7 +37,7 @@ def import_error(module: str, importer: Importer = importlib.import_module) -> s
 
 
 def check_torch(torch_version: str | None, cuda_build: str | None, error: str = "") -> Check:
-    """Check torch. `torch_version` is its version, and `cuda_build` the CUDA version for which it was built."""
+    """Check torch. `torch_version` is the version of torch; `cuda_build` is the CUDA version that it was built for."""
     if torch_version is None:
         return Check("torch", "fail", "not installed", f"pip install torch==2.13.0, or {SETUP}")
     if error:
@@ -77,7 +77,7 @@ def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Chec
 
 
 def check_extension(importer: Importer = importlib.import_module) -> Check:
-    """Check fairseq's compiled batching. Without it training stops at the first batch; an outdated build crashes."""
+    """Check fairseq's compiled code for batches. Without it training stops at the first batch; an old build crashes."""
     errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
     if not errors:
         return Check("fairseq-ext", "ok", "the compiled extensions can be imported")
@@ -88,7 +88,7 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
     """Check a package of the recipes.
 
-    `use` says for what the package is needed. If it is missing, the check fails only if it is `needed`.
+    `use` says for what the package is needed. If the package is missing, the check fails only if `needed` is true.
     """
     if package_version is not None and not error:
         return Check(name, "ok", package_version)
@@ -97,7 +97,7 @@ def check_package(name: str, module: str, use: str, needed: bool, error: str, pa
 
 
 def stack_checks() -> list[Check]:
-    """Run all checks of this file on the installed packages. This imports torch and fairseq."""
+    """Run all checks of this file on the installed packages. The checks import torch and fairseq."""
     torch_error = import_error("torch")
     packages = (
         ("sacrebleu", "sacrebleu", "needed for every BLEU score", True),

@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: torch sees no GPU. --device cpu --quick tries the command without one.")
+        parser.error("--device cuda: torch sees no GPU. --device cpu --quick tries the command without a GPU.")
     device = torch.device(args.device)
     results = Results(args.output, device, quick=args.quick)
     sizes = Sizes.quick(device) if args.quick else Sizes.of(device)

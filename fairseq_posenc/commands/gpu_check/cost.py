@@ -1,4 +1,5 @@
-"""The part `cost`: time and memory of a layer with each encoding, by path, relative to the layer without positions.
+"""Measure the part `cost`: time and memory of a layer with each encoding on each path, relative to the layer without
+positions.
 
 The layer without positions uses torch's fused attention. Legend: B batch, n tokens, d width.
 """
@@ -24,7 +25,7 @@ MODES = ("train", "infer", "decode")
 
 
 class Setting(NamedTuple):
-    """What is measured: training, inference or one decoding step, with B samples of n tokens."""
+    """Say what is measured: training, inference or one decoding step, with B samples of n tokens."""
 
     mode: str
     length: int

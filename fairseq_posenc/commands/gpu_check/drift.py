@@ -1,4 +1,4 @@
-"""The part `drift`: how far half precision and autocast are from float64 on the device, by the path that auto takes."""
+"""Measure the part `drift`: how far half precision and autocast are from float64 on the path that auto takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part `laws`: on the device, every path has the outputs and gradients of float64, and every law holds.
+"""Check the part `laws`: on the device, every path has the outputs and gradients of float64, and every law holds.
 
 Legend: B batch, T tokens, L layers, d width.
 """
@@ -29,7 +29,7 @@ BOUNDS = {one.dtype: (one.outputs, one.gradients) for one in PRECISIONS if not o
 
 @dataclass(frozen=True)
 class Scene:
-    """An encoding in one precision, with inputs.
+    """Hold an encoding in one precision, with inputs.
 
     Args:
         exact: The stack in float64, whose attention is computed explicitly. stack: The stack in the precision.
@@ -129,7 +129,7 @@ def _steep(scene: Scene) -> float:
 
 
 def _causal(scene: Scene) -> list[str] | None:
-    """A token does not see later tokens."""
+    """Check that a token does not see later tokens."""
     if not scene.stack.shape.causal:
         return None
     x, half = scene.x.to(scene.dtype), scene.x.shape[1] // 2
@@ -139,7 +139,7 @@ def _causal(scene: Scene) -> list[str] | None:
 
 
 def _padding(scene: Scene) -> list[str]:
-    """Padding on the left changes nothing; a sample of padding has zeros."""
+    """Check that padding on the left changes nothing, and that a sample of padding has zeros."""
     pads = scene.tokens.new_full((2, 3), PAD)
     tokens, x = torch.cat([pads, scene.tokens[:, :-3]], 1), torch.nn.functional.pad(scene.x[:, :-3], (0, 0, 3, 0))
     positions = scene.positions(tokens)
@@ -150,14 +150,14 @@ def _padding(scene: Scene) -> list[str]:
 
 
 def _empty(scene: Scene) -> list[str]:
-    """A sample of padding only has no NaN."""
+    """Check that a sample of padding only has no NaN."""
     tokens = torch.cat([scene.tokens[:1], torch.full_like(scene.tokens[:1], PAD)])
     out = _attended(scene.stack, scene.x.to(scene.dtype), scene.positions(tokens))
     return [] if bool(out.isfinite().all()) else ["a sample of padding gives NaN or infinity"]
 
 
 def _memory(scene: Scene) -> list[str] | None:
-    """Memory and a segment give what the whole gives."""
+    """Check that a memory and a segment give the same results as both in one pass."""
     if not scene.stack.pos.capabilities.memory:
         return None
     half, tokens = scene.x.shape[1] // 2, scene.tokens[:1]
@@ -168,7 +168,7 @@ def _memory(scene: Scene) -> list[str] | None:
 
 
 def _decoding(scene: Scene) -> list[str] | None:
-    """Decoding from a prefix, a chunk and then token by token gives what the whole gives."""
+    """Check that decoding a prefix, a chunk and then single tokens gives the same results as a single pass."""
     if not scene.stack.shape.causal or any("compress" in m.hooks for m in scene.stack.pos.members.values()):
         return None
     length = scene.x.shape[1]

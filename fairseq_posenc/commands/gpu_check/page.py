@@ -1,4 +1,4 @@
-"""The page gpu.md of `gpu-check`, from its rows."""
+"""Write the page gpu.md of `gpu-check` from the rows of its results."""
 
 from __future__ import annotations
 

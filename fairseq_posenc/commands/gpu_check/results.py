@@ -1,4 +1,4 @@
-"""The results of `gpu-check`: rows in a JSON file, which is written after every task so that a run can be continued."""
+"""Keep the results of `gpu-check` in a JSON file, which is written after every task so that a run can be continued."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class Task(NamedTuple):
-    """A piece of work. It returns rows, each with `ok` (a bool) and, if that is false, `text` (the reason)."""
+    """Hold a piece of work that returns rows, each with `ok` (a bool) and, if `ok` is false, `text` (the reason)."""
 
     name: str
     run: Callable[[], list[Row]]

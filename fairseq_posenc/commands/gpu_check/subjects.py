@@ -1,4 +1,4 @@
-"""What `gpu-check` checks: the encodings with their options, and the sizes of the inputs."""
+"""Define what `gpu-check` checks: the encodings with their options, and the sizes of the inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of all parts.
+    """Hold the sizes of all parts.
 
     Args:
         device: The device that is checked.

@@ -23,7 +23,7 @@ class MeanAttention(NamedTuple):
     """Hold the mean attention weights between the first tokens of the texts.
 
     Args:
-        title: Name of the stack.
+        title: Name of the stack, and the layer.
         weights: Attention weight of each query (row) for each key (column), [columns, columns].
         itself: Mean attention weight of a token on itself.
         near: Mean of a query's total weight on the tokens at most NEAR positions away, including itself.
@@ -47,7 +47,7 @@ def data(stack: Stack, split: str, texts: int = 32, layer: int = 1, columns: int
     means = torch.stack([item.weights.mean(0) for item in seen]).mean(0)
     distances = torch.arange(columns)[:, None] - torch.arange(columns)
     near = (means * (distances.abs() <= NEAR)).sum(1).mean()
-    return MeanAttention(stack.title, means, float(means.diag().mean()), float(near), len(seen))
+    return MeanAttention(f"{stack.title}, layer {layer}", means, float(means.diag().mean()), float(near), len(seen))
 
 
 def draw(item: MeanAttention) -> Figure:

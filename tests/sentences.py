@@ -118,7 +118,10 @@ def _prose(page: Path) -> Iterator[Sentence]:
 
 def _sentences(path: Path, line: int, text: str) -> Iterator[Sentence]:
     place = f"{path.relative_to(ROOT)}:{line}"
-    for sentence in segment("en", " ".join(text.split())):
+    segmented = list(segment("en", " ".join(text.split())))
+    # The segmenter ends a sentence at the dot of `train.*` or `wiki.{train,test}`: join what follows again.
+    whole = re.sub(r"\n(?=[a-z*{])", "", "\n".join(segmented))
+    for sentence in whole.split("\n"):
         if len(re.findall(r"[A-Za-z]{2,}", sentence)) >= SHORTEST:
             yield Sentence(place, sentence.strip())
 

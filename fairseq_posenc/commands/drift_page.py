@@ -32,7 +32,7 @@ float32. `tests/laws/test_half.py` checks this for every encoding and every opti
 ## What is measured
 
 {{setting}}
-Each stack has heads of width 64. It reads two samples; a quarter of the second sample is padding. The weights of
+Each stack has heads of width 64 and reads two samples. A quarter of the second sample is padding. The weights of
 projections are drawn as in BERT and scaled so that queries have BERT's standard deviation, 0.55. Noise is added to each
 parameter of an encoding, so that positions have an effect. If all initial values of a parameter are equal (zeros or
 ones), the noise has the standard deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is

@@ -160,7 +160,10 @@ def _without_effect(name: str) -> list[str]:
     for part, setting, stacks in constant(name):
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
-    text = "These parts add the same number to all logits of a query. The softmax cancels it, so they get no gradient:"
+    text = (
+        "These parts add the same number to all logits of a query. The softmax cancels this number, so these parts get "
+        "no gradient:"
+    )
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
 
 

@@ -185,7 +185,7 @@ def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[st
             parts += [title, table.markdown_tables(members, "**{}**")]
             parts += [aims(members), STOPS] if what == "layer" else []
     if peers:
-        title = "## Other implementations\n\nThese are whole layers as their packages build them, next to ours."
+        title = "## Other implementations\n\nThe tables compare whole layers of other packages with ours."
         parts += [title, table.markdown_tables(peers, "**{}**")]
     allocator = " ".join(f"{name}={value}" for name, value in ALLOCATOR.items())
     reproduce = REPRODUCE.strip().replace("{allocator}", allocator)

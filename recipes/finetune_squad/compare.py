@@ -61,7 +61,8 @@ def row(
     slugs = seeds.slugs(slug)
     runs = divergence.runs(output, slugs)
     scores = [read_json(output / "scores" / f"{run}.json") for run in runs.finished]
-    score = {name: mean(score[name] for score in scores) for name in scores[0]} if scores else {}
+    numbers = [name for name, value in scores[0].items() if not isinstance(value, str)] if scores else []
+    score = {name: mean(score[name] for score in scores) for name in numbers}
     record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
     curves = [read(training_log(output, run)) for run in slugs]
     counts, version = record["splits"], record["version"]

@@ -162,7 +162,7 @@ class TestCase:
         """tokenizer_config.json decides, for example in a script without capitals."""
         corpora.write("given/tokenizer_config.json", '{"do_lower_case": false}')
         ended = self.prepare(corpora, [])
-        assert "tokenizer_config.json in its folder says do_lower_case false" in ended.error
+        assert "tokenizer_config.json in its folder sets do_lower_case to false" in ended.error
         assert "Give --cased" in ended.error
         corpora.write("given/tokenizer_config.json", "{}")
         assert "it has no capitals" in self.prepare(corpora, [], "--cased").error
@@ -280,7 +280,7 @@ class TestRefused:
         [
             ("", "train.txt: no document has text"),
             ("  \n\n\u200b\n", "train.txt: no document has text"),
-            ("fine text here.\n\nb\0d\n", "train.txt:3: this is binary data, not text"),
+            ("fine text here.\n\nb\0d\n", "train.txt:3: the file holds binary data, not text"),
             ("fine text here.\n\n" + "word " * 4_100_000, "train.txt:3: this line has more than 10,000,000 characters"),
         ],
     )

@@ -122,8 +122,8 @@ def test_text_is_composed_and_without_control_characters():
     ("content", "message"),
     [
         (b"good\nb\xe4d\n", ":2: this is not UTF-8 text. Convert the file, for example with iconv"),
-        (b"good\n\n" + bytes(range(256)), ":4: this is binary data, not text. Leave the file out"),
-        (b"ok\n" + b"\x01\x02\x03\x04 a" * 9 + b"\n", ":2: this is binary data"),
+        (b"good\n\n" + bytes(range(256)), ":4: the file holds binary data, not text. Leave the file out"),
+        (b"ok\n" + b"\x01\x02\x03\x04 a" * 9 + b"\n", ":2: the file holds binary data"),
         (b'{"text": "a"}\n{"txt": "b"}\n', ':2: each line must be JSON with a field "text"'),
         (b'{"text": "a"}\nnot\n', ":2: each line must be JSON"),
         (b'{"text": 5}\n', ":1: each line must be JSON"),
@@ -143,7 +143,7 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
 def test_a_bad_member_of_an_archive_is_named(tmp_path):
     path = tmp_path / "some.tar"
     path.write_bytes(tarred(("a.txt", b"fine"), ("b.txt", b"fine\nb\xe4d")))
-    with pytest.raises(CorpusError, match=r"some\.tar/b\.txt:2: this is not UTF-8"):
+    with pytest.raises(CorpusError, match=r"some\.tar/b\.txt:2: the file is not UTF-8"):
         read(path)
     path.write_bytes(tarred(("a.txt", b"x" * 5000))[:3000])
     with pytest.raises(CorpusError, match="damaged or incomplete"):

@@ -168,7 +168,7 @@ def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, m
         (["--train", "nowhere/x"], "--train nowhere/x: x.en or x.de is missing"),
         (["--train", "nowhere/x"], "There is no folder nowhere."),
         (["--train", "{}/mine", "{}/mine"], "mine.en is given twice"),
-        (["--train", "{}/empty"], "empty.en: the file is empty"),
+        (["--train", "{}/empty"], "empty.de are both empty"),
         (["--train", "{}/bad"], "bad.en: the cleaning left out all training pairs (3 empty)"),
         (["--test", "{}/bad"], "bad.en:1: the line is empty"),
         (["--valid", "{}/bad"], "bad.en: the set has no pair"),

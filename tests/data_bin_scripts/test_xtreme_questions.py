@@ -165,7 +165,7 @@ def test_files_that_are_missing_are_refused(place: Path, tmp_path: Path, capsys:
     (tmp_path / "xquad.de.part1.json").write_text("")
     (tmp_path / "xquad.de.part2.json").write_text("")
     assert prepared(place, tmp_path / "no", "--set", "xquad", "--data", tmp_path) == 1
-    assert "xquad.de.part1.json, xquad.de.part2.json are for the same split" in _error(capsys)
+    assert "xquad.de.part1.json, xquad.de.part2.json hold the same split" in _error(capsys)
     assert prepared(place, tmp_path / "no", "--set", "mlqa", "--data", tmp_path) == 1
     assert "holds test-context-en-question-en.json" in _error(capsys)
 

@@ -12,7 +12,7 @@ from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
 
 pytest.importorskip("fairseq")
 pytestmark = pytest.mark.usefixtures("forked_stages")
-TINY = ["--preset", "smoke", "--jobs", "1", "--tasks", "1"]
+TINY = ["--preset", "smoke", "--jobs", "1"]
 
 
 def run(output: Path, *more: str) -> None:

@@ -25,8 +25,8 @@ def run(tmp_path: Path) -> Any:
     models = ",".join(str(s.checkpoint(tmp_path / name, name)) for name in ("learned", "shaw"))
     asked = ["--preset", "small", "--jobs", "1", "--device", "cpu", "--checkpoint", models, "--tokenizer-path", "words"]
     asked += ["--train-file", str(files[0]), "--dev-file", str(files[1]), "--output", str(tmp_path / "out")]
-    asked += ["--max-length", "24", "--longest-question", "4", "--train.log-interval", "2"]
-    return lambda *more: main(FINETUNE_SQUAD, [*asked, *more])
+    asked += ["--longest-question", "4", "--train.log-interval", "2"]
+    return lambda max_length="24": main(FINETUNE_SQUAD, [*asked, "--max-length", max_length])
 
 
 SIZES = {"train": 100, "dev": 12}
@@ -55,7 +55,7 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
 
 
 def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_path: Path, capsys: Any) -> None:
-    assert run("--max-length", "40") == 1
+    assert run(max_length="40") == 1
     printed = capsys.readouterr().out
     assert "windows have up to 40 pieces, but learned" in printed
     assert "--max-length in recipes/finetune_squad" in printed

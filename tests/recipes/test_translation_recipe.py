@@ -206,6 +206,8 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
 def test_what_cannot_be_is_refused_before_anything_runs(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(TRANSLATION, ["--preset", "small", "--output", str(tmp_path / "new"), *words]) == 2
+    given = {"--preset": "small", "--output": str(tmp_path / "new")}
+    usual = [word for option, value in given.items() if option not in words for word in (option, value)]
+    assert main(TRANSLATION, [*usual, *words]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -28,7 +28,7 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
     as in fairseq.
 
     Raises:
-        CheckpointError: There are no checkpoints, or their parameters differ in name, in shape or in a boolean.
+        CheckpointError: There are no checkpoints, their parameters differ in name or shape, or boolean tensors differ.
     """
     if not paths:
         raise CheckpointError("--inputs: there is no checkpoint to average. Name at least one file.")
@@ -108,8 +108,11 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
     missing = [n for n in needed if n not in checkpoints]
     if missing:
-        wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which is needed for the mean"
-        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none when an epoch ends). Average fewer checkpoints.")
+        wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which the mean needs"
+        raise CheckpointError(
+            f"{folder}: {wrong} (fairseq writes no checkpoint_E_N.pt for an update that ends an epoch). Average fewer "
+            "checkpoints."
+        )
     return [checkpoints[n] for n in needed]
 
 

@@ -69,7 +69,7 @@ class Case:
 
 
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
-    """Return each encoding with its default options and with each choice of its `READINGS`, in all possible stacks.
+    """Return each encoding with its defaults and with each choice of the options in `READINGS`, in all possible stacks.
 
     Raises:
         ValueError: An encoding is unknown, or no stack of this length can have it.
@@ -79,13 +79,15 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
         get(name)
         own_cases = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
         if not own_cases:
-            raise ValueError(f"--length {length}: {name} supports no stack of this length. Choose another length.")
+            raise ValueError(
+                f"--length {length}: no stack of this length can have the encoding {name}. Choose another length."
+            )
         all_cases += own_cases
     return all_cases
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the default case and a case per choice of `READINGS`; no case if the stack cannot have the encoding."""
+    """Return the default case, and one per choice of the options in `READINGS`; none if the stack cannot have it."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
@@ -103,9 +105,9 @@ def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
 
 
 def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
-    """Return the first case that works with `reading` and at most two elements of `others`; None if there is none.
+    """Return the first case that works with the option `reading` and at most two of `others`; None if none works.
 
-    For example, the forms of rope also need scaling=yarn and a factor.
+    For example, form=original of rope also needs scaling=yarn and a factor.
     """
     for more in itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(3)):
         options = dict(itertools.chain(reading.items(), *(other.items() for other in more)))

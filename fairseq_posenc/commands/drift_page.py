@@ -49,10 +49,10 @@ computation in float64 with these rounded weights.
 #: Why these encodings drift more or less than the others.
 REASONS = {
     "cope": """\
-- The gradients of `cope` drift far, even if its weights are not rounded. `cope` counts positions by a sum of gates, and
-  interpolates between the two rows of its table next to this count. The slope of the interpolation jumps where the
-  count passes an integer, and rounding moves these jumps. If neighbouring rows are similar, `cope` does not drift more
-  than other encodings (a test uses a smoothed table).
+- The gradients of `cope` drift far, even if its weights are not rounded. `cope` computes a position as a sum of gates,
+  and interpolates between the table's rows for the integers below and above this sum. The slope of the interpolation
+  jumps where the sum passes an integer, and rounding moves these jumps. If neighbouring rows are similar, `cope` does
+  not drift more than other encodings (a test uses a smoothed table).
 """,
     "fire": """\
 - The gradients of `fire`'s own parameters drift far because these parameters are rounded. With rounded weights and
@@ -68,8 +68,8 @@ OUTPUT_TEXT = """\
 ## Outputs
 
 Each number is the rms of the difference from the output in float64, divided by the rms of that output. The number in
-brackets is the largest difference divided by the largest output. Both numbers cover a training step and inference. The
-unit is one millionth for float32 and one thousandth for the other precisions.
+brackets is the largest difference divided by the largest output. Both numbers are computed over the outputs of a
+training step and of inference. The unit is one millionth for float32 and one thousandth for the other precisions.
 """
 
 GRADIENT_TEXT = """\
@@ -123,7 +123,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """Return lines with the `most` largest drifts, and with `none` for comparison. Rank by the columns `keys`."""
+    """Return the lines of the `most` encodings that drift most in the columns `keys`, and of `none`."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)

@@ -264,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Draw a figure as the command line says. Return 0, or 1 after printing an error of one line."""
+    """Draw a figure as the command line says. Return 0, or 1 after printing a one-line error."""
     parser = _parser()
     options = parser.parse_args(argv)
     kind = KINDS[options.name]

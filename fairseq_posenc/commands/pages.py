@@ -35,8 +35,8 @@ the table again from its start, and `interpolate` stretches the table."""
 
 
 WHOLE = """\
-The models are BERT-base with a masked-LM head and n = 512 positions, with 30,522 types and, for 100 languages, 120,000
-types. The columns *printed* are those of Table 6 of the DIET paper."""
+Each model is BERT-base with a masked-LM head and n = 512 positions. Its vocabulary has 30,522 types or, in the columns
+for 100 languages, 120,000 types. The columns *printed* show the numbers of Table 6 of the DIET paper."""
 
 
 def pages() -> dict[str, str]:

@@ -82,10 +82,10 @@ NOTES = {
     "deberta": "the paper counts only one of the matrices W^R and W^T",
     "deberta[tie_wr_wt=true]": "one matrix for both terms",
     "deberta[form=original]": "the authors' code: one table for all layers",
-    "tupe": "the paper counts only one of U^Q and U^K and no theta; with reset",
-    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without reset",
-    "tupe[form=original]": "the authors' code: TUPE-R; with reset",
-    "tupe[form=original,relative=false]": "the authors' code: TUPE-A; with reset",
+    "tupe": "the paper counts only one of U^Q and U^K, and not theta of the reset",
+    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; no reset, so no theta",
+    "tupe[form=original]": "TUPE-R as in the authors' code, with reset",
+    "tupe[form=original,relative=false]": "TUPE-A as in the authors' code, with reset",
 }
 
 
@@ -270,7 +270,7 @@ def _text(rows: list[dict[str, Any]]) -> str:
     lines = [[f"{row[name]:,}" if name == "count" else row[name] for name in head] for row in rows]
     align = ("left", "left", "right", "right")
     table = tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)
-    title = "Parameters of whole models next to Table 6 of the DIET paper:"
+    title = "Parameters of whole models, compared with Table 6 of the DIET paper:"
     return "\n\n".join([table, title, whole_models.text(rows), whole_models.ROUNDED])
 
 

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc docs --memory`: write docs/attention-memory.md, what each path keeps for the backward."""
+"""`python -m fairseq_posenc docs --memory`: write docs/attention-memory.md, which shows the memory of each path."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ INTRODUCTION = f"""\
 `python -m fairseq_posenc docs --memory` writes this page in some minutes; do not edit it. [Attention
 paths](attention-paths.md) explains the paths.
 
-The table shows how much memory each path keeps from the forward to the backward of one head and one sample with
-{LENGTH} tokens, in bfloat16, in MiB. The numbers count, each once, the tensors that autograd saves on a CPU, where
-FlexAttention runs uncompiled: queries, keys, values and everything that is computed from them. A bias that does not
-depend on the content is counted for this sample, although all samples of a batch share it. The column *auto* shows the
-path that `--pos-enc-path auto` takes on a GPU. A dash means that a path is not exact. The memory was not measured on a
-GPU.
+The table shows how much memory each path keeps from the forward pass to the backward pass, for one head and one sample
+of {LENGTH} tokens, in bfloat16, in MiB. Each number is the total size of the tensors that autograd saves: queries,
+keys, values and everything that is computed from them, each tensor counted once. They are measured on a CPU, where
+FlexAttention runs uncompiled, and not on a GPU. A bias that does not depend on the content is counted for this sample,
+although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path auto` takes on a GPU. A
+dash means that the path is not exact for the encoding.
 """
 
 

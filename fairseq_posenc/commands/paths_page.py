@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc docs` also writes docs/attention-paths.md: the path of each encoding, and what it keeps."""
+"""`python -m fairseq_posenc docs` also writes docs/attention-paths.md: the attention path that each encoding takes."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ Self-attention is computed on one of three paths, which give the same results up
 `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error gives the reason.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
-checks all paths on a GPU and measures them. In CI, the law `tests/laws/test_flex.py` runs FlexAttention's uncompiled
-form on a CPU and compares outputs and gradients with the reference in float64. [Memory](attention-memory.md) shows
-what each path keeps for the backward.
+checks all paths on a GPU and measures them. In CI, the test `tests/laws/test_flex.py` runs FlexAttention on a CPU
+without compiling it, and compares outputs and gradients with the reference in float64.
+[Memory](attention-memory.md) shows how much memory each path keeps for the backward pass.
 
 ## The path that auto takes
 
 The table is for n = {LENGTH}, heads of width {HEAD_DIM}, and a GPU with Triton. *half* is bfloat16 or float16.
-`clip` makes tables smaller. Inference on a GPU takes the same path as training there, except for a single query in
-decoding, whose logits are small: it takes fused where that is exact, and explicit otherwise. A CPU takes explicit in
-training and for a single query.
+`clip` makes tables smaller. On a GPU, inference takes the same path as training. The exception is decoding one token
+at a time, where the logits are small: it takes fused if fused is exact for the encoding, and explicit otherwise. On a
+CPU, training and decoding one token at a time take explicit.
 """
 
 DROPOUT = """\
 With attention dropout, FlexAttention cannot be used. `auto` then takes fused or explicit, as the last column shows. The
-presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so flex does not serve them. The presets
-`m1-m4-flex` (BERT) and `base-flex` (RoBERTa) of `recipes/pretrain_mlm` have attention dropout 0, and the dropout of the
-papers elsewhere. For other models, give `--attention-dropout 0`.
+presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so they cannot use flex. In
+`recipes/pretrain_mlm`, the presets `m1-m4-flex` (BERT) and `base-flex` (RoBERTa) set the attention dropout to 0, and
+keep every other dropout of the papers. For other models, give `--attention-dropout 0`.
 
-In training, deterministic algorithms (`torch.use_deterministic_algorithms`) take explicit, and so do attention weights
-that the caller asks for. float64 takes fused or explicit.
+Training with deterministic algorithms (`torch.use_deterministic_algorithms`) takes explicit, and so does a call that
+asks for the attention weights. In float64, attention takes fused or explicit.
 """
 
 
@@ -107,7 +107,7 @@ def subjects() -> Iterator[tuple[str, str]]:
 
 
 def paths(name: str, options: str) -> list[str]:
-    """Return the path in each column."""
+    """Return the path that the encoding takes under the conditions of each column."""
     return [chosen(name, options, column).path for column in COLUMNS]
 
 
@@ -147,5 +147,5 @@ def inputs(
 
 
 def content(x: Tensor) -> Tensor:
-    """Split the heads of x [B, T, d] in place of a layer's projection."""
+    """Stand in for a layer's projection: only split x [B, T, d] into heads, [B, h, T, d / h]."""
     return x.unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)

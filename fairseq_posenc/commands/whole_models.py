@@ -1,4 +1,7 @@
-"""Count the parameters of the DIET paper's models, BERT-base with a masked-LM head, next to the paper's Table 6."""
+"""Count the parameters of the DIET paper's models, and compare the counts with the paper's Table 6.
+
+Each model is BERT-base with a masked-LM head.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,11 @@ NOTES = {
     # 3.14M for positions, which no count at n = 512 gives
     "shaw": "total of the whole model (DIET paper, Table 6); we cannot derive this number",
 }
-NOTE = "total of the whole model, without the 393,216 of the input table"
+NOTE = "total of the whole model, without the 393,216 parameters of the input table"
 #: Notes on the growth that Table 6 prints.
 ROUNDED = (
-    "The paper prints +0.0% for models that are smaller than the first. Its own totals for 100 languages give +10.3% "
-    "and +0.7% where it prints +10.0% and +0.6%."
+    "The paper prints +0.0% for models that are smaller than the model with learned positions. Its totals for 100 "
+    "languages give +10.3% and +0.7%, but it prints +10.0% and +0.6%."
 )
 
 
@@ -39,7 +42,7 @@ def total(count: int, shape: StackShape, vocabulary: int = VOCABULARIES[""]) -> 
 
 
 def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
-    """Return the totals of both vocabularies, the growth over learned positions in percent, and what Table 6 prints.
+    """Return totals with both vocabularies, percentages above learned positions, and what Table 6 prints for both.
 
     Args:
         label: The encoding as the tables of papers write it.
@@ -61,7 +64,7 @@ def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
 
 
 def text(rows: Sequence[Mapping[str, Any]], tablefmt: str = "plain") -> str:
-    """Return our totals next to Table 6, for the rows that have a total."""
+    """Return a table that compares our totals with those of Table 6, for the rows that have a total."""
     head = ["encoding", "options", *(f"{name}{ending}" for ending in VOCABULARIES for name in COLUMNS)]
     lines = [
         [f"{row[name]:,}" if isinstance(row[name], int) else row[name] for name in head] for row in rows if row["total"]

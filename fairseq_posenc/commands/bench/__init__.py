@@ -1,8 +1,8 @@
 """Measure what each encoding costs, relative to the same model without an encoding: `python -m fairseq_posenc bench`.
 
-`arguments` parses the command line. `settings` and `subjects` define what is measured and what runs. `clock` and
-`measure` time interleaved rounds, and repeat measurements that exceed their `targets`. `parts` lists what can be
-measured: layers, and the parts in `memory`, `scaling`, `peers`, `translation` and `lm_memory`. `rows`,
+`arguments` parses the command line. `settings` describes what is measured, and `subjects` builds the steps that are
+timed. `clock` and `measure` time the steps in turn, and repeat measurements that exceed their `targets`. `parts` lists
+what can be measured: layers, and the parts in `memory`, `scaling`, `peers`, `translation` and `lm_memory`. `rows`,
 `table` and `figure` show the results.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the benchmark and print its results. Return 1 if a target does not hold, otherwise 0."""
+    """Run the benchmark and print its results. Return 1 if a ratio is above its target, otherwise 0."""
     args = arguments.parsed(argv)
     machine.start_again_pinned(argv, os.environ)
     if args.threads:

@@ -17,7 +17,7 @@ now, busy = time.perf_counter, time.process_time
 
 @dataclass(frozen=True)
 class Rounds:
-    """Limit the number of rounds to `least` at least, `most` at most, and as many as begin before the time `until`."""
+    """Limit the rounds: after `least` rounds, another begins only before the time `until`, up to `most` rounds."""
 
     least: int
     most: int

@@ -29,31 +29,31 @@ Each ratio is a median over several rounds. In each round, the layers with and w
 process, so that other load on the machine slows both alike. The number after ± is half the interquartile range. Times
 in ms depend on the machine. A *target* is an upper limit on a ratio, which the project set after measuring prototypes.
 If a ratio exceeds its target by more than 0.03, it is measured again, up to three times. The page then shows the median
-over all rounds. `!` marks a target that does not hold. An *aim* is the ratio that the best known method might reach.
+over all rounds. `!` marks a target that is exceeded. An *aim* is the ratio that the best known method might reach.
 
 ![ratios of a base layer](cost.png)
 """
 
 STOPS = """\
-These costs keep each family of encodings from falling below its aim:
+These costs keep the encodings of each family from reaching their aim:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. Their bias is computed once per
   forward pass and added to the logits.
 - RoPE and xPos need two passes over the queries and keys.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. This takes half of the products of all queries with all vectors, but still
-  1.12 times as many as needed, and the results are copied into the logits. XL and GCDF also project the vectors of the
-  distances.
+  the vectors of distances that occur in it. This takes half as many products as multiplying all queries by all vectors,
+  but still 1.12 times as many as the logits need. The products must then be copied into the logits. XL and GCDF also
+  project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
-  in Shaw. The products of the keys must be transposed: this costs one copy in C++, and several times as much without a
-  compiler. The number of operations alone would give a ratio of 1.14.
+  in Shaw. The products of the keys must also be transposed. In C++ this takes as long as copying them; without a C++
+  compiler, it takes several times as long. The number of operations alone would give a ratio of 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
   content logits, a gate from the queries and a gate from the keys. M4M stores the gate from the keys for the backward
   pass. M4M computes the other two matrices twice, which saves memory for two matrices per layer.
 - If distances are clipped, each query has only a few different products with the vectors of distances. One pass in C++
-  adds the products to the content logits, or multiplies the content logits by the products. Without a compiler, the
-  products are computed in blocks as above. The rest of the cost is the time for the products with the vectors and for
-  one more pass over the logits.
+  adds the products to the content logits, or multiplies the content logits by the products. Without a C++ compiler,
+  the products are computed in blocks, as described above. The remaining cost is the time for the products with the
+  vectors and for one more pass over the logits.
 - The logits of M3 are not a matrix product. M3's forward pass is a loop in C++, which needs two multiplications where
   a matrix product needs one. M3's backward pass consists of loops that torch.compile generates. Without a C++
   compiler, torch computes M3's passes step by step.
@@ -122,7 +122,7 @@ second relative to fairseq. In training, this speed is 0.97 (content-free), 0.90
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write docs/cost.md and its figure. Return 1 if the results contain no layer."""
+    """Write docs/cost.md and its figure. Return 1 if the results contain no layer, and 0 otherwise."""
     args = _parser().parse_args(argv)
     own: list[Row] = []
     beside: list[Row] = []
@@ -136,7 +136,7 @@ def main(argv: Sequence[str]) -> int:
     with warnings_only():
         drawn = figure.draw(own, picture)
     if not drawn:
-        print(f"cost: wrote neither {picture.name} nor the page, because the results contain no layer", file=sys.stderr)
+        print(f"cost: wrote neither {picture.name} nor the page, because no layer was measured", file=sys.stderr)
         return 1
     write_whole(args.output, text(own, beside, raw_rows).replace("cost.png", picture.name))
     return 0

@@ -54,7 +54,7 @@ def fairseq_decoder(setting: Setting) -> Any:
 
 
 def bert(kind: str) -> Callable[[Setting], Layer]:
-    """Return a builder of Hugging Face's BERT layer, with the positions `kind`.
+    """Return a function that builds Hugging Face's BERT layer with the position encoding `kind`.
 
     `kind` is relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.).
     """
@@ -71,7 +71,11 @@ def bert(kind: str) -> Callable[[Setting], Layer]:
 
 
 def deberta_v2(setting: Setting) -> Layer:
-    """Build a layer with the settings of DeBERTa v2 and v3: 256 buckets, shared keys, a norm over the table."""
+    """Build a layer with the settings of DeBERTa v2 and v3.
+
+    Distances are grouped into 256 buckets, relative vectors use the projections of the content, and the table of
+    relative vectors is layer-normalised.
+    """
     from transformers import DebertaV2Config
     from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Encoder
 
@@ -113,7 +117,7 @@ def xlnet(setting: Setting) -> Layer:
 
 
 def x_transformers(**options: bool) -> Callable[[Setting], Layer]:
-    """Return a builder of an encoder layer of x-transformers with these options."""
+    """Return a function that builds an encoder layer of x-transformers with these options."""
 
     def build(setting: Setting) -> Layer:
         from x_transformers import Encoder

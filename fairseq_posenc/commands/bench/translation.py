@@ -2,9 +2,9 @@
 
 A training step consists of fairseq's forward pass, loss, backward pass and Adam for `BATCHES` batches of `BATCH_TOKENS`
 tokens. A decoding step translates the first sentences of the test set with a beam of 5. All translations have `WORDS`
-words, so that the times per word can be compared. The models are untrained, which does not change their speed. Their
-maximum length (`--max-source-positions`, `--max-target-positions`) is the length of the longest sentence, but at least
-64. A larger maximum would make Linformer slower, because it has one slot per four positions.
+words, so that the times per word can be compared. The models are untrained, which does not change their speed. The
+maximum length of a model (`--max-source-positions`, `--max-target-positions`) is that of the longest sentence, but at
+least 64. A larger maximum would make Linformer slower, because Linformer has one slot per four positions.
 """
 
 from __future__ import annotations

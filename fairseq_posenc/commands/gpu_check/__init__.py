@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: torch sees no GPU. --device cpu --quick tries the command without a GPU.")
+        parser.error("--device cuda: torch sees no GPU. To try the command without a GPU, give --device cpu --quick.")
     device = torch.device(args.device)
     results = Results(args.output, device, quick=args.quick)
     sizes = Sizes.quick(device) if args.quick else Sizes.of(device)
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
-    """Run the tasks of a part that are not done. Return whether there is more to do than time."""
+    """Run the tasks of a part that are not done. Return whether the time ended before all tasks were done."""
     until = time.monotonic() + LIMIT
     for number, task in enumerate(tasks, start=1):
         if results.has(part, task.name):
@@ -61,10 +61,11 @@ def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc gpu-check",
-        description="Check and measure all encodings on a GPU: whether every path of attention has the results of "
-        "float64 (laws), how far half precision is from float64 (drift), and time and memory (cost). Each part takes "
-        "at most 8 minutes; the same command continues what is not done, and repeats what failed. DIR gets gpu.md and "
-        "gpu.json. The exit status is 1 if anything failed, and 3 if there is more to do.",
+        description="Check and measure all encodings on a GPU. The part laws checks that the results of every path of "
+        "attention are close to those in float64, drift measures how far results in half precision are from float64, "
+        "and cost measures time and memory. Each part stops after about 8 minutes. The same command, run again, does "
+        "what is not done and repeats what failed. The results are written to DIR/gpu.md and DIR/gpu.json. The exit "
+        "status is 1 if anything failed, and 3 if not everything is done.",
         epilog="examples: gpu-check --output results/gpu    gpu-check --output results/gpu --part laws --quick",
     )
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for the results.")

@@ -43,7 +43,7 @@ def tasks(sizes: Sizes) -> list[Task]:
 
 
 def _subjects(sizes: Sizes, setting: Setting) -> list[Subject]:
-    """Return every encoding with its options once, in an encoder if it works there; or those that can decode."""
+    """Return each encoding once, in an encoder if it works there; in the mode decode, all that can decode."""
     every = sizes.subjects()
     if setting.mode == "decode":
         return [s for s in every if s.causal and not s.encoding.endswith(("linformer", "lin"))]
@@ -99,7 +99,7 @@ def step_of(subject: Subject, setting: Setting, sizes: Sizes, path: str) -> Step
 
 
 def _decoding(stack: Stack, x: torch.Tensor) -> Step:
-    """Return a step that decodes the token after the columns of x."""
+    """Return a step that decodes the one token that follows the tokens x."""
     cache, length = KeyValueCache(), x.shape[1]
 
     def step() -> object:
@@ -113,7 +113,7 @@ def _decoding(stack: Stack, x: torch.Tensor) -> Step:
 
 
 def _positions(stack: Stack, x: torch.Tensor, new: int = 0) -> Positions:
-    """Return the positions of all tokens or, if `new` is not 0, of so many tokens after them."""
+    """Return the positions of the tokens x or, if `new` is not 0, of the `new` tokens that follow them."""
     columns = x.shape[1] + new
     tokens = torch.full((len(x), columns), 3, device=x.device)
     segments = torch.zeros_like(tokens) if stack.pos.needs_segments else None

@@ -1,4 +1,4 @@
-"""Measure the part `drift`: how far half precision and autocast are from float64 on the path that auto takes."""
+"""Measure the part `drift`: how far results in half precision and autocast are from float64, on auto's path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEPT = ("encoding", "options", "stack", "precision", "output_rms", "projections_
 
 
 def tasks(sizes: Sizes) -> list[Task]:
-    """Return one task per encoding with its readings."""
+    """Return one task per case: encoding, options and stack."""
     chosen = dict.fromkeys(subject.encoding for subject in sizes.subjects()) if sizes.few else names()
     return [Task(str(case), lambda case=case: _rows(case, sizes)) for case in cases(list(chosen), sizes.drift_length)]  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""Check the part `laws`: on the device, every path has the outputs and gradients of float64, and every law holds.
+"""Check the part `laws`: on the device, each path gives the results of float64 up to rounding, and each law holds.
 
 Legend: B batch, T tokens, L layers, d width.
 """
@@ -29,10 +29,10 @@ BOUNDS = {one.dtype: (one.outputs, one.gradients) for one in PRECISIONS if not o
 
 @dataclass(frozen=True)
 class Scene:
-    """Hold an encoding in one precision, with inputs.
+    """Hold a stack with an encoding in one precision, the same stack in float64, and their inputs.
 
     Args:
-        exact: The stack in float64, whose attention is computed explicitly. stack: The stack in the precision.
+        exact: The stack in float64, whose attention is computed explicitly. stack: The stack in the precision `dtype`.
         x: Embedded tokens of all columns, [2, T, d], in float64. tokens: Their ids; the second sample has padding.
     """
 
@@ -61,7 +61,7 @@ class Scene:
         return pos.positions(tokens, pad=PAD, boundaries=(END,), cached=cached, memory=memory, segments=read)
 
     def far(self, actual: Tensor, expected: Tensor, what: str, bound: float | None = None) -> list[str]:
-        """Return a line if the relative difference exceeds the bound of outputs, otherwise an empty list."""
+        """Return a line if the relative difference exceeds `bound` (default: that of outputs), otherwise none."""
         if not expected.numel():
             return []
         difference = relative(actual.double(), expected.double())
@@ -139,25 +139,25 @@ def _causal(scene: Scene) -> list[str] | None:
 
 
 def _padding(scene: Scene) -> list[str]:
-    """Check that padding on the left changes nothing, and that a sample of padding has zeros."""
+    """Check that padding on the left does not change the outputs of the other tokens."""
     pads = scene.tokens.new_full((2, 3), PAD)
     tokens, x = torch.cat([pads, scene.tokens[:, :-3]], 1), torch.nn.functional.pad(scene.x[:, :-3], (0, 0, 3, 0))
     positions = scene.positions(tokens)
     actual = _attended(scene.stack, x.to(scene.dtype), positions)
     expected = _attended(scene.exact, scene.x[:, :-3], scene.positions(scene.tokens[:, :-3]))
     real = tokens.ne(PAD)[:, 3:]
-    return scene.far(actual[:, :, 3:][:, real], expected[:, real], "outputs with padding on the left")
+    return scene.far(actual[:, :, 3:][:, real], expected[:, real], "outputs of samples that are padded on the left")
 
 
 def _empty(scene: Scene) -> list[str]:
-    """Check that a sample of padding only has no NaN."""
+    """Check that a sample that consists only of padding gives neither NaN nor infinity."""
     tokens = torch.cat([scene.tokens[:1], torch.full_like(scene.tokens[:1], PAD)])
     out = _attended(scene.stack, scene.x.to(scene.dtype), scene.positions(tokens))
-    return [] if bool(out.isfinite().all()) else ["a sample of padding gives NaN or infinity"]
+    return [] if bool(out.isfinite().all()) else ["a sample that consists only of padding gives NaN or infinity"]
 
 
 def _memory(scene: Scene) -> list[str] | None:
-    """Check that a memory and a segment give the same results as both in one pass."""
+    """Check that a segment with a memory of the segment before it has the same outputs as in one pass over both."""
     if not scene.stack.pos.capabilities.memory:
         return None
     half, tokens = scene.x.shape[1] // 2, scene.tokens[:1]

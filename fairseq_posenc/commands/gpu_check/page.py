@@ -22,7 +22,7 @@ def _failures(rows: Sequence[Row]) -> str:
 
 
 def _laws(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield how many encodings obey each law, by precision, and the paths that were compared."""
+    """Yield a table of how many cases obey each law, with one column per precision."""
     if not rows:
         yield UNMEASURED.capitalize() + "."
         return
@@ -31,12 +31,12 @@ def _laws(rows: Sequence[Row]) -> Iterator[str]:
     for law in dict.fromkeys(row["law"] for row in rows if "law" in row):
         own = [[row["ok"] for row in rows if row.get("law") == law and row["precision"] == one] for one in precisions]
         lines.append([law, *(f"{sum(ok)} of {len(ok)}" for ok in own)])
-    yield "Number of cases (encodings, with small tables too, in encoders and decoders) that obey each law:"
+    yield "Number of cases that obey each law (a case is an encoding, with its defaults or with clip, in one stack):"
     yield _table(["law", *precisions], lines)
 
 
 def _drift(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the relative rms of outputs, gradients of projections and gradients of tables."""
+    """Yield a table with the drifts (relative rms) of outputs, gradients of projections and gradients of tables."""
     done = [row for row in rows if "precision" in row]
     if not done:
         yield UNMEASURED.capitalize() + "."

@@ -25,7 +25,7 @@ class Task(NamedTuple):
 
 
 class Results:
-    """Hold the rows of a folder. Rows of another device, torch or set of sizes are dropped, with a message.
+    """Hold the rows of a folder. Drop rows of another device, torch version, Python version or --quick.
 
     Args:
         folder: Folder with gpu.json and gpu.md.

@@ -15,7 +15,7 @@ from ..rounding import drawn
 
 
 class Subject(NamedTuple):
-    """An encoding with its options, in an encoder or in a decoder."""
+    """Name an encoding, its options, and whether it is in a decoder (`causal`) or in an encoder."""
 
     encoding: str
     options: str
@@ -28,7 +28,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Hold the sizes of all parts.
+    """Hold the sizes and precisions that the parts of `gpu-check` use.
 
     Args:
         device: The device that is checked.
@@ -77,7 +77,7 @@ class Sizes:
         return StackShape(layers, heads, dim or 2 * self.head_dim, length, causal=causal, has_cls=not causal)
 
     def subjects(self) -> list[Subject]:
-        """Return all encodings in both directions, also with `clip`, or one for each combination of hooks."""
+        """Return all encodings in both stacks, with and without `clip`; if `few`, one per combination of hooks."""
         ways = itertools.product(names(), ("", f"clip={self.clip}"), (False, True))
         works = [subject for way in ways if self._hooks(subject := Subject(*way)) is not None]
         if not self.few:
@@ -91,7 +91,7 @@ class Sizes:
         return None if built is None else tuple(hook for member in built.members.values() for hook in member.hooks)
 
     def stack(self, subject: Subject, seed: int = 1) -> Stack:
-        """Return the stack of the laws, with weights of the size of BERT's, in float32."""
+        """Return the stack for checking the laws, in float32; its weights have the standard deviation of BERT's."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             stack = Stack(subject.encoding, subject.options, self.shape(subject.causal, self.length), ffn=1)

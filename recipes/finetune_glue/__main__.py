@@ -15,23 +15,23 @@ from .settings import CONF, Settings
 
 DESCRIPTION = """\
 Fine-tune pretrained masked language models with any position encoding on the tasks of GLUE. The stages tokenize the
-rows, train with fairseq-train by the protocol of a paper, score the development sets and write GLUE submissions for the
-test sets. Several models, tasks and segment encodings are compared with each other, with a constant answer and with the
-scores of the paper."""
+rows, train with fairseq-train and the settings of a paper, score the development sets and write GLUE submissions for
+the test sets. The report compares the scores of all models and segment encodings on each task with each other, with
+those of a constant answer and with those of the paper."""
 
 LEGEND = """\
-Scores are in percent on the development set (for MNLI, the matched set). Each score is the median over the seeds, as
-in the DIET paper. The columns `mean` and `sd` have the mean and the standard deviation over the seeds. The column `p`
-has the p-value of Welch's t-test against the first model on the task, with Holm's correction. If several learning
-rates or numbers of epochs are tried, the table shows the values with the best median, and all values with which a
-training run diverged. The rows `average` have the mean over all tasks; the two development sets of MNLI count as two
-numbers. The baseline is the constant answer that scores best on the training rows. A model beats the baseline if its
-score is higher by more than two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p
-of the constant answer, and 2 / sqrt(rows - 1) for correlations. The column `paper` has the score that the protocol's
-paper reports for this encoding, for models with 12 layers that were pretrained on the paper's corpora. For the
-protocol m4m, this column also has the scores of roberta-base and of models that started from roberta-base. A dataset
-counts as the published dataset if it has the published number of rows. submission/MODEL has the test predictions of
-the run with the median score."""
+Scores are in percent on the development set (for MNLI, the matched set). Each score is the median over the seeds, as in
+the DIET paper. The columns `mean` and `sd` show the mean score and the standard deviation over the seeds. The column
+`p` shows the p-value of Welch's t-test between the scores of this model and of the first model on the same task, after
+Holm's correction. If several learning rates or numbers of epochs are tried, the table shows the combination with the
+best median and every combination with which a training run diverged. Each row `average` shows a model's mean score over
+all tasks, where the two development sets of MNLI count as two tasks. The baseline is the constant answer that scores
+best on the training rows. A model beats the baseline if its score is higher by more than two standard errors. Two
+standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the constant answer, and 2 / sqrt(rows - 1) for
+correlations. The column `paper` shows the score that the protocol's paper reports for this encoding, for models with 12
+layers that were pretrained on the paper's corpora. For the protocol m4m, this column also shows the scores of
+roberta-base and of models that started from roberta-base. A dataset counts as the published dataset if it has the
+published number of rows. The folder submission/MODEL contains the test predictions of the run with the median score."""
 
 MAIN = {
     "task": "task",

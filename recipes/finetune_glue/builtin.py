@@ -68,7 +68,7 @@ def swapped(rng: random.Random, sentence: str) -> str:
 
 
 def files(task: str) -> dict[str, str]:
-    """Return the files of a task, each with its kind of rows: train, dev or test."""
+    """Return the file names of a task, and for each file the kind of its rows: train, dev or test."""
     if task == "XNLI":
         return {"train-en.tsv": "train", **{f"dev-{code}.tsv": "dev" for code in ("en", "de")}, "test-de.tsv": "test"}
     if task != "MNLI":

@@ -1,4 +1,5 @@
-"""Write comparison.json and submission/: the best run of each model and task, with the baseline and the paper."""
+"""Write comparison.json and submission/: the best run of each model and task,
+with the scores of the baseline and of the paper."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tabl
 
 @dataclass(frozen=True)
 class Results:
-    """Read the results in the folder of the training runs, for the grid of hyperparameters that was tried."""
+    """Read the results in the folder of the training runs, for all hyperparameters that were tried."""
 
     output: Path
     protocol: str
@@ -56,7 +57,7 @@ class Results:
         return xnli.with_means(scores) if trial.variant.task == xnli.XNLI else scores
 
     def score(self, trial: Trial) -> float:
-        """Return the development score (for XNLI: the English one), which chooses learning rate and epochs."""
+        """Return the development score (for XNLI: the English one) by which learning rate and epochs are chosen."""
         return self.scores(trial)["valid"][self.first(trial.variant)]
 
     def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:
@@ -73,7 +74,7 @@ class Results:
         return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the groups of trials to report: the best learning rate and epochs, then groups with divergences."""
+        """Return the groups of trials to report: the best learning rate and epochs, then those that diverged."""
         return self.grid.reported(variant, self.score, self.divergence)
 
     def best(self, variant: Variant) -> list[Trial]:
@@ -148,7 +149,8 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
     """Return the paper's scores for this encoding as text; MNLI has scores on the matched and the mismatched set.
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
-    from roberta-base. A task of single sentences is compared with several rows if several segment encodings are tried.
+    from roberta-base. If several segment encodings are tried, the text for a task of single sentences has the
+    scores of the paper's models with each of these segment encodings.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
@@ -162,7 +164,7 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
 
 
 def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Scores) -> list[str]:
-    """Return the known differences from the papers, in a few words each.
+    """Return the known differences between the run and the papers' experiments, in a few words each.
 
     Args:
         model: Sizes of the pretrained model.
@@ -186,7 +188,7 @@ def other_rows(record: Mapping[str, Any]) -> list[str]:
             others[split] = facts["given"], number
     ours, theirs = others.pop("train", (0, 0))
     parts = [f"{ours:,} training rows, not {theirs:,}"] if theirs else []
-    return parts + ([f"the number of rows differs from the published number in {', '.join(others)}"] if others else [])
+    return parts + ([f"the number of rows in {', '.join(others)} differs from the published number"] if others else [])
 
 
 def submission(variants: list[Variant], results: Results) -> None:

@@ -24,11 +24,11 @@ from . import published
 
 
 class Beside(NamedTuple):
-    """Name the paper whose scores are shown next to ours, and the differences of the run from this paper.
+    """Name the paper whose scores are shown next to those of the run, and how the run departs from this paper.
 
     Attributes:
         name: Name of the paper.
-        differs: Differences of the run from the paper, in a few words each.
+        differs: Differences between the run and the paper, in a few words each.
     """
 
     name: str
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--paper", required=True, metavar="NAME", help="Paper whose numbers are shown next to ours, or none.")
+    option("--paper", required=True, metavar="NAME", help="Paper whose scores the table shows, or none.")
     text = "A difference between the run and the paper."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)
     option("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"), help="A fine-tuned model.")

@@ -22,15 +22,15 @@ PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "lon
 
 
 class Paper(NamedTuple):
-    """Describe the models of a paper whose scores are shown next to ours.
+    """Describe the models of a paper whose scores are shown next to those of a run.
 
     Args:
         layers: Number of layers of the models.
         dim: Width of the models.
         name: Name of the paper in the tables of the package.
         model: Name of the paper's own models in these tables.
-        others: Further models of the paper (other initial weights or another corpus), as a mapping from the name that
-            is shown to the name in the tables.
+        others: Further models of the paper (other initial weights or another corpus), as a mapping from the name in
+            the report to the name in the tables.
     """
 
     layers: int
@@ -93,7 +93,7 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
 def differences(
     paper: str, version: str, model: dict[str, Any], total: tuple[int, int], used: tuple[int, int] | None = None
 ) -> list[str]:
-    """Return differences in models and questions that prevent a comparison with the paper.
+    """Return the differences in model sizes and questions that prevent a comparison with the paper.
 
     `departures` returns the differences in settings.
 
@@ -125,7 +125,7 @@ def _and(numbers: tuple[int, int]) -> str:
 def departures(settings: Settings) -> list[str]:
     """Return how a run departs from the preset of its paper.
 
-    The preset follows the paper. Values that the paper does not state come from the authors' code.
+    The preset has the values that the paper states, and otherwise those of the authors' code.
     """
     if settings.paper not in PAPERS:
         return []

@@ -69,9 +69,11 @@ class Settings(QuestionSettings):
         ),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")
-    warmup: float = field(default=0.0, metadata=about("Fraction of the updates in which the learning rate rises."))
+    warmup: float = field(
+        default=0.0, metadata=about("Fraction of the updates during which the learning rate rises (warm-up).")
+    )
     paper: Literal["none", "m1-m4", "m1-m4-large", "m4m-small", "m4m-small-slower", "m4m", "m4m-large"] = field(
-        default="none", metadata=about("Paper whose numbers are shown next to ours.")
+        default="none", metadata=about("Paper whose scores are shown next to those of the run.")
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 

@@ -1,4 +1,4 @@
-"""Fine-tune on English and score other languages of XTREME; `recipes/finetune_xtreme/run.sh` starts this program."""
+"""Fine-tune on English and score on other XTREME languages; `recipes/finetune_xtreme/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ The score is the accuracy in percent on the test set of a language, or on the de
 labels. Learning rates and checkpoints are chosen on the English development set. The baseline is the constant answer
 that scores best on the training rows. A model beats the baseline if its score is higher by more than two standard
 errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the baseline. Chance is 33.33 %. The
-column `paper` has the DIET paper's mean over the languages of XNLI. Our mean over the languages includes English, as in
-XTREME's means."""
+column `paper` shows the DIET paper's mean over the languages of XNLI. The row `mean` includes English, like the means
+in the XTREME paper."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
 1.1. The baseline answers each question with the span that shares the most words with the question; the span has the
-mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors.
-Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
-baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not
-scored. Without English questions to choose from (--dev-file), the last checkpoint is used. With several seeds, scores
-are medians, and sd is the standard deviation of F1 over the seeds. The column p has the p-value of Welch's t-test of
-the mean F1 against the first model, with Holm's correction. The column `diverged` says where training runs diverged;
-their models are not scored. The column `out of reach` has the number of questions that cannot be answered correctly,
-because their gold answers are too long or not within any window. The column `paper` has the DIET paper's mean over all
-languages of a dataset."""
+mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two
+standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
+baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored.
+Without English questions to choose from (--dev-file), the last checkpoint is used. With several seeds, scores are
+medians, and sd is the standard deviation of F1 over the seeds. The column p shows the p-value of Welch's t-test between
+the mean F1 of this model and of the first model, after Holm's correction. For each training run that diverged, the
+column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored.
+The column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers
+are too long or not within any window. The column `paper` shows the DIET paper's mean over all languages of a
+dataset."""
 
 AVERAGES = """\
-The rows `average` have each model's mean over the accuracy on XNLI and over F1 and EM on the question datasets.
-With all four tasks, these are the seven numbers that the DIET paper averages."""
+Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all
+four tasks, this is the mean of the seven numbers that the DIET paper averages."""
 
 MAIN = {
     "task": "task",
@@ -124,7 +125,7 @@ def of_questions(settings: Settings, output: Path, prepared: list[Path]) -> list
         scores_by_language = read_json(output / "baselines" / f"{SETS[task].name}.json")
         gold = {language: scores[GOLD] for language, scores in scores_by_language.items()}
         scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
-        lines.append(f"As a test of the scorer, the gold answers of {SETS[task].name} have EM/F1 {scores}.")
+        lines.append(f"EM/F1 of the gold answers of {SETS[task].name}, as a test of the scorer: {scores}.")
     return lines
 
 

@@ -1,7 +1,7 @@
-"""Write comparison.json for questions: EM and F1 by model, dataset and language, with the baseline and the paper.
+"""Write comparison.json for questions: EM and F1 of models, baselines and the paper by dataset and language.
 
-The paper reports only means over languages. Of several learning rates or numbers of epochs, the one with the best
-median F1 on English development questions is reported. With several runs, each score is the median over the runs.
+The paper reports only means over languages. If several learning rates or numbers of epochs were tried, the table shows
+those with the best median F1 on English development questions. With several seeds, each score is the median over them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Results:
-    """Read the results in the folder of the training runs, for the grid of hyperparameters that was tried."""
+    """Read the results in the folder of the training runs, for all hyperparameters that were tried."""
 
     output: Path
     grid: Grid
     differs: Sequence[str] = ()  # how the run departs from the paper
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the groups of runs to report: the hyperparameters that score best on English, then divergent ones."""
+        """Return the groups of runs to report: the group that scores best on English, then those that diverged."""
         return self.grid.reported(variant, self.english, self.divergence)
 
     def english(self, trial: Trial) -> float:
@@ -137,13 +137,13 @@ def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """Return the encoding and sizes of the pretrained model, the paper's mean, and whether it is comparable.
+    """Return the pretrained model's encoding and sizes, the paper's means, and whether the run is comparable with them.
 
     Args:
         task: Name of a dataset.
         variant: The model and its segment encoding.
         results: Folder of the run and its grid of hyperparameters.
-        scored: Scores by language. Languages whose file has no answers are missing.
+        scored: Scores by language. Languages whose file has no answers have no scores.
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
@@ -163,7 +163,7 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
 
 
 def differences(task: str, model: Mapping[str, Any], training: int, questions: Mapping[str, int]) -> list[str]:
-    """Return the differences from the paper, in a few words each."""
+    """Return the differences between the run and the paper, in a few words each."""
     known, texts = SETS[task].questions, list[str]()
     if (model["layers"], model["dim"]) != (published.LAYERS, published.DIM):
         texts.append(f"{model['layers']} layers of width {model['dim']}")
@@ -173,7 +173,7 @@ def differences(task: str, model: Mapping[str, Any], training: int, questions: M
         texts.append(f"{len(questions)} of {len(known)} languages")
     others = other_sets(task, questions)
     return texts + (
-        [f"the number of questions differs from the published number in {', '.join(others)}"] if others else []
+        [f"the number of questions in {', '.join(others)} differs from the published number"] if others else []
     )
 
 

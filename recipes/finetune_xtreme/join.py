@@ -27,7 +27,7 @@ AVERAGE = "average"  # the task of the rows with means over tasks
 
 
 def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str) -> Row | None:
-    """Return a row with the model's mean over the tasks, or None if the model lacks a score on one of the tasks.
+    """Return a row with the model's mean over the tasks, or None if the model has no score on one of the tasks.
 
     Args:
         rows: Rows of all tasks; the first row of a task, model and language has its best hyperparameters.
@@ -62,7 +62,7 @@ def main() -> None:
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     option("--task", action="append", required=True, choices=TASKS, help="Name of a task.")
     metavar = ("MODEL", "SEGMENTS")
-    option("--variant", action="append", nargs=2, required=True, metavar=metavar, help="Model of the tables.")
+    option("--variant", action="append", nargs=2, required=True, metavar=metavar, help="Model to average.")
     arguments = parser.parse_args()
     output: Path = arguments.output
     rows = rows_of_sentences(read_json(output / "xnli.json"), output) + read_json(output / "questions.json")

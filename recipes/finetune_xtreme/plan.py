@@ -91,7 +91,7 @@ class Languages(Questions[Settings]):
         update = f"An update consists of {settings.batch} windows of up to {settings.longest} pieces."
         notes = launch.notes(settings, update) + self.notes_on_models
         if settings.limit or settings.limit_dev:
-            counts = f"{settings.limit or 'all'} for training, {settings.limit_dev or 'all'} in each language"
+            counts = f"{settings.limit or 'all'} training questions, {settings.limit_dev or 'all'} in each language"
             notes.append(f"Only the first questions are used: {counts}.")
         if settings.used_checkpoint != settings.keep:
             notes.append(
@@ -133,15 +133,15 @@ class Languages(Questions[Settings]):
         return {variant: self.check(self.settings_of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
-        """Return the first check of a model; the model's tokenizer is the same for every segment encoding."""
+        """Return the first stage that checks a model; the tokenizer does not depend on the segment encoding."""
         return next(stage for variant, stage in self.checks.items() if variant.model == model)
 
     @cached_property
     def prepared(self) -> dict[Model, Stage]:
-        """Return the stages that tokenize the English questions, except questions that are scored later.
+        """Return the stages that tokenize the English questions, without those that are scored later.
 
-        XQuAD's questions are part of SQuAD's development set, so --without excludes them. The built-in datasets are
-        scored on the development questions themselves, so nothing is excluded.
+        XQuAD's questions are part of SQuAD's development set, so --without excludes them. For the built-in data, the
+        scored questions are the development questions themselves, so nothing is excluded.
         """
         settings = self.settings
         excluded: list[str] = []

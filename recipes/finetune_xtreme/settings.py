@@ -77,7 +77,7 @@ class Settings(SentenceSettings, QuestionSettings):
         self.task = [task_named(word) for word in self.task]
         super().__post_init__()
         if self.sentences and self.question_sets and (self.builtin or self.invented):
-            problem = f"{XNLI} and the question datasets have different built-in data and models"
+            problem = f"the built-in data and model of {XNLI} are not those of the question datasets"
             raise Refused(
                 f"--task {','.join(self.task)}: {problem}. Give --data and --checkpoint, or leave {XNLI} out."
             )

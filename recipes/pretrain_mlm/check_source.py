@@ -1,4 +1,4 @@
-"""Check that the new model has the shape of the pretrained model in --init-from, before any text is prepared.
+"""Check that the new model has the sizes of the pretrained model in --init-from, before any text is prepared.
 
 python -m recipes.pretrain_mlm.check_source --source DIR --output FILE -- FLAGS OF fairseq-train
 """
@@ -34,7 +34,7 @@ FIELDS = {
 
 
 def differences(source: ModelConfig, ours: Any) -> list[str]:
-    """Describe each flag that differs: its value, and the value of the pretrained model."""
+    """Return for each flag that differs from the pretrained model a text with both values."""
     pairs = {flag: (getattr(ours, flag.replace("-", "_")), getattr(source, field)) for flag, field in FIELDS.items()}
     return [
         f"--{flag} is {own}, but the pretrained model has {theirs}"
@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", type=Path, required=True, metavar="PATH", help="Pretrained model.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
-    parser.add_argument("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    parser.add_argument("flags", nargs="*", help="Flags of fairseq-train. Give them after --, without the data folder.")
     args = parser.parse_args()
     flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *args.flags])
     model = convert_namespace_to_omegaconf(flags).model

@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
-    text = "Show the training losses that the M4M paper prints, because the run has the paper's text and model."
+    text = "Show the training losses of the M4M paper (only if the run has the paper's text and model)."
     parser.add_argument("--paper", action="store_true", help=text)
     seeds_of.add_options(parser)
     args = parser.parse_args()

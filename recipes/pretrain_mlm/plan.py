@@ -93,7 +93,7 @@ class Planner(planning.Planner[Settings]):
         return [*before, replace(stage, identity=identity)]
 
     def sources(self) -> tuple[list[Stage], list[str]]:
-        """Return the stages that fetch or generate the text, and the options that name it for prepare_corpus.py."""
+        """Return the stages that fetch or generate the text, and the options that give it to prepare_corpus.py."""
         settings = self.settings
         if settings.corpus == BUILTIN:
             folder = f"{self.shown}/builtin"
@@ -104,7 +104,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Return the stages and options for published corpora. Only C4 has its own validation set."""
+        """Return these stages and options for published corpora. Only C4 has its own validation set."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:
@@ -133,7 +133,7 @@ class Planner(planning.Planner[Settings]):
         return str(Path(settings.tokenizer_path).resolve()) if settings.tokenizer_path else ""
 
     def files(self) -> tuple[Path, ...]:
-        """Return the user's text files. The plan does not list downloaded files, which fetch.py checks."""
+        """Return the user's text files; downloaded files are left out, because fetch.py checks them."""
         settings = self.settings
         if settings.own:
             folder = Path(settings.corpus).resolve()
@@ -189,7 +189,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def start(self) -> dict[str, Stage]:
-        """Return the stages of --init-from: a check of the model, and its import with each encoding."""
+        """Return the stages of --init-from: one checks the model, the others import it for each encoding."""
         settings = self.settings
         if not settings.init_from:
             return {}

@@ -31,7 +31,7 @@ DECIDED = {
     **dict.fromkeys(("mask-whole-words", "subwords", "gpt2-encoder-json"), "--masking"),
     **dict.fromkeys(("sample-break-mode", "shorten-method"), "sequences consist of full sentences"),
     "finetune-from-model": "--init-from",
-    **dict.fromkeys(("max-tokens", "max-sentences"), "--train.batch-size, a number of sequences"),
+    **dict.fromkeys(("max-tokens", "max-sentences"), "--train.batch-size, which counts sequences"),
     "criterion": "masked_lm",
     "task": "posenc_masked_lm",
 }
@@ -69,10 +69,11 @@ class Settings(launch.Training):
             f"BERT. By default the tokenizer is learned from the text (gpt2: {PUBLISHED})."
         ),
     )
-    cased: bool = field(default=False, metadata=about("Let WordPiece keep capitals and accents."))
+    cased: bool = field(default=False, metadata=about("Keep capitals and accents (for --tokenizer wordpiece)."))
     vocabulary: int = launch.at_least(1, "Number of subword types to learn, if the tokenizer is learned.")
     smoothing: float = field(
-        default=0.7, metadata=about("For --corpus wiki100: exponent that smooths the frequencies of the languages.")
+        default=0.7,
+        metadata=about("For --corpus wiki100: exponent that smooths the languages' frequencies (1: do not smooth)."),
     )
     tasks: int = launch.at_least(
         1, "Number of parts in which the text is prepared; each part becomes a shard.", default=1
@@ -114,7 +115,7 @@ class Settings(launch.Training):
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
         if self.positions and self.positions < self.length:
-            problem = f"sequences of --length {self.length} need as many positions"
+            problem = f"sequences of --length {self.length} need {self.length} positions"
             raise Refused(f"--positions {self.positions}: {problem}. Give --positions {self.length} or more, or 0.")
         self.positions = self.positions or self.length
         only_machines = f"only {', '.join(sorted(MACHINES))} are allowed"
@@ -178,7 +179,7 @@ class Settings(launch.Training):
         own = Path(self.init_from) / "vocab.txt"
         if self.tokenizer != "wordpiece" or not own.is_file():
             raise Refused(
-                f"--init-from {self.init_from}: the text must be split with the tokenizer of this model. Give the "
+                f"--init-from {self.init_from}: the text must be tokenized with the tokenizer of this model. Give the "
                 "tokenizer with --tokenizer and --tokenizer-path."
             )
         self.tokenizer_path = str(own)
@@ -187,11 +188,11 @@ class Settings(launch.Training):
         """Refuse a linear decay without a last update, because fairseq would soon set the learning rate to 0."""
         train = self.train
         if train.get("lr-scheduler") == "polynomial_decay" and not {"max-update", "total-num-update"} & set(train):
-            problem = "the decay needs the number of updates"
+            problem = "this schedule needs the number of updates"
             raise Refused(f"--train.lr-scheduler polynomial_decay: {problem}. Give --train.max-update N.")
 
     def _refuse_prepared(self) -> None:
-        """Refuse settings that do not fit a prepared corpus: a different tokenizer or too short sequences."""
+        """Refuse a tokenizer or a sequence length that does not fit the prepared corpus."""
         options = json.loads((Path(self.corpus) / RECORD).read_text(encoding="utf-8"))["options"]
         if (tokenizer := options["tokenizer"]) != self.tokenizer:
             raise Refused(
@@ -200,7 +201,7 @@ class Settings(launch.Training):
             )
         if (longest := options["longest"]) > self.length - 2:
             raise Refused(
-                f"--length {self.length}: sentences of {self.corpus} have up to {longest} pieces plus <s> and </s>. "
+                f"--length {self.length}: sentences in {self.corpus} may have {longest} pieces plus <s> and </s>. "
                 f"Give --length {longest + 2} or more, or prepare the text again."
             )
 

@@ -142,18 +142,21 @@ def curves(variants: list[Variant], seeds: Seeds, output: Path, split: str) -> N
 
 
 def gallery(items: list[dict[str, Any]], questions: Mapping[str, list[str]]) -> str:
-    """Return Markdown with the sentence, the answer, the references and the question of each model for some sources.
+    """Return Markdown that shows each model's question for some sentences, with the answer and the references.
 
-    The sources are taken from the split at equal intervals.
+    The sentences are taken from the split at equal intervals.
 
     Args:
         items: Items of surface.jsonl.
-        questions: Generated questions by model, one for each item.
+        questions: Generated questions of each model, one for each item.
     """
     first = list({item["source"]: number for number, item in reversed(list(enumerate(items)))}.values())
     first.sort()
     chosen = [first[k * len(first) // min(SHOWN, len(first))] for k in range(min(SHOWN, len(first)))]
-    parts = ["# Generated questions", "The sources are taken from the split at equal intervals, not by their scores."]
+    parts = [
+        "# Generated questions",
+        "These examples are taken from the split at equal intervals, whatever their scores are.",
+    ]
     for number in chosen:
         item = items[number]
         lines = [f"**{_one_line(item['sentence'])}**"]

@@ -49,12 +49,14 @@ class Planner(planning.Planner[Settings]):
         lines = launch.notes(settings, f"An update has {batch * settings.batches:,} questions." if batch else "")
         if settings.dataset == BUILTIN:
             lines.append(
-                "The built-in questions only test the installation. Scores do not show the quality of encodings."
+                "The built-in questions only test the installation. Their scores do not show the quality of encodings."
             )
         if settings.limit and not settings.prepared:
             lines.append(f"Only the first {settings.limit:,} training questions are used.")
         if settings.scratch and settings.arch == "posenc_question_generation":
-            lines.append(f"With --encoder {SCRATCH}, results are not comparable with the paper's pretrained encoders.")
+            lines.append(
+                f"With --encoder {SCRATCH}, scores are not comparable with the paper, whose encoders are pretrained."
+            )
         return lines
 
     # --- the questions
@@ -174,7 +176,7 @@ class Planner(planning.Planner[Settings]):
         return [*command, *self.generate_flags()]
 
     def generate_flags(self) -> list[str]:
-        """Return the flags of decoding. The user's flags come last and override the others."""
+        """Return the flags for decoding. The user's flags come last, so they override the others."""
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, train: Stage) -> Stage:

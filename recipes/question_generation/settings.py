@@ -72,7 +72,7 @@ class Settings(launch.Training):
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
         metadata=about(
-            "Data set for which a preset was written. A preset for squad refuses --dataset cmrc, and vice versa."
+            "Data set for which the preset's values are. A preset for squad refuses --dataset cmrc, and vice versa."
         ),
     )
     train_set: str = field(default="", metadata=about("Name of your training file, if not train.json."))
@@ -98,7 +98,7 @@ class Settings(launch.Training):
             f"For --encoder {SCRATCH}: split text into words or chars (auto: chars for Chinese, otherwise words)."
         ),
     )
-    cased: bool = field(default=False, metadata=about(f"For --encoder {SCRATCH}: keep capital letters."))
+    cased: bool = field(default=False, metadata=about(f"For --encoder {SCRATCH}: do not lower-case the text."))
     vocabulary: int = launch.at_least(
         5, f"For --encoder {SCRATCH}: size of the vocabulary (words or characters). Other words can only be copied."
     )
@@ -113,7 +113,8 @@ class Settings(launch.Training):
     copy: Literal["on", "off", "both"] = field(
         default="on",
         metadata=about(
-            "Whether models can copy words from the source; `both` trains one model with and one without copying."
+            "Whether models can copy words from the source; `both` trains two models per "
+            "encoding, one with and one without copying."
         ),
     )
     split: Literal["valid", "test"] = field(default="valid", metadata=about("Split for which questions are generated."))
@@ -148,7 +149,7 @@ class Settings(launch.Training):
         if {self.dataset, self.numbers_of} == {SQUAD, CMRC}:
             raise Refused(
                 f"--dataset {self.dataset}: this preset is for {self.numbers_of}. Use --preset paper for {SQUAD} and "
-                f"paper-cmrc for {CMRC}. To use the numbers of this preset nevertheless, give --numbers-of ''."
+                f"paper-cmrc for {CMRC}. To use the settings of this preset nevertheless, give --numbers-of ''."
             )
         if set_files and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
             option = f"--{set_files[0].replace('_', '-')}"
@@ -160,7 +161,7 @@ class Settings(launch.Training):
         reasons: dict[str, str] = {}
         if self.dataset not in (SQUAD, CMRC):
             reasons["raw"] = f"nothing is downloaded for --dataset {self.dataset}"
-            reasons["numbers_of"] = f"the setting only checks the data sets {SQUAD} and {CMRC}"
+            reasons["numbers_of"] = f"the setting applies only to --dataset {SQUAD} and {CMRC}"
         if not self.scratch:
             reasons["vocabulary"] = f"--encoder {self.encoder} has its own vocabulary"
         if self.of_lines:

@@ -18,12 +18,13 @@ tasks of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or on your own file
 
 LEGEND = """\
 Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean over the matched and the mismatched
-test set. The score is the mean over seeds, and sd is the standard deviation over seeds. The column p has the p-value
-of Welch's t-test against the first encoding, with Holm's correction. Diverged: where training runs diverged; their
-models are not scored. Checkpoints are chosen on the validation set; the test set (GLUE's development set) is scored
-once. Majority: score of always answering the most frequent label. Bag of words: score of logistic regression on the
-words of a text. Paper: score in Table 1 of Qu et al. 2021, with ten seeds, GloVe vectors and 8 layers of dimension
-512. Runs with other settings are not comparable with the paper."""
+test set. The score is the mean over seeds, and sd is the standard deviation over seeds. The column p shows the p-value
+of Welch's t-test between the scores of this encoding and of the first encoding, after Holm's correction. Diverged:
+update, loss and (with several seeds) seed of each training run that diverged; its model is not scored. Checkpoints are
+chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
+the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
+Qu et al. 2021, a mean over ten seeds of models that have GloVe vectors and 8 layers of dimension 512. Only runs with
+these settings are comparable with the paper."""
 
 MAIN = {
     "encoding": "encoding",
@@ -42,7 +43,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """Return the result of a finished stage for its line on the screen."""
+    """Return the short result that the screen shows after a finished stage."""
     if stage.kind == "evaluate":
         return f" score {read_json(stage.outputs[0])['score']:.2f}"
     if stage.kind == "baselines":
@@ -52,7 +53,7 @@ def tell(stage: Stage) -> str:
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return the sentences of the report about scores and data."""
+    """Return the remarks of the report: what its columns mean, and the size of the data."""
     record = read_json(output / "data-bin" / "glue.json")
     splits = ", ".join(f"{split} {facts['items']:,}" for split, facts in record["splits"].items())
     vectors = record["word vectors"]
@@ -70,7 +71,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     if not rows:
         return {}
     best = max(rows, key=lambda row: row["score"])
-    return {f"List the predictions ({best['encoding']} has the best mean score):": f"ls {shown}/predictions"}
+    return {f"List the files with predictions ({best['encoding']} has the best mean score):": f"ls {shown}/predictions"}
 
 
 TEXT_CLASSIFICATION = Recipe(

@@ -18,7 +18,7 @@ from . import scores
 
 
 def bags(rows: list[list[list[int]]], words: int) -> csr_matrix:
-    """Return a matrix [rows, texts x words] with 1 if a text contains a word. A second text has its own columns."""
+    """Return a matrix [rows, texts x words] with 1 for each word that a text contains, otherwise 0."""
     entries = [
         (number, place * words + word)
         for number, row in enumerate(rows)

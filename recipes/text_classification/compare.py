@@ -38,14 +38,14 @@ def row(encoding: Encoding, seeds: list[int], task: str | None, output: Path, ba
 
 
 def paper(task: str | None) -> list[Figure]:
-    """Return the paper's numbers for a task: with the best clip distance k and with several values of k."""
+    """Return the paper's scores on a task: those with the best clip distance k and those with several values of k."""
     if task is None:
         return []
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]
 
 
 def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
-    """Return for each group of text lengths the mean accuracy over seeds and the number of rows."""
+    """Return, for each group of text lengths, the mean accuracy over seeds and the number of rows."""
     return {
         group: {
             "accuracy": round(mean(run["lengths"][group]["accuracy"] for run in runs), 2),
@@ -69,7 +69,7 @@ def draw(rows: list[Row], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    text = "Name of the task in the paper's tables (default: the data are not the paper's)."
+    text = "Name of the task in the paper's tables. Leave it out if the paper does not have the task."
     parser.add_argument("--task", metavar="NAME", help=text)
     parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the training runs.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")

@@ -22,7 +22,7 @@ VECTORS = "word_vectors.safetensors"
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
-    """Return the plan; `shown` is the output folder relative to the repository, as commands write it."""
+    """Return the plan; `shown` is the path of the output folder in commands, relative to the repository."""
     recipe = Planner(settings, output, shown)
     before = [*recipe.builtin, recipe.prepare, recipe.baselines]
     chains = [
@@ -51,7 +51,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data(self) -> str:
-        """Return the folder of binary data as commands write it."""
+        """Return the folder of binary data, with the path that commands contain."""
         return f"{self.shown}/data-bin"
 
     @property

@@ -60,7 +60,7 @@ class Settings(launch.Training):
         default="", metadata=about("Word vectors in GloVe's format, or `published` to download 2.2 GB (default: none).")
     )
     more_than: int = launch.at_least(
-        0, "Keep words that occur more than this number of times in the training set.", default=3
+        0, "Keep only words that occur more often than this in the training set.", default=3
     )
     longest: int = launch.at_least(8, "Maximum number of tokens per row; longer texts are cut.", default=512)
     bad: Literal["refuse", "skip"] = field(
@@ -144,15 +144,15 @@ class Settings(launch.Training):
         return ["accuracy", "f1"] if self.task == "qqp" else ["accuracy"]
 
     def of_task(self, table: dict[str, int]) -> int:
-        """Return the value for the task in a table such as [updates]."""
+        """Return the value that a table such as [updates] has for the task."""
         key = self.task if self.task in table else OTHERS
         if key not in table:
             options = " ".join(f"--{name}.{OTHERS} N" for name in ("updates", "warmup", "interval"))
-            raise Refused(f"--task {self.task}: the preset does not set the updates for this task. Give {options}.")
+            raise Refused(f"--task {self.task}: the preset sets no number of updates for this task. Give {options}.")
         return table[key]
 
     def flags(self, encoding: Encoding) -> list[str]:
-        """Return --pos-enc and --pos-enc-args, with segment embeddings for pairs of texts."""
+        """Return --pos-enc and --pos-enc-args; for pairs of texts, they may add segment embeddings."""
         flags = encoding.flags()
         if self.is_pair and self.segments == "input" and "segments-input" not in encoding.names:
             flags[1] += "+segments-input"

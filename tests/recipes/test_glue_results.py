@@ -79,13 +79,13 @@ def test_rows_are_compared_with_the_published_by_their_number() -> None:
         return compare.other_rows({"task": task, "splits": {**splits, "test-ax": {"given": 1, "labelled": False}}})
 
     assert notes_on("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
-    assert notes_on("RTE", train=2_490, valid=276) == ["the number of rows differs from the published number in valid"]
+    assert notes_on("RTE", train=2_490, valid=276) == ["the number of rows in valid differs from the published number"]
     assert notes_on("RTE", train=30, valid=277) == ["30 training rows, not 2,490"]
     assert notes_on("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == []
     differences = notes_on("XNLI", train=1_500, valid=990, valid_de=990, test_de=5_009)
     assert differences == [
         "1,500 training rows, not 392,702",
-        "the number of rows differs from the published number in valid, valid-de, test-de",
+        "the number of rows in valid, valid-de, test-de differs from the published number",
     ]
 
 

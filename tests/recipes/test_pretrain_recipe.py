@@ -125,7 +125,7 @@ def test_models_of_the_diet_presets_have_the_parameters_that_the_paper_counts(pr
 
 def test_positions_are_as_many_as_the_longest_sequence_or_more() -> None:
     assert settings(length="64").positions == 64
-    with pytest.raises(Refused, match="--positions 100: sequences of --length 128 need as many positions"):
+    with pytest.raises(Refused, match="--positions 100: sequences of --length 128 need 128 positions"):
         settings(positions="100")
 
 
@@ -258,7 +258,7 @@ def test_a_changed_setting_repeats_the_stages_that_depend_on_it() -> None:
         ({"raw": "x"}, "--raw has no effect: nothing is downloaded"),
         ({"documents": "wiki"}, "--documents has no effect"),
         ({"train__max-sentences": "64"}, "use --train.batch-size"),
-        ({"init_from": "."}, "must be split with the tokenizer of this model"),
+        ({"init_from": "."}, "must be tokenized with the tokenizer of this model"),
         ({"valid_part": "2"}, "--valid-part 2.0:"),
         ({"smoothing": "-1"}, "--smoothing -1.0:"),
         ({"length": "4"}, "--length 4: the value must be at least 8"),

@@ -53,7 +53,7 @@ def test_what_is_refused(options: dict[str, str], message: str) -> None:
         ("src-train.txt", {"longest_answer": "9"}, "--longest-answer has no effect: the lines of .* have no answers"),
         ("src-train.txt", {"context": "paragraph"}, "--context has no effect: the lines of .* are sentences"),
         ("train.json", {"raw": "x"}, "--raw has no effect: nothing is downloaded"),
-        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: the setting only checks"),
+        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: the setting applies only to"),
         (
             "train.json",
             {"encoder": "bert", "vocabulary": "900"},

@@ -29,7 +29,7 @@ PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
 def collect(output: Path, encodings: list[str], seeds: Seeds) -> list[Row]:
-    """Return one row of results per encoding, with the highest BLEU first. The first encoding is the baseline."""
+    """Return one row of results per encoding, with the highest BLEU first. The first of `encodings` is the baseline."""
     measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, seeds, measured.get(name)) for name in encodings]
     compare_with_first(rows, "bleu")
@@ -37,13 +37,13 @@ def collect(output: Path, encodings: list[str], seeds: Seeds) -> list[Row]:
 
 
 def row(output: Path, name: str, seeds: Seeds, measured: dict[str, float] | None) -> Row:
-    """Return the row of an encoding: the mean over the seeds that did not diverge.
+    """Return the row of an encoding: the mean over its training runs that did not diverge.
 
     Args:
         output: Folder of the run.
         name: Label of the encoding.
         seeds: Random seeds of the encoding's training runs.
-        measured: Cost of the model of the first seed; None if its training diverged.
+        measured: Cost of the model that was trained with the first seed; None if this training diverged.
     """
     slugs = seeds.slugs(parse(name).slug)
     runs = divergence.runs(output, slugs)

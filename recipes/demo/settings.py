@@ -17,7 +17,7 @@ CONF = Path(__file__).parent / "conf"
 class Settings(recipe.Settings):
     encodings: list[str] = field(metadata=about("Position encodings to compare; `none` is always included."))
     least_gap: float = field(metadata=about("Number of BLEU points by which the best encoding must beat `none`."))
-    corpus: dict[str, int] = field(metadata=about("Number of sentence pairs in the set train, valid or test."))
+    corpus: dict[str, int] = field(metadata=about("Number of sentence pairs in each set: train, valid and test."))
     subwords: dict[str, int] = field(metadata=about("Size of the subword vocabulary."))
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
     generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 4."))

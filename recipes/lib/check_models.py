@@ -47,7 +47,8 @@ def main() -> None:
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
     add("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate to check, as one quoted string.")
-    add("--target-lang", action="append", default=[], metavar="LANG", help="Target language whose BLEU is reported.")
+    text = "Target language for which BLEU's tokenizer must be installed; may be repeated."
+    add("--target-lang", action="append", default=[], metavar="LANG", help=text)
     add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
     args = parser.parse_args()
     check_decoding(shlex.split(args.generate))

@@ -25,7 +25,7 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: int) -> dict[str, Any]:
-    """Return the encoding, the sizes and the number of updates of the pretrained model.
+    """Return the encoding, the number of updates and the sizes (such as layers and parameters) of a pretrained model.
 
     Raises:
         ValueError: The encoding supports fewer than `longest` positions, or cannot be combined with a segment encoding.
@@ -64,7 +64,8 @@ def main() -> None:
     add("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
     add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one next to the model).")
     add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: accept any).")
-    add("--segments", action="append", default=[], choices=list(SEGMENTS), help="Segment encoding; may be repeated.")
+    text = "Segment encoding with which the model is fine-tuned; may be repeated."
+    add("--segments", action="append", default=[], choices=list(SEGMENTS), help=text)
     add("--longest", type=int, required=True, metavar="N", help="Maximum number of pieces of a fine-tuning input.")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Draw curves of training and scores by length in the project's style, and read curves from logs of fairseq-train."""
+"""Draw training curves and scores by length in the project's style, and read curves from logs of fairseq-train."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw(
         curves: The points of each curve, keyed by its name in the legend.
         label: Label of the vertical axis.
         path: PNG file to write.
-        log: Use a logarithmic vertical axis.
+        log: Whether the vertical axis is logarithmic.
         floor: Name and height of a dashed horizontal line.
     """
     with styled():
@@ -64,12 +64,12 @@ def draw_groups(
     *,
     limit: tuple[str, int] | None = None,
 ) -> None:
-    """Draw a score for each group of the data, such as groups of lengths, as PNG and PDF, and write it as CSV.
+    """Draw each system's scores by group of the data (such as a range of lengths) as PNG and PDF, and write a CSV file.
 
     Args:
         groups: Names of the groups, in order.
         curves: Scores of each system, one for each group, keyed by the name of the system. A score of None means that
-            the system refused the group, which a cross at the bottom shows.
+            the system refused the group; the figure shows a cross at the bottom instead.
         labels: Labels of the horizontal and the vertical axis.
         path: PNG file to write.
         limit: Label of a dashed vertical line, and the number of groups to its left.

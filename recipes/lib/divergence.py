@@ -1,4 +1,4 @@
-"""Find the training runs that diverged, whose models are not evaluated. The report says where training diverged."""
+"""Find the training runs that diverged: their models are not evaluated, and the report shows when they diverged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Runs(NamedTuple):
 
 
 def runs(output: Path, seeds: Mapping[str, int]) -> Runs:
-    """Return the training runs of a model, judged by their logs.
+    """Read from the logs which training runs of a model finished and which diverged.
 
     Args:
         output: Folder of the run.
-        seeds: Seeds of the training runs by the name of the training run, as `Seeds.slugs` returns them.
+        seeds: Seed of each training run, keyed by the name of the training run, as `Seeds.slugs` returns them.
     """
     divergences = {name: read_divergence(output / "logs" / f"{name}.train.log") for name in seeds}
     texts = {name: str(divergence) for name, divergence in divergences.items() if divergence}

@@ -82,12 +82,12 @@ def parse(label: str) -> Encoding:
     """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`.
 
     Raises:
-        Refused: The name is unknown, or the brackets are wrong.
+        Refused: The name is unknown, or the label is not written in one of these ways.
     """
     label = label.replace(" ", "")
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if not match:
-        raise Refused(f"--pos-enc {label}: the brackets are wrong. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
+        raise Refused(f"--pos-enc {label}: this is no encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
     encoding = Encoding(label, match[1], match[2] or "")
     for name in encoding.names:
         if name not in ENCODINGS:
@@ -109,7 +109,8 @@ def parse_either(label: str) -> Either:
     """
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:
-        raise Refused(f"--pos-enc {label}: a model has only two stacks. Write NAME (for both) or ENCODER/DECODER.")
+        problem = "a model has only an encoder and a decoder"
+        raise Refused(f"--pos-enc {label}: {problem}. Write NAME (for both) or ENCODER/DECODER.")
     encodings = [parse(part) for part in parts]
     return encodings[0] if len(set(encodings)) == 1 else Stacks(*encodings)
 
@@ -139,8 +140,8 @@ def published(
 ) -> float | None:
     """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
-    Two encodings are the same if their names and the values of all their options, defaults included, are equal. A score
-    of the paper `EITHER_SHARING` for share=head-wise is also its score for share=none.
+    Two encodings are the same if their names and the values of all their options, defaults included, are equal. The
+    scores that the paper `EITHER_SHARING` reports for share=head-wise are also used for share=none.
 
     Args:
         figures: Numbers that the paper reports.

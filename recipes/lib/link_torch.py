@@ -21,7 +21,7 @@ FAMILY = re.compile(r"^(nvidia|cuda|triton|pytorch-triton|torch)", re.IGNORECASE
 
 
 def family(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Add to `distributions` a package and the parts of a torch build that it requires, and return `distributions`."""
+    """Add a package, and the packages of `FAMILY` that it requires, to `distributions`. Return `distributions`."""
     try:
         dist = distribution(name)
     except PackageNotFoundError:

@@ -131,7 +131,7 @@ class Recipe(Generic[S]):
         check: Function that returns the exit status: 0 if the results are as expected.
         tell: Function that returns the text that the screen shows after a finished stage's name and time.
         examples: Examples of arguments for --help.
-        own_report: Markdown file that a stage writes, if it replaces report.md.
+        own_report: Markdown file that a stage writes in place of report.md, if there is one.
         main: Columns of the report's main table, in order, each with its heading, which names the unit.
         columns: Columns of the results in the report's table of details; empty means all.
         forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.

@@ -32,7 +32,7 @@ class Failed(Exception):
 
 @dataclass
 class Runner:
-    """Run stages, as many at the same time as there are slots."""
+    """Run stages; at most `len(slots)` stages run at the same time."""
 
     output: Path
     ledger: Ledger

@@ -24,7 +24,8 @@ def load(
         recipe: The recipe.
         preset: Name of the preset (default: the recipe's default preset).
         config: TOML file whose settings replace those of the preset.
-        texts: Settings of the command line as text, such as `seed` or `train.lr`; they replace all others.
+        texts: Settings of the command line as text, keyed by names such as `seed` or `train.lr`; they replace
+            the values of the preset and of `config`.
 
     Raises:
         Refused: A setting is unknown, missing or has a wrong value.
@@ -74,7 +75,8 @@ def read_preset(path: Path, *extending: str) -> Table:
 
     Args:
         path: File of the preset. Presets can extend other presets of the same folder only.
-        extending: Names of the presets that extend this preset directly or indirectly; the direct one is first.
+        extending: Names of the presets that extend this preset directly or indirectly. The first of them extends it
+            directly.
 
     Raises:
         Refused: The extended preset does not exist, or presets extend each other in a circle.
@@ -118,7 +120,8 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
     """Replace values by newer values; tables are merged key by key.
 
-    New keys are refused, except in tables of flags for a program, because a preset contains only some of its flags.
+    New keys are refused, except in tables of flags for a program, because a preset contains only some of the program's
+    flags.
     """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):
@@ -132,7 +135,7 @@ def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
 
 
 def from_words(texts: Mapping[str, str], hints: Table) -> Table:
-    """Return the values of settings that the command line gives as text."""
+    """Convert settings that the command line gives as text to values of the declared types."""
     values: Table = {}
     for name, text in texts.items():
         table, _, key = name.partition(".")

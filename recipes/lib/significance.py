@@ -29,7 +29,7 @@ def summary(column: str, scores: Sequence[float], digits: int = 2) -> Row:
 
 
 def average(values: Sequence[float], digits: int | None = None) -> float | None:
-    """Return the mean of the values, rounded to a number of decimals (None: to an integer), or None without values."""
+    """Return the mean of the values, rounded to `digits` decimals (None: an integer), or None if `values` is empty."""
     return round(mean(values), digits) if values else None
 
 
@@ -57,7 +57,7 @@ def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
 def welch(first: Sequence[float], other: Sequence[float]) -> float | None:
     """Return the two-sided p-value of Welch's t-test.
 
-    The result is None with fewer than two values on a side, or if the values are constant on both sides.
+    The result is None if a sample has fewer than two values, or if the values of each sample are all equal.
     """
     if min(len(first), len(other)) < 2 or not (variance(first) or variance(other)):
         return None

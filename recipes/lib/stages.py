@@ -166,7 +166,7 @@ class Ledger:
         self.finish(stage, **{SKIPPED: True})
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
-        """Mark the chosen stages as not done, and also the stages among `stages` (in order) that depend on them."""
+        """Mark the chosen stages, and those of the ordered `stages` that depend on a chosen stage, as not done."""
         reopened = set(chosen)
         for stage in stages:
             if stage in reopened or reopened.intersection(stage.after):

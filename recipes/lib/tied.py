@@ -44,8 +44,8 @@ def main(parent: int, command: list[str]) -> int:
     """Run the command in a process group of its own, for as long as the process `parent` exists.
 
     Returns:
-        The exit status of the command. As in a shell, the status is 128 plus the signal's number after a signal, and
-        127 if the command cannot be started.
+        The exit status of the command. As in a shell, the status is 128 plus the signal's number if a signal ended the
+        command, and 127 if the command cannot be started.
     """
     os.setpgrp()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -16,16 +16,17 @@ from .settings import CONF, Settings
 DESCRIPTION = """\
 Train word-level language models with Transformer-XL's memory of earlier segments. The recipe prepares the text, trains
 a model per encoding, and computes the perplexity of the test text with several memory lengths, without training again.
-All encodings use the same text and are then compared."""
+All encodings use the same text, so the report can compare their perplexities."""
 
 LEGEND = """\
 Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, including the </s> of each line.
 Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers (LFHC,
-Table 3), if the text is WikiText-103. Do not compare it with models of other sizes. Memory: number of hidden states of
-earlier segments that each layer reads. With several seeds, perplexities are means, and sd is the standard deviation
-over seeds. The column p has the p-value of Welch's t-test against the first encoding with the same memory, with Holm's
-correction. Diverged: where training runs diverged; their models are not evaluated. Best: the memory length with the
-lowest perplexity of an encoding. Tokens/s: training speed, which includes the influence of other processes."""
+Table 3), if the text is WikiText-103. Do not compare this perplexity with that of a model of another size. Memory:
+number of hidden states of earlier segments that each layer reads. With several seeds, perplexities are means, and sd
+is the standard deviation over seeds. The column p has the p-value of Welch's t-test against the first encoding with the
+same memory, with Holm's correction. Diverged: update and loss at which training runs diverged; their models are not
+evaluated. Best: whether the encoding has its lowest perplexity with this memory. Tokens/s: training speed; other
+processes on the machine lower it."""
 
 MAIN = {
     "encoding": "encoding",

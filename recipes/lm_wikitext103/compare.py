@@ -1,4 +1,4 @@
-"""Write comparison.json and curves.png: perplexity by encoding and memory, the paper's perplexity, and the cost."""
+"""Write comparison.json and curves.png: perplexity by encoding and memory length, the paper's perplexity, and cost."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
 
 
 def papers_text(folder: Path) -> bool:
-    """Return whether a text is WikiText-103. WikiText-2 has the same test text, but fewer types of words."""
+    """Return whether a text is WikiText-103. WikiText-2 has the same test text, but fewer word types."""
     counts = folder / "counts.json"
     return counts.is_file() and read_json(counts)["types"] == TYPES
 
@@ -84,10 +84,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to compare; may be repeated.")
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
-    add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text, with its counts.json.")
+    add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text (with counts.json).")
     seeds_of.add_options(parser)
     args = parser.parse_args()
     seeds = Seeds.from_arguments(args)

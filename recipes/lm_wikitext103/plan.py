@@ -1,4 +1,7 @@
-"""Plan all commands of the recipe in order. Training uses fairseq-train with `--pos-enc` and a task with memory."""
+"""Plan all commands of the recipe in order.
+
+Training uses fairseq-train with `--pos-enc` and the task posenc_lm_memory, which keeps a memory of earlier segments.
+"""
 
 from __future__ import annotations
 

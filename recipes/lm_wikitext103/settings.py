@@ -26,7 +26,7 @@ DECIDED = {
     **dict.fromkeys(("eval-mem-length", "eval-segment-length"), "--mem-eval and --eval-segment"),
     "same-length": "--eval-same-length",
     "mem-length": "--mem-train",
-    "max-tokens": "--train.batch-size, a number of streams",
+    "max-tokens": "--train.batch-size, the number of parallel streams of text",
     "task": "posenc_lm_memory",
 }
 
@@ -116,7 +116,7 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return how to evaluate: tokens per segment, largest distance (0: no limit), and use of --same-length."""
+        """Return how to evaluate: the tokens per segment, the largest distance (0: no limit), and --same-length."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False

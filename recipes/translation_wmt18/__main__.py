@@ -25,13 +25,13 @@ sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory
 LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
 the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
-and p is the largest p-value. The column `diverged` says where training runs diverged; their models are not scored.
-Parameters is the number of parameters of the whole model. Words/s is the number of source words per second for one
-validation batch, in float32 on one device. The models take turns in one process while their time is measured. Times
-are relative to the first row; the table shows medians over the turns of a model. All models generate translations of
-one length (the mean length of the references), because a model that ends its sentences earlier would look faster. MB
-is the memory of a process that translates a validation batch, including the model: resident memory on a CPU, allocated
-memory on a GPU. The column `memory of translation` is the memory relative to the first row."""
+and p is the largest p-value. The column `diverged` shows the update and loss at which training runs diverged; their
+models are not scored. Parameters is the number of parameters of the whole model. Words/s is the number of source words
+per second for one validation batch, in float32 on one device. The models take turns in one process while their time is
+measured. Times are relative to the first row; the table shows medians over the turns of a model. All models generate
+translations of one length (the mean length of the references), because a model that ends its sentences earlier would
+look faster. MB is the memory of a process that translates a validation batch, including the model: resident memory on
+a CPU, allocated memory on a GPU. The column `memory of translation` is the memory relative to the first row."""
 
 MAIN = {
     "direction": "direction",
@@ -96,7 +96,7 @@ def paper_note(settings: Settings) -> str:
 
 
 def by_length(direction: str, place: Place) -> list[str]:
-    """Return the report's lines about BLEU by source length in a direction: a table and a figure."""
+    """Return the report's lines about BLEU by source length for a direction: a table and a figure."""
     lengths = read_json(place.path("lengths.json"))
     rows: list[Row] = [
         {"BLEU by source length in words": name}

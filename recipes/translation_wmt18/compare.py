@@ -87,7 +87,7 @@ def diverged(place: Place, variants: list[Variant]) -> Row:
 
 
 def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: str) -> Row:
-    """Return the scores of an encoding: means over the seeds, and the largest p of the seeds."""
+    """Return the scores of an encoding: means over the seeds, and the largest p-value of the seeds."""
     bleu, chrf = ([scores[metric] for scores in seeds] for metric in METRICS)
     return {
         "direction": direction.label,
@@ -153,11 +153,11 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
 
 @dataclass(frozen=True)
 class Own:
-    """Hold the text and the baselines of this run, to which rows of earlier runs are compared. Earlier runs in the
-    table must have the same text and baselines.
+    """Hold the text and the baselines of this run. Earlier runs must have the same text and baselines; otherwise
+    their rows may not join the table.
 
     Args:
-        texts: Places of the text, by pair of languages.
+        texts: Folders that contain the text, keyed by pair of languages.
         baselines: Translations by the first encoding for each direction, one file per seed.
     """
 
@@ -195,7 +195,7 @@ def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
     """Return the rows of earlier runs, except for baselines that this run also has.
 
     Raises:
-        SystemExit: A row exists twice or cannot be compared, or a folder has no comparison.
+        SystemExit: A row exists twice or cannot be compared, or a folder has no comparison.json.
     """
     rows = list[Row]()
     known = {(row["direction"], row["encoding"]) for row in own_rows}
@@ -226,7 +226,7 @@ def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
 
 
 def draw(rows: list[Row], folder: Path) -> None:
-    """Draw bleu.png with a panel for each direction, for the rows that have a score."""
+    """Draw the rows that have a score into bleu.png, which has a panel for each direction."""
     items = [score({"recipe": "BLEU"}, row, "BLEU") for row in rows if row["BLEU"] is not None]
     if items:
         style.save(scores.draw(items, baseline=rows[0]["encoding"]), scores.rows(items), folder, "bleu")

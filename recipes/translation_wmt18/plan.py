@@ -49,7 +49,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def texts(self) -> dict[frozenset[str], Text]:
-        """Return the text of each pair; the first direction of the pair prepares it."""
+        """Return the text of each language pair; it is prepared once, in the folder of the pair's first direction."""
         texts: dict[frozenset[str], Text] = {}
         for direction in self.settings.directions:
             texts.setdefault(direction.pair, Text(self.settings, direction, self.place(direction)))
@@ -57,7 +57,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def models(self) -> dict[str, Models]:
-        """Return the models by direction."""
+        """Return the models of each direction, keyed by the label of the direction."""
         return {
             direction.label: Models(self.settings, direction, self.place(direction), self.texts[direction.pair].place)
             for direction in self.settings.directions
@@ -81,7 +81,7 @@ class Planner(planning.Planner[Settings]):
     def check(self) -> Stage:
         """Return the stage that checks the models, the decoding options, BLEU's tokenizer and earlier runs.
 
-        Without this stage, such errors would appear only after hours.
+        Without this stage, errors in them would appear only after hours of training.
         """
         settings = self.settings
         languages = list(dict.fromkeys(direction.target for direction in settings.directions))

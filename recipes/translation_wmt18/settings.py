@@ -51,10 +51,12 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("Directions to train and score: SOURCE-TARGET, such as de-en,cs-en.")
     )
     source_lang: str = field(
-        default="", metadata=about("Source language, as in the suffix of the files; replaces the one in --direction.")
+        default="",
+        metadata=about("Source language, as in the suffix of the files; replaces the source language of --direction."),
     )
     target_lang: str = field(
-        default="", metadata=about("Target language, as in the suffix of the files; replaces the one in --direction.")
+        default="",
+        metadata=about("Target language, as in the suffix of the files; replaces the target language of --direction."),
     )
     corpus: str = field(
         metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a folder with a file per split and language.")
@@ -188,7 +190,7 @@ class Settings(launch.Training):
         return min(self.longest, *(self.room(side) - 1 for side in ("source", "target")))
 
     def room(self, side: str) -> int:
-        """Return the number of positions of the `source` or `target`."""
+        """Return how many positions the models have for a sentence of the side `source` or `target`."""
         return self.number(f"max-{side}-positions", MAX_POSITIONS)
 
     @property
@@ -216,7 +218,7 @@ class Settings(launch.Training):
                     raise Refused(f"{option} is only for --corpus DIR. Leave it out for {self.corpus}.")
 
     def _refuse_shared(self) -> None:
-        """Refuse to share embeddings of separate dictionaries; otherwise this fails only after preparing the text."""
+        """Refuse to share embeddings of separate dictionaries; otherwise training fails after the text was prepared."""
         if self.separate and self.train.get("share-all-embeddings"):
             raise Refused(
                 "--separate gives each language its own dictionary, so encoder and decoder cannot share embeddings. "
@@ -237,7 +239,7 @@ class Settings(launch.Training):
             raise Refused(f"--lengths {','.join(map(str, self.lengths))}: each number of words must be at least 1.")
 
     def _refuse_average(self) -> None:
-        """Refuse to average more checkpoints than the training writes; otherwise this fails only after the training."""
+        """Refuse to average more checkpoints than training writes; otherwise averaging fails after the training."""
         if "save-interval-updates" in self.train:
             every = self.number("save-interval-updates", 1)
             if every < 1:

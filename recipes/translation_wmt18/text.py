@@ -32,7 +32,7 @@ class Text:
 
     @cached_property
     def stages(self) -> list[Stage]:
-        """Return the stages of the text; the last one writes data-bin."""
+        """Return the stages that prepare the text; the last one writes data-bin."""
         corpus = self.corpus()
         subwords = self.subwords(corpus[-1])
         return [*corpus, subwords, self.binarise(subwords)]
@@ -45,7 +45,7 @@ class Text:
         if self.settings.corpus == BUILTIN:
             return [
                 f"In the built-in corpus, {self.direction.source} is English and {self.direction.target} is an "
-                "invented language. It only tests the recipe; the scores say nothing about the encodings."
+                "invented language. This corpus only tests the recipe; scores on it say nothing about the encodings."
             ]
         return []
 

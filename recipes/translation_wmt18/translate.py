@@ -51,8 +51,8 @@ class Order:
     """Write translations in the order of the input lines, with an empty line for each line without a translation.
 
     Attributes:
-        write: Writes a line of the output.
-        report: Prints a message about a line.
+        write: Function that writes a line of the output.
+        report: Function that prints a message about a line.
         waiting: Numbers of the lines that have no output yet, each with the number that fairseq gives the line (None:
             not sent).
         sent: Number of lines sent to fairseq.

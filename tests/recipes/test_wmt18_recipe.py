@@ -244,7 +244,7 @@ def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
         ({"direction": "en-de,de-en", "source_lang": "cs"}, "set a single direction"),
         ({"preset": "base", "direction": "cs-de"}, "wmt18 has de-en and cs-en in both directions, but not cs-de"),
         ({"seeds": "1,x"}, "--seeds 1,x: the value must be a list"),
-        ({"pos_enc": "rope/t5/none"}, "a model has only two stacks"),
+        ({"pos_enc": "rope/t5/none"}, "a model has only an encoder and a decoder"),
         ({"pos_enc": "rope/t6"}, "no position encoding 't6'"),
         ({"train_longest_words": "-1"}, "--train-longest-words -1: the value must be at least 0"),
         ({"corpus": "builtin", "newstest": "x"}, "--newstest is only for --corpus wmt18"),

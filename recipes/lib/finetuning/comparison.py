@@ -23,7 +23,7 @@ def encoding_of(label: str) -> Encoding | None:
 
 
 def comparable(differences: Sequence[str]) -> str:
-    """Return the text of the column that says whether a paper's score is comparable with ours.
+    """Return the text of the column that says whether a paper's score is comparable with the score of our model.
 
     The pretraining corpora are not compared, because a checkpoint does not name its corpus.
 

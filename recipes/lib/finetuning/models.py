@@ -44,8 +44,8 @@ def models(places: Sequence[str]) -> list[Model]:
 
     Args:
         places: Paths of checkpoints, of import-hf or Hugging Face folders, or of runs of recipes/pretrain_mlm. A run
-            contains one model for each of its encodings and seeds, without the training runs that diverged. A path that
-            does not exist yet counts as one model, so that --dry-run works before pretraining.
+            contains one model for each training run (an encoding and a seed) that did not diverge. A path that does not
+            exist yet counts as one model, so that --dry-run works before pretraining.
     Raises:
         Refused: Two models have the same name.
     """
@@ -72,7 +72,7 @@ def _models_of(place: Path) -> list[Model]:
 
 
 def _models_of_row(run: Path, row: Row) -> list[Model]:
-    """Return the models of an encoding, one for each seed; labels do not contain the seed of the run itself."""
+    """Return the models of an encoding, one for each seed. A label names the seed, unless it is the run's own."""
     label = str(row["encoding"])
     slug = parse(label).slug
     checkpoints = row.get("checkpoints", [slug])
@@ -82,8 +82,8 @@ def _models_of_row(run: Path, row: Row) -> list[Model]:
 def _named_after(place: Path) -> Path:
     """Return the path whose last part names the model.
 
-    If a program chose the file name, such as checkpoint_last.pt, the folder names the model. Otherwise the file names
-    it.
+    If a program chose the file name, such as checkpoint_last.pt, the model is named after the folder, otherwise after
+    the file.
     """
     if place.suffix != ".pt":
         return place

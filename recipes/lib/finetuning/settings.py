@@ -73,7 +73,7 @@ class FineTuning(launch.Training):
                 f"To pretrain models, use {self.pretraining or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
             )
         if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
-            problem = "the recipe pretrains these models itself. Give neither other models nor --pos-enc"
+            problem = "the recipe pretrains these models itself. Name no other model, and leave out --pos-enc"
             raise Refused(f"--checkpoint {BUILTIN}: {problem}.")
         if self.builtin:
             return [Model(label, Path("checkpoints") / label / LAST) for label in self.builtin_encodings]

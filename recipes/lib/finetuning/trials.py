@@ -22,8 +22,9 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encodings in the paper's table whose rows are compared with this variant, joined by "/". A task of
-            single sentences has a score in each row, although models for single sentences have no segment encoding.
+        row: Segment encodings of the rows of the paper's table with which this variant is compared, joined by "/". The
+            paper reports a score for single sentences in each of these rows, although a model of single sentences has
+            no segment encoding.
     """
 
     task: str
@@ -58,7 +59,7 @@ class Trial:
 
     @property
     def hyperparameters(self) -> str:
-        """Return the learning rate, epochs and seed as text, which follows the variant in the slug."""
+        """Return the learning rate, number of epochs and seed as text; in `slug`, this text follows the variant."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
@@ -107,8 +108,8 @@ class Grid:
     def reported(
         self, variant: Variant, score: Callable[[Trial], float], divergence: Callable[[Trial], object]
     ) -> list[Group]:
-        """Return the groups of trials to report: the group with the highest median score, and all groups with
-        divergences.
+        """Return the groups of trials to report: the group with the highest median score, and all groups in which a
+        training run diverged.
 
         Args:
             variant: The model and its task.
@@ -133,7 +134,7 @@ class Grid:
 
 
 def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
-    """Add the options of a comparison: its folder, variants and grid, and how the run departs from the paper.
+    """Add the options of a command that compares variants and writes the rows of the comparison.
 
     Args:
         parser: Parser that receives the options.
@@ -144,9 +145,8 @@ def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
     option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help="Model to compare.")
     option("--lr", type=float, action="append", required=True, metavar="LR", help="A learning rate that was tried.")
     option("--epochs", type=int, action="append", required=True, metavar="N", help="A number of epochs that was tried.")
-    option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a run.")
-    option(
-        "--table", default=COMPARISON, metavar="NAME", help=f"File for the rows in the folder (default: {COMPARISON})."
-    )
+    option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a training run.")
+    text = f"Name of the file in --output that gets the rows of the comparison (default: {COMPARISON})."
+    option("--table", default=COMPARISON, metavar="NAME", help=text)
     text = "A difference between the run and the paper's protocol."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)

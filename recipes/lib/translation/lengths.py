@@ -84,7 +84,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
 
     Args:
         systems: Rows of each system, keyed by its label.
-        trained: Longest training sentence in words; 0 draws no dashed line.
+        trained: Maximum length of a training sentence in words; if it is 0, no dashed line is drawn.
         beyond: Number of buckets with lengths that occur in training.
         path: File of the figure.
     """
@@ -122,7 +122,8 @@ def main() -> None:
         metavar="N",
         help="Upper bound, in words, of a bucket (a range of lengths).",
     )
-    option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
+    text = "Maximum length of a training sentence in words (0: no limit)."
+    option("--trained", type=int, default=0, metavar="N", help=text)
     option(
         "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."
     )

@@ -50,7 +50,7 @@ def load(checkpoint: Path, decoding: list[str]) -> Loaded:
 
     Args:
         checkpoint: The trained checkpoint.
-        decoding: Flags of fairseq-generate. --lenpen-form does not matter for time and memory.
+        decoding: Flags of fairseq-generate. The flag --lenpen-form is ignored; it would not change time or memory.
     """
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
     command = ["data-bin", "--path", str(checkpoint), *PLUGIN, *decoding]
@@ -97,7 +97,7 @@ def length(batch: dict[str, Any]) -> int:
 
 
 def translation_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
-    """Return a function that translates the batch; every hypothesis is as long as the mean reference."""
+    """Return a function that translates the batch; every hypothesis has the mean length of the references."""
     decoding = loaded.config.generation
     decoding.min_len = decoding.max_len_b = length(batch)
     decoding.max_len_a, decoding.match_source_len = 0, False

@@ -113,8 +113,9 @@ def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], 
     """Learn one model for both languages, or, with --separate, one model for each language.
 
     Returns:
-        A function from a language to its encoder, and the number of pieces of each model. Pieces of one character are
-        also counted, because each rare character of crawled text displaces a longer piece.
+        A function that returns the encoder of a language, and the number of pieces of each model. Pieces of one
+        character are also counted, because each rare character of crawled text takes the place of a longer piece in the
+        vocabulary.
     Raises:
         SystemExit: The text is too small for the vocabulary.
     """
@@ -133,7 +134,7 @@ def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], 
         models |= dict.fromkeys(group, model)
         single = sum(len(piece) == 1 for piece in pieces)
         counts["+".join(group)] = {"all": len(pieces), "of one character": single}
-        print(f"{' and '.join(group)}: {len(pieces):,} pieces, {single:,} of one character", flush=True)
+        print(f"{' and '.join(group)}: {len(pieces):,} pieces, of which {single:,} are single characters", flush=True)
     return (lambda language: models[language].encoder(language)), counts
 
 

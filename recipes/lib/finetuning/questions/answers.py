@@ -36,7 +36,7 @@ SHOWN = 5  # ids of questions printed on the screen
 
 @torch.no_grad()
 def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np.float64]]:
-    """Return the start and end logits of every window, [T, 2], keyed by window number."""
+    """Return the start and end logits of each window, [T, 2] for a window of T pieces, keyed by window number."""
     task.load_dataset(split)
     batches = task.get_batch_iterator(task.dataset(split), max_tokens=TOKENS, disable_iterator_cache=True)
     by_window = {}

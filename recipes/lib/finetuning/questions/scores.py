@@ -19,7 +19,7 @@ CHINESE = ("\u4e00", "\u9fff")
 
 
 def golds(folder: Path, split: str) -> dict[str, list[str]]:
-    """Return the gold answers to every question of the file, including questions that could not be used."""
+    """Return the gold answers to every question of the split, also to unusable ones (with a misplaced answer, say)."""
     return {question.id: question.answers for question in spans.questions(folder, split)}
 
 
@@ -29,17 +29,17 @@ def rules_of(folder: Path) -> str:
 
 
 def with_em(scores: dict[str, float]) -> dict[str, float]:
-    """Add EM under the name `em`, because the scripts call it `exact_match` or `exact`."""
+    """Add EM under the name `em`, because SQuAD's scripts call this score `exact_match` or `exact`."""
     return {"em": scores.get("exact_match", scores.get("exact", 0.0)), **scores}
 
 
 def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[str, Any]:
-    """Return the scores, and for SQuAD 2.0 also the threshold for unanswerable questions with the best scores.
+    """Return EM and F1; for SQuAD 2.0, also the best EM and F1 that a threshold can reach, and these thresholds.
 
     Args:
         gold: Gold answers by question id.
         predictions: A folder with the files that answers.py writes, or a single predictions.json. A single file
-            is scored without computing the best threshold.
+            is scored without looking for the best thresholds.
         rules: One of `squad.RULES`.
     """
     alone = predictions.is_file()
@@ -80,7 +80,7 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
 
 
 def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
-    """Return the scores of the gold answers, which must be 100 except for answers without words."""
+    """Return the scores of the gold answers, which must be 100, except that answers without words may have F1 0."""
     scores = with_em(squad.evaluate(gold, first_with_words(gold, rules), rules))
     if not (math.isclose(scores["em"], 100) and math.isclose(scores["f1"], 100)):
         how = squad.rules(rules)

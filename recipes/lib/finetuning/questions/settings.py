@@ -15,9 +15,9 @@ from ..settings import DECIDED, FineTuning
 DECIDED_OF_QUESTIONS = {
     **DECIDED,
     "pos-enc-args": "--pos-enc-args",
-    "lr-scheduler": "--warmup; after the warm-up the learning rate falls linearly to 0",
-    "max-positions": "--max-length for the length of windows (finetune_xtreme: --longest)",
-    "max-tokens": "--train.batch-size, a number of windows",
+    "lr-scheduler": "--warmup, after which the learning rate falls linearly to 0",
+    "max-positions": "--max-length, the maximum length of a window (in finetune_xtreme: --longest)",
+    "max-tokens": "--train.batch-size, the number of windows in a batch",
     **dict.fromkeys(("task", "criterion"), "it uses posenc_squad"),
 }
 

@@ -48,7 +48,7 @@ class Sentences(Planner[SentenceSettings]):
         notes += self.notes_on_models
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} training runs for {len(self.variants)} combinations of model and task"
-            notes.append(f"There are {counts}. The best hyperparameters of each combination are reported.")
+            notes.append(f"There are {counts}. The report shows each combination with its best hyperparameters.")
         return notes
 
     @cached_property

@@ -57,5 +57,5 @@ def strange(prepared: Sequence[Path]) -> list[str]:
 
 
 def behind(names: Sequence[str]) -> list[str]:
-    """Return a line with the results that do not beat the constant answer, or no line if there are none."""
+    """Return a line that names the results that do not beat the constant answer, or no line if there are none."""
     return [f"These results do not beat the constant answer: {'; '.join(names)}."] if names else []

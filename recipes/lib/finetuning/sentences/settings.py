@@ -136,14 +136,17 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Describe how the run departs from the protocol; --segments only selects a row of the paper's table."""
+        """Describe how the run departs from the protocol.
+
+        --segments is no departure, because it only selects rows of the paper's table.
+        """
         values, flags = protocol(self.protocol)
         del values["segments"]
         seeds = self.departure_of_seeds(values.pop("seeds", []))
         return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best") + seeds
 
     def departure_of_seeds(self, seeds: list[int]) -> list[str]:
-        """Describe how the number of seeds departs from the protocol's seeds; their values do not matter."""
+        """Describe how the number of seeds differs from the protocol's number; the values of seeds do not matter."""
         ours, theirs = len(self.training_seeds.seeds), max(1, len(seeds))
         return [f"{ours} {'seed' if ours == 1 else 'seeds'}, not {theirs}"] if ours != theirs else []
 

@@ -1,4 +1,4 @@
-"""Choose the splits of XNLI that are scored, one for each language, and compute their means."""
+"""Choose the splits of XNLI that are scored, one for each language, and compute mean scores."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
 
 
 def differences(labelled: Collection[str]) -> list[str]:
-    """Say which languages or sets our mean lacks; XTREME's mean covers the test sets of all languages."""
+    """Say how the mean of a run differs from XTREME's mean, which covers the test sets of all languages."""
     chosen = scored(labelled)
     languages = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
     return languages + ([] if chosen[0].startswith("test-") else ["scores of development sets"])
@@ -66,4 +66,4 @@ def summary(splits: Mapping[str, Mapping[str, object]]) -> str:
     missing = sorted({language(split) for split in splits if split != "train"} - {*names})
     text = f"{XNLI} is scored on the {kind} sets of {', '.join(names)}."
     text += "" if kind == "test" else " The English set also chooses checkpoints."
-    return text + (f" It is not scored in {', '.join(missing)}, which have no labels." if missing else "")
+    return text + (f" It is not scored in {', '.join(missing)}, because their sets have no labels." if missing else "")

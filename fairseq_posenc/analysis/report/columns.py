@@ -84,11 +84,11 @@ def _commit(entry: Entry) -> Cell:
 FIRST = (
     Column("Encoding", "Value of --pos-enc, or the name of the model", False, _text("encoding")),
     Column("Options", "Value of --pos-enc-args", False, _text("options")),
-    Column("Recipe", "Folder in recipes/", False, _text("recipe")),
-    Column("Task", "Task or data, language, and memory length in evaluation", False, _text("task")),
 )
 LAST = (
     Column("Seeds", "Number of training runs", True, _seeds),
+    Column("Recipe", "Folder in recipes/", False, _text("recipe")),
+    Column("Task", "Task or data, language, and memory length in evaluation", False, _text("task")),
     Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
     Column("Added", "Number of parameters beyond the first encoding of the run", True, _number("added", ",.0f")),
     Column("Speed", "Speed of the training", True, _speed),

@@ -16,8 +16,8 @@ from .settings import CONF, Settings
 DESCRIPTION = """\
 Fine-tune pretrained masked language models with any position encoding on the tasks of GLUE. The stages tokenize the
 rows, train with fairseq-train and the settings of a paper, score the development sets and write GLUE submissions for
-the test sets. The report compares the scores of all models and segment encodings on each task with each other, with
-those of a constant answer and with those of the paper."""
+the test sets. For each task, the report shows the scores of all models and segment encodings next to those of a
+constant answer and those of the paper."""
 
 LEGEND = """\
 Scores are in percent on the development set (for MNLI, the matched set). Each score is the median over the seeds, as in

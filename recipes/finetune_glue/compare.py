@@ -74,7 +74,7 @@ class Results:
         return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the groups of trials to report: the best learning rate and epochs, then those that diverged."""
+        """Return the groups of trials to report: first the best learning rate and epochs, then others that diverged."""
         return self.grid.reported(variant, self.score, self.divergence)
 
     def best(self, variant: Variant) -> list[Trial]:

@@ -66,7 +66,7 @@ class Settings(launch.Training):
         metadata=about(
             "Files of the tokenizer: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt, for wordpiece a "
             f"vocab.txt, for sentencepiece a .model file. `{PUBLISHED}` downloads the tokenizer of GPT-2 or of uncased "
-            f"BERT. By default the tokenizer is learned from the text (gpt2: {PUBLISHED})."
+            f"BERT. By default the tokenizer is learned from the text, except for gpt2 (default: {PUBLISHED})."
         ),
     )
     cased: bool = field(default=False, metadata=about("Keep capitals and accents (for --tokenizer wordpiece)."))

@@ -155,7 +155,7 @@ def gallery(items: list[dict[str, Any]], questions: Mapping[str, list[str]]) -> 
     chosen = [first[k * len(first) // min(SHOWN, len(first))] for k in range(min(SHOWN, len(first)))]
     parts = [
         "# Generated questions",
-        "These examples are taken from the split at equal intervals, whatever their scores are.",
+        "These examples are taken from the split at equal intervals, regardless of their scores.",
     ]
     for number in chosen:
         item = items[number]

@@ -71,9 +71,7 @@ class Settings(launch.Training):
     )
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
-        metadata=about(
-            "Data set for which the preset's values are. A preset for squad refuses --dataset cmrc, and vice versa."
-        ),
+        metadata=about("Data set that the preset is for. A preset for squad refuses --dataset cmrc, and vice versa."),
     )
     train_set: str = field(default="", metadata=about("Name of your training file, if not train.json."))
     valid_set: str = field(default="", metadata=about("Name of your validation file, if not valid.json."))

@@ -59,9 +59,7 @@ class Settings(launch.Training):
     glove: str = field(
         default="", metadata=about("Word vectors in GloVe's format, or `published` to download 2.2 GB (default: none).")
     )
-    more_than: int = launch.at_least(
-        0, "Keep only words that occur more often than this in the training set.", default=3
-    )
+    more_than: int = launch.at_least(0, "Keep only words that occur more than N times in the training set.", default=3)
     longest: int = launch.at_least(8, "Maximum number of tokens per row; longer texts are cut.", default=512)
     bad: Literal["refuse", "skip"] = field(
         default="refuse",

@@ -31,7 +31,9 @@ def main(arguments: list[str]) -> int:
     command_line = parser()
     options = command_line.parse_args(arguments)
     if options.subwords != "sentencepiece" and (options.model_type or options.character_coverage != 1):
-        command_line.error("Only SentencePiece has --model-type and --character-coverage. Leave them out with fastbpe.")
+        command_line.error(
+            "--model-type and --character-coverage are only for SentencePiece. Leave them out with fastbpe."
+        )
 
     def work() -> Path:
         binarise(options.text, options.output.absolute(), subword_options(options), options.workers)

@@ -5,7 +5,7 @@ NAME=c4_en
 USAGE="prepare_c4.sh --tokenizer NAME [OPTION...]
 
 Prepare the English part of C4, 1,024 compressed files of 300 MB; --fetch-limit N fetches only the first N. The
-validation set is that of C4: all its eight files, or only the first file with --fetch-limit.
+validation set is C4's own. It has eight files; with --fetch-limit, only the first of them is used.
 
   prepare_c4.sh --fetch-limit 8 --tokenizer sentencepiece --vocabulary 32000 --tasks 8 --workers 8
   prepare_c4.sh --tokenizer gpt2 --tokenizer-path data/raw/gpt2-bpe --tasks 1024 --executor slurm --slurm-partition cpu

@@ -5,8 +5,8 @@ NAME=cmrc2018
 USAGE="prepare_cmrc.sh [OPTION...]
 
 Prepare the Chinese questions of CMRC 2018. Its dev set becomes the validation set, and its trial set the test set. Text
-is split into characters unless --tokenizer-path names a tokenizer. 200 answers of dev and 5 of trial are not at the
-offsets in the files: --bad repair finds their place, and --bad skip leaves them out.
+is split into characters unless --tokenizer-path names a tokenizer. 200 answers of the dev set and 5 of the trial set
+are not at the offsets that the files give: --bad repair finds their place, and --bad skip leaves them out.
 
   prepare_cmrc.sh --bad repair
   prepare_cmrc.sh --tokenizer-path chinese-roberta-wwm-ext --bad repair --workers 8

@@ -79,7 +79,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--language", default="en", metavar="CODE", help=text)
     text = "Each DIR contains one folder per language, named by its code."
     add("--languages", action="store_true", help=text)
-    text = "With --languages, give a language of n pieces a share in proportion to n**S (default: 0.7)."
+    text = "With --languages, repeat the text of small languages: the share of a language with n pieces becomes "
+    text += "proportional to n**S (default: 0.7)."
     add("--smoothing", type=SMOOTHING, default=0.7, metavar="S", help=text)
     text = "Maximum number of subword pieces in an item; longer sentences become several items (default: 126)."
     add("--longest", type=at_least(1), default=126, metavar="N", help=text)

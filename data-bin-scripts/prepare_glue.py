@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare a task of GLUE, or XNLI, for fine-tuning; see `prepare_glue.py --help`. `glue/` holds the implementation."""
+"""Prepare a GLUE task, or XNLI, for fine-tuning; see `prepare_glue.py --help`. `glue/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from glue.formats import TASKS
 from glue.pipeline import Settings, prepare, sources
 
 DESCRIPTION = """\
-Prepare a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairseq's sentence_prediction: tokenise the
-rows for a pretrained model and write fairseq's binary files. The input consists of the published files, plain or .gz.
-A task of GLUE has train.tsv, dev.tsv and test.tsv; MNLI has matched and mismatched sets. MRPC can also be read from
-msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv. XNLI has xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv,
-or XTREME's train-en.tsv, dev-LANGUAGE.tsv and test-LANGUAGE.tsv. The training file of XNLI can also be GLUE's
-MNLI/train.tsv."""
+Prepare a GLUE task, or XNLI, for --task posenc_sentence_prediction or fairseq's sentence_prediction: tokenise the rows
+with the tokenizer of a pretrained model, and write fairseq's binary files. The input consists of the published files,
+plain or .gz. A GLUE task has train.tsv, dev.tsv and test.tsv; MNLI has matched and mismatched sets. MRPC can also be
+read from msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv. XNLI has xnli.dev.tsv, xnli.test.tsv and
+multinli.train.en.tsv, or train-en.tsv, dev-LANGUAGE.tsv and test-LANGUAGE.tsv as in XTREME. The training file of XNLI
+can also be GLUE's MNLI/train.tsv."""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
@@ -32,8 +32,8 @@ examples:
 def build_parser() -> argparse.ArgumentParser:
     parser = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
-    add("--task", required=True, choices=list(TASKS), help="Task of GLUE, or XNLI.")
-    text = "Folder with the files of the task, or with a subfolder that is named like the task."
+    add("--task", required=True, choices=list(TASKS), help="Name of a GLUE task, or XNLI.")
+    text = "Folder with the files of the task, or with a subfolder that has the task's name and holds these files."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
     text = "Pretrained model that provides the vocabulary: a fairseq checkpoint or a Hugging Face folder."
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     text = "What to do with bad rows: refuse stops with a list, skip leaves them out (default: refuse). "
     text += "In XNLI, skip also leaves out the translations of these rows."
     add("--bad", choices=HOW, default="refuse", help=text)
-    text = "Maximum number of training rows (default: 0, all)."
+    text = "Maximum number of training rows (default: 0, which means all rows)."
     add("--limit", type=at_least(0), default=0, metavar="N", help=text)
     text = "Without a training file, train on the first N rows of the development set and remove them from it."
     add("--train-rows", type=at_least(0), default=0, metavar="N", help=text)

@@ -12,7 +12,7 @@ Prepare CoLA, SST-2, MRPC, STS-B, QQP, MNLI (with the diagnostic set AX), QNLI o
 
   --output DIR         Folder of the prepared task (default: data-bin/glue/TASK).
   --raw DIR            Folder for the fetched files (default: data/raw).
-  --text DIR           Folder with the task's files or with TASK/, which is read instead of fetched files.
+  --text DIR           Read the task's files from this folder, or from its subfolder TASK, instead of fetched files.
   --fetch-from DIR     Copy the archives from this folder (see fetch.py --from).
   --dry-run            Print the commands and run nothing.
 All other options go to prepare_glue.py (see its --help)."

@@ -77,12 +77,13 @@ def parser() -> argparse.ArgumentParser:
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "The two languages, which are also the endings of the files, for example en-de."
+    text = "Codes of the two languages, for example en-de. File names of the text end in these codes."
     add("--pair", type=_pair, required=True, metavar="A-B", help=text)
-    text = "Training corpora, each as the name of its two files without the language's ending, plain or compressed."
+    text = "Training corpora. PREFIX stands for the files PREFIX.A and PREFIX.B in the languages A-B of --pair. "
+    text += "The files may be compressed."
     add("--train", nargs="+", required=True, metavar="PREFIX", help=text)
     for split, name in zip(HELD_OUT, ("Validation", "Test"), strict=True):
-        text = f"{name} sets: a PREFIX as for --train, or newstestYEAR with --newstest."
+        text = f"{name} sets: each is a PREFIX as for --train, or newstestYEAR (with --newstest)."
         add(f"--{split}", nargs="+", required=True, metavar="SET", help=text)
     text = "Folder with WMT's newstest sets as sgm files or plain text, or `sacrebleu` to download them with sacreBLEU."
     add("--newstest", default="", metavar="DIR", help=text)

@@ -60,7 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Folder with {train,valid,test}.json, or with src-*.txt and tgt-*.txt (test is optional). "
+    text = "Folder with {train,valid,test}.json, or with src-*.txt and tgt-*.txt (the test set is optional). "
     text += "A single JSON file is split by article into train, valid and test (8:1:1)."
     add("--text", type=Path, metavar="DIR|FILE", help=text)
     for split in splits.SPLITS:
@@ -88,8 +88,8 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     add("--tokenizer-path", type=Path, metavar="DIR", help=text)
     text = f"Maximum size of the dictionary of words or characters (default: {VOCABULARY:,})."
     add("--vocabulary", type=at_least(1), metavar="N", help=text)
-    add("--cased", action="store_true", help="Keep capitals in words and characters.")
-    text = "Language of the text; auto tells English (en) from Chinese (zh) by the letters (default: auto)."
+    add("--cased", action="store_true", help="Do not lowercase the text (for --tokenizer words or chars).")
+    text = "Language of the text; with auto, the letters decide between English (en) and Chinese (zh) (default: auto)."
     add("--language", default=AUTO, metavar="CODE", help=text)
     text = "Maximum number of pieces in a source; longer contexts are cut around the answer (default: 512)."
     add("--longest", type=at_least(1), default=512, metavar="N", help=text)
@@ -124,7 +124,9 @@ def settings(parser: argparse.ArgumentParser, options: argparse.Namespace, paths
         parser.error("--seed has an effect only when --text FILE is split. Leave it out.")
     longest_answer = options.longest_answer or 100
     if options.longest < (longest_answer + 4 if answers else 3):
-        parser.error(f"--longest {options.longest} leaves no room for a context after {longest_answer} answer pieces.")
+        parser.error(
+            f"--longest {options.longest} leaves no room for a context after an answer of {longest_answer} pieces."
+        )
     shape = command.settings(Shape, options, longest_answer=longest_answer, context=options.context or "paragraph")
     seed = 1 if options.seed is None else options.seed
     return command.settings(Settings, options, shape=shape, vocabulary=options.vocabulary or VOCABULARY, seed=seed)

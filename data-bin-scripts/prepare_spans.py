@@ -69,9 +69,9 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--text", type=Path, metavar="FILE|DIR", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
     add("--train", type=Path, metavar="FILE", help="Training file, instead of --text.")
-    text = "Evaluation file, for the split NAME (default: valid). This option can be repeated."
+    text = "Evaluation file, which becomes the split NAME (default: valid). This option can be repeated."
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
-    text = "Evaluation set of XTREME in --data; each language becomes a split, named by its code."
+    text = "XTREME set to evaluate on, with its files in --data; each language becomes a split named by its code."
     add("--set", choices=list(SETS), help=text)
     add("--data", type=Path, metavar="DIR", help="Folder with the published files of --set, plain or .gz.")
     text = "Languages of --set and --without; each must have a file (default: all that have a file)."
@@ -84,8 +84,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
     text = "Maximum number of questions of each evaluation split (default: all)."
     add("--limit-eval", type=at_least(1), default=0, metavar="N", help=text)
-    text = "Leave out all questions whose ids occur in this set of XTREME in DIR. This option can be repeated. "
-    text += "This way, settings can be chosen on questions that are not in the test set."
+    text = "Leave out all questions whose ids occur in the files of the XTREME set SET in DIR. "
+    text += "This option can be repeated. This way, settings can be chosen on questions that are not in the test set."
     add("--without", action="append", default=[], metavar="SET=DIR", help=text)
 
 
@@ -140,7 +140,7 @@ def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[
 
 
 def _own(text: Path, version: str) -> dict[str, Path]:
-    """Return the file of --text; if it is a folder, return the files in it for this version of SQuAD, by split."""
+    """Return the files of the folder --text by split, for this version of SQuAD; a single file has the split ''."""
     names = ("{}.json", f"{{}}-v{version}.json")
     return splits.find(text, names, FLAGS) if text.is_dir() else {"": text}
 

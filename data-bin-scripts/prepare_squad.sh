@@ -5,8 +5,8 @@ set -euo pipefail
 NAME=squad
 USAGE="prepare_squad.sh [OPTION...]
 
-Prepare SQuAD, or your own questions in its format. Version 1.1 has 87,599 training and 10,570 validation questions. Its
-test set is not published. In version 2.0, some questions have no answer; question generation leaves them out.
+Prepare SQuAD, or your own questions in its format. Version 1.1 has 87,599 training and 10,570 validation questions.
+SQuAD's test set is not published. In version 2.0, some questions have no answer; question generation leaves them out.
 
 For fine-tuning on question answering, with --checkpoint (all other options go to prepare_spans.py):
   prepare_squad.sh --checkpoint results/pretrain_mlm/wiki.posenc_roberta_tiny.128.1/checkpoints/m4/checkpoint_last.pt
@@ -26,7 +26,7 @@ To fetch the files and prepare nothing:
                        Fairseq checkpoint or Hugging Face folder of the model to fine-tune. The default of --output is
                        then data-bin/squad-spans. --text is then a folder with {train,dev}.json or
                        {train,dev}-v1.1.json, plain or .gz, or a single JSON file, which is split by article, 8:2.
-  --version 1.1|2.0    Version of SQuAD (default: 1.1). With --text, it needs --checkpoint.
+  --version 1.1|2.0    Version of SQuAD (default: 1.1). With --text, --version needs --checkpoint.
   --fetch-only         Fetch the files and prepare nothing."
 # shellcheck source=data-bin-scripts/questions/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/questions/prepare.sh"

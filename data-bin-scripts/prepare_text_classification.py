@@ -19,8 +19,8 @@ DESCRIPTION = """\
 Prepare texts or pairs of texts with labels for a classifier that is trained from scratch (--arch posenc_classifier and
 --task posenc_sentence_prediction). The vocabulary holds the frequent words of the training set (with --glove, only
 frequent words that have a vector). All other words become <unk>. The checkpoint is chosen on the validation set, and
-the test set is scored once. GLUE's test labels are not public, so its development sets become the test sets. A missing
-validation or test set is held out from the training set."""
+the test set is scored once. GLUE's test labels are not public, so the development sets of GLUE become the test sets. If
+the validation or test set is missing, rows of the training set are held out for it."""
 EXAMPLES = """\
 examples:
   prepare_text_classification.py --task sst2 --data data/raw/glue --glove data/raw/glove/glove.840B.300d.zip \\
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--tokenizer", choices=TOKENIZERS, default="nltk", help=text)
     text = "Keep words that occur more than N times in the training set (default: 3)."
     add("--more-than", type=at_least(0), default=3, metavar="N", help=text)
-    text = "Word vectors in GloVe's format, as text or in a zip; words without a vector become <unk>."
+    text = "File of word vectors in GloVe's format, plain or zipped; words without a vector become <unk>."
     add("--glove", type=Path, metavar="FILE", help=text)
     text = "Maximum number of tokens in an item, including <s> and </s>; longer texts are cut (default: 512)."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)

@@ -23,8 +23,8 @@ OPTIONS="
                        option can be repeated.
   --text PREFIX        Train on your own PREFIX.en and PREFIX.de instead of fetched files. This option can be repeated.
   --newstest DIR|sacrebleu
-                       Folder with your own test sets, as sgm or as lines; or the word sacrebleu, with
-                       which sacreBLEU fetches the published sets.
+                       Folder with your own test sets, as sgm files or as text with one sentence per line. With the word
+                       sacrebleu instead of a folder, sacreBLEU fetches the published sets.
   --valid SET...       Validation sets (default: newstest2013 to newstest2017).
   --test SET...        Test sets (default: newstest2018).
   --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).

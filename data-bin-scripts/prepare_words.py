@@ -2,8 +2,8 @@
 """Check a corpus of words in three splits, and prepare it for fairseq-preprocess --only-source.
 
 The folder --text holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
-{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions of WikiText's published
-perplexities:
+{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions under which
+perplexities on WikiText are published:
 - Words are separated by spaces.
 - Each line, even an empty one, ends with an <eos>, which fairseq-preprocess adds as its </s>.
 - The vocabulary consists of the words of the training text.
@@ -40,7 +40,8 @@ def main(arguments: list[str]) -> int:
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="DIR", help="Folder with the text of the three splits.")
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    text = "Number of types (different words) that the training text must have, with <unk> and <eos> (default: any)."
+    text = "Number of types (different words) that the training text must have, including <unk> and <eos> "
+    text += "(default: any number)."
     add("--types", type=int, default=0, metavar="N", help=text)
     options = parser.parse_args(arguments)
 
@@ -58,7 +59,7 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
     """Write the output folder, or leave it unchanged if an error occurs.
 
     Returns:
-        The number of types of the training text, and the lines, tokens and unknown words of each split.
+        The number of types of the training text, and the numbers of lines, tokens and unknown words of each split.
     Raises:
         CorpusError: A split is missing, empty or contains a special symbol, or the number of types is not `types`.
     """
@@ -69,9 +70,9 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
         number = len(known | {UNKNOWN}) + 1  # <eos>
         if types and number != types:
             raise CorpusError(
-                f"{files['train']}: the text has {number:,} types (with <unk> and <eos>), but --types is {types:,}. "
-                "The text is incomplete, or it is not tokenised (wiki.*.raw instead of wiki.*.tokens). Fetch it again, "
-                "or leave --types out for your own text."
+                f"{files['train']}: the text has {number:,} types (including <unk> and <eos>), but --types is "
+                f"{types:,}. The text is incomplete, or it is not tokenised (wiki.*.raw instead of "
+                "wiki.*.tokens). Fetch it again, or leave --types out for your own text."
             )
         counts = {"types": number, "splits": splits}
         (partial / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")

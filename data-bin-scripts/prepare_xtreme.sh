@@ -16,8 +16,9 @@ a split. Models for these three train on SQuAD 1.1, which you prepare with prepa
 
   --output DIR         Folder of the prepared task (default: data-bin/TASK).
   --raw DIR            Folder for the fetched files (default: data/raw).
-  --text DIR           Read the published files or XTREME's from this folder, or from xnli/, xquad/, mlqa/ or tydiqa/ in
-                       it, instead of fetched files. xnli can also train on GLUE's MNLI/train.tsv in this folder.
+  --text DIR           Read the task's published files, or the files that XTREME distributes, from this folder or from
+                       its subfolder xnli, xquad, mlqa or tydiqa, instead of fetched files. xnli can also train on GLUE's
+                       MNLI/train.tsv in this folder.
   --languages A,B      Languages to prepare (default: all that exist). xnli always includes English for development.
   --fetch-from DIR     Copy the archives from this folder (see fetch.py --from).
   --dry-run            Print the commands and run nothing.

@@ -40,7 +40,7 @@ ENDINGS = (".tsv", ".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class Columns:
-    """Name the columns with the text, the second text of a pair (empty: no pairs) and the label."""
+    """Hold the names of three columns: the text, the second text of a pair (empty: no pairs) and the label."""
 
     text: str
     pair: str

@@ -85,7 +85,7 @@ class TokenFiles:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return the documents of a task as arrays of the types `RECORD` and `PLACE`; all sort keys are 0."""
+        """Return the documents of a task as arrays of the types `RECORD` and `PLACE`; the caller sets the sort keys."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):
@@ -96,7 +96,7 @@ class TokenFiles:
         return records, places
 
     def read(self, task: int, end: str, begin: int, count: int) -> bytes:
-        """Return the bytes of `count` ids or sizes, beginning with number `begin`."""
+        """Return the bytes of `count` ids or sizes, beginning with the one at index `begin`."""
         width = 4 if end == "sizes" else self.dtype.itemsize
         return os.pread(self._file(task, end).fileno(), count * width, begin * width)
 

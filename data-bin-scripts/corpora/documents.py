@@ -1,4 +1,4 @@
-"""Read the documents of a file one at a time. Only the compression follows from the file's name."""
+"""Read the documents of a file one at a time. The file's name determines only the compression."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Split = Literal["train", "valid"]
 
 
 class Source(NamedTuple):
-    """Name a file of a corpus. Random numbers depend on the file's number in the list of all files, not on its path."""
+    """Describe a file of a corpus. Random numbers depend on its number in the list of all files, not on its path."""
 
     path: Path
     split: Split

@@ -82,7 +82,7 @@ class Job:
 
     @contextmanager
     def reporting_errors(self, stage: str, task: int) -> Iterator[None]:
-        """Write the error of a failed block to a file, because a cluster does not report exceptions to us."""
+        """Write an error that the block raises to a file, because a cluster does not report exceptions."""
         report = self.folder / "errors" / f"{stage}-{task:05d}"
         report.unlink(missing_ok=True)
         try:

@@ -1,6 +1,7 @@
 """Convert text to the ids of a fairseq dictionary with GPT-2's BPE, WordPiece or SentencePiece.
 
-The ids follow the order of `dict.txt`, after fairseq's four special symbols. The fairseq task appends <mask>.
+The ids follow the order of `dict.txt`, after fairseq's four special symbols. The fairseq task adds
+<mask> as the last symbol.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _of_pieces(scheme: str, tokenise: Tokenise, pieces: list[str], symbols: list
     """Build the `Pieces` of a tokenizer whose dictionary lists the pieces as text.
 
     Args:
-        pieces: Piece of each id of the tokenizer.
+        pieces: Text of the piece for each id of the tokenizer.
         symbols: Symbols of the dictionary, after the special symbols.
     """
     at = {symbol: number for number, symbol in enumerate(symbols, len(SPECIALS))}

@@ -95,7 +95,7 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
 
 
 class Sample:
-    """Keep the documents with the smallest keys, up to a number of characters, whatever the order of additions."""
+    """Keep the documents with the smallest keys, up to a number of characters, in whatever order they are added."""
 
     def __init__(self, characters: int) -> None:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()
@@ -168,7 +168,7 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
     )
     if tokenizer.get_vocab_size() != vocabulary:
         raise CorpusError(
-            f"--vocabulary {vocabulary}: the training text has only {tokenizer.get_vocab_size()} pieces. Give this "
-            "number as --vocabulary, or more text."
+            f"--vocabulary {vocabulary}: the training text has only {tokenizer.get_vocab_size()} pieces. Give "
+            "this number to --vocabulary, or add training text."
         )
     tokenizer.save_model(str(folder))

@@ -26,7 +26,7 @@ class Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def origin(self) -> Origin | None:
-        """Return where the unfinished download came from, or None if there is nothing to resume."""
+        """Return the origin of the unfinished download, or None if there is nothing to resume."""
         if self.size() == 0:
             return None
         with contextlib.suppress(OSError, ValueError, TypeError):

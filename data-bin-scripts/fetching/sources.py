@@ -107,7 +107,7 @@ def _checked(url: str, where: str) -> str:
 
 
 def choose(names: list[str], known: list[Source]) -> list[Source]:
-    """Return the named sources without duplicates; a name is `corpus`, `corpus/file` (with `*`) or an address."""
+    """Return the named sources without duplicates; a name is `corpus`, `corpus/file` (`*` allowed) or an address."""
     chosen: dict[Source, None] = {}
     for name in names:
         chosen.update(dict.fromkeys([from_url(name)] if "://" in name else _matching(name, known)))

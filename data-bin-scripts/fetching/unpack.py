@@ -122,7 +122,7 @@ def _write(item: Item, path: Path) -> None:
     except (KeyError, RecursionError):  # raised by tarfile for a link that leads nowhere, or to itself
         stream = None
     if stream is None:
-        raise RefusedError(f"its entry {item.name!r} is a link, but not to a file of the archive")
+        raise RefusedError(f"its entry {item.name!r} is a link that does not point to a file of the archive")
     with stream, path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
 

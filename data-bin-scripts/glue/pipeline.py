@@ -141,7 +141,7 @@ def _read(paths: dict[str, Path], settings: Settings) -> Iterator[Split]:
 
 
 def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
-    """Refuse --train-rows if development sets differ in length, because it finds translations by their row number.
+    """Refuse --train-rows if development sets differ in length, because row numbers identify translations.
 
     Raises:
         CorpusError: The development sets of several languages differ in length.
@@ -152,8 +152,8 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
     if len(set(rows.values())) > 1:
         lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
-            f"--train-rows {settings.train_rows} needs development sets of equal length in all languages, but without "
-            f"these rows the lengths are {lengths}."
+            f"--train-rows {settings.train_rows} needs development sets of equal length in all languages, but after "
+            f"removing these rows, the sets have these numbers of rows: {lengths}."
         )
 
 

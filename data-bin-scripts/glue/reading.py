@@ -99,7 +99,7 @@ def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
 
 
 def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:
-    """Return a function that tells whether a line belongs to the split, or None if the whole file does."""
+    """Return a function that tells whether a line belongs to the split, or None if all lines belong to it."""
     if path.name.removesuffix(".gz") == MRPC_TRAIN:
         return _mrpc(path, split)
     if LANGUAGE in header:
@@ -136,7 +136,7 @@ def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
     place = {name: number for number, name in enumerate(header)}
     needed = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
     if missing := [name for name in needed if name not in place]:
-        raise CorpusError.at(path, 1, f"the header lacks the column {missing[0]!r}: it names {', '.join(header)}.")
+        raise CorpusError.at(path, 1, f"the header lacks the column {missing[0]!r}; it has {', '.join(header)}.")
     index = next((place[name] for name in how.index if name in place), None)
     return Columns([place[name] for name in how.sentences], place.get(how.label), index)
 

@@ -12,7 +12,7 @@ Sets = dict[str, list[dict[str, Any]]]
 
 
 def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return a table row for each count of pairs or words, with the lines of the first pairs that a step left out."""
+    """Return a table row for each count of pairs or words, with the line numbers of the first pairs left out."""
     result: list[dict[str, Any]] = []
     names = ("read", *steps, "kept", "mended")
     for tally in tallies:

@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 
 class Source(NamedTuple):
-    """Name a training corpus, or a validation or test set, and its two files.
+    """Hold the name and the two files of a training corpus, a validation set or a test set.
 
     Args:
         split: train, valid or test.
@@ -121,7 +121,7 @@ def _fetched(newstest: str, pair: Pair, *, look: bool = False) -> tuple[Path, Pa
     """Return the two sgm files of newstestYEAR; download them if they do not exist.
 
     Args:
-        look: Whether to download nothing, and return sacreBLEU's names of the files.
+        look: Whether to return only the names that sacreBLEU gives to the files, without downloading them.
     Raises:
         CorpusError: sacreBLEU lacks the set or the pair, or the download failed.
     """

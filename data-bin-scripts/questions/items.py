@@ -1,9 +1,9 @@
 """Convert a question to an item with a source and a target.
 
-The source is <s> answer </s> context </s> with segment ids, and the target is question </s>. This follows the question
-generation of the LFHC/GCDF paper (Qu et al. 2021): [CLS] answer [SEP] context [SEP] with segments 0 and 1. The source
-has at most 512 pieces, the answer 100 and the question 50. <s> and </s> are fairseq's [CLS] and [SEP]. Without answers,
-the source is <s> sentence </s>.
+The source is <s> answer </s> context </s> with segment ids, and the target is question </s>. The format is that
+of question generation in the LFHC/GCDF paper (Qu et al. 2021): [CLS] answer [SEP] context [SEP], with the segment ids
+0 and 1. By default, the source has at most 512 pieces, the answer 100 and the question 50. <s> and </s> are fairseq's
+[CLS] and [SEP]. If the data have no answers, the source is <s> sentence </s>.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Cutter:
 
 
 def _nothing(split: str, question: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """Return a problem if an answer, context or question has no pieces, like text of zero-width characters."""
+    """Return a problem if an answer, context or question has no pieces, for example only zero-width characters."""
     empty = next((name for name, pieces in parts.items() if not pieces), None)
     if empty is None:
         return None

@@ -225,7 +225,10 @@ def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
 
 
 def _round_trip(pieces: Any, questions: list[Question]) -> float:
-    """Return the fraction of questions that detokenise to their text, apart from lowercasing and repeated spaces."""
+    """Return the fraction of questions that tokenising and detokenising restores.
+
+    Lowercasing and repeated spaces do not count as differences.
+    """
     same = 0
     for question in questions:
         text = " ".join(question.text.split())

@@ -14,7 +14,7 @@ from .output import json_lines
 
 #: how --bad repair handles each kind of problem; "" means that it leaves the question out
 REPAIRS = {
-    "misplaced answer": "the answer's occurrence nearest to its offset is used",
+    "misplaced answer": "the occurrence nearest to the given offset is used",
     "empty answer": "",
     "no answer": "",
     "unanswerable": "",
@@ -99,7 +99,7 @@ def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
 
 
 def summary(problems: list[Problem]) -> list[str]:
-    """Return a line for each split, kind of problem and way of handling it, with the ids of the first questions."""
+    """Return one line per split, kind of problem and way of handling it; a line names the first such questions."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in problems:
         groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem)

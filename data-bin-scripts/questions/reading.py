@@ -25,7 +25,7 @@ class Question(NamedTuple):
     """Hold a question from a file, with its context and answers.
 
     Args:
-        where: Name of the file, with the article and paragraph or with the line.
+        where: Name of the file, followed by the article and paragraph, or by the line number.
         article: Number of the question's article in the file.
         answers: All answers that the file gives.
         impossible: Whether the file says that the context does not answer the question (SQuAD 2.0).
@@ -95,7 +95,7 @@ def _squad(path: Path, malformed: Malformed | None) -> Iterator[Question]:
 
 @contextmanager
 def _collecting(place: str, malformed: Malformed | None) -> Iterator[None]:
-    """Append an error of the block to `malformed`; if `malformed` is None, let the error pass."""
+    """Append an error that the block raises to `malformed`; if `malformed` is None, do not catch the error."""
     try:
         yield
     except CorpusError as error:

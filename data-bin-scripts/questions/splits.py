@@ -45,7 +45,7 @@ def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --v
             expected = ", ".join(name.format(word) for word in ALSO[split] for name in names[:2])
             existing = ", ".join(sorted(path.name for path in text.iterdir())[:10]) or "nothing"
             problem = f"the folder has no file for {split} ({expected}, plain or .gz); it holds {existing}"
-            raise CorpusError(f"{text}: {problem}. Name the files with {flags}.")
+            raise CorpusError(f"{text}: {problem}. Give the files with {flags}.")
     return files
 
 
@@ -54,7 +54,7 @@ def _only(folder: Path, split: str, names: Sequence[str], flags: str) -> Path | 
     files = {name: path for name in candidates if (path := there(folder / name))}
     if len(files) > 1:
         first, other, *_ = files
-        raise CorpusError(f"{folder} has both {first} and {other} for {split}. Name the files with {flags}.")
+        raise CorpusError(f"{folder} has both {first} and {other} for {split}. Give the files with {flags}.")
     return next(iter(files.values()), None)
 
 
@@ -92,7 +92,7 @@ def parts(
         by_article[question.article].append(question)
     if len(by_article) < 3:
         problem = f"splitting needs 3 or more articles, but the file has {len(by_article)}"
-        raise CorpusError(f"{path}: {problem}. Name the files of the splits with {flags}.")
+        raise CorpusError(f"{path}: {problem}. Give a file for each split with {flags}.")
     drawn = sorted(by_article, key=lambda article: int(keys.keys(seed, keys.ORDER, article)[0]))
     tenth = max(1, len(drawn) * SHARES[2] // sum(SHARES))
     chosen = {"train": drawn[2 * tenth :], "valid": drawn[tenth : 2 * tenth], "test": drawn[:tenth]}

@@ -65,7 +65,9 @@ def learned(counts: Counter[str], size: int) -> Dictionary:
 
 
 def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer-path", hint: str = "") -> Dictionary:
-    """Return the dictionary of a Hugging Face folder or a fairseq checkpoint, with the model's ids and <mask> last.
+    """Return the dictionary of a Hugging Face folder or a fairseq checkpoint, with the ids that fairseq uses.
+
+    <mask> gets the last id.
 
     Args:
         files: Files of the tokenizer, if they are not in `source`.

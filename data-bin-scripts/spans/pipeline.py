@@ -96,7 +96,7 @@ def prepare(
 
 
 def _read(files: dict[str, Path], settings: Settings) -> tuple[BySplit, list[Problem]]:
-    """Return the questions of each split, with each id once, and the problems with malformed or repeated questions."""
+    """Return each split's questions without repeated ids, and the problems with malformed or repeated questions."""
     questions, found_problems, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
         if path.exists() and not reading.is_json(path):  # line files have no offsets of answers
@@ -256,10 +256,10 @@ class Run:
 
         if question_length > self.settings.longest_question:
             report(
-                CUT, f"only the first {self.settings.longest_question} of its {question_length} pieces are read", "cut"
+                CUT, f"only the first {self.settings.longest_question} of its {question_length} pieces are kept", "cut"
             )
         if len(windows) > 1:
-            report(LONG, f"its context is read in {len(windows)} windows", "read in parts")
+            report(LONG, f"its context is split into {len(windows)} windows", "read in parts")
         if question.answers and not any(item.start for item in windows) and split == TRAIN:
             reason = f"no window contains the answer {question.answers[0].text!r}, or the answer has no pieces"
             report(NO_WINDOW, reason, "learned as no answer")

@@ -78,7 +78,8 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
     known = SETS[name]
     unknown = [code for code in languages if code not in known.languages]
     if unknown:
-        raise CorpusError(f"--languages {','.join(unknown)}: {name} has only {','.join(known.languages)}.")
+        languages_known = ",".join(known.languages)
+        raise CorpusError(f"--languages {','.join(unknown)}: {name} has only the languages {languages_known}.")
     codes = [code for code in known.languages if code in (languages or known.languages)]
     paths = {code: path for code in codes if (path := _file(folder, known, _names(known, code), f"--eval {code}="))}
     paths = paths or _united(folder, known, codes)

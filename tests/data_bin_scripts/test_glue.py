@@ -295,7 +295,7 @@ def test_a_bad_row_is_named_and_refused_unless_it_is_to_be_skipped(
 def test_a_missing_column_or_file_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task_files(tmp_path, "RTE", train=[("index", "sentence1", "label"), ("0", "w1", "entailment")])
     assert prepare("RTE", tmp_path, model, tmp_path / "out", "--bad", "skip") == 1
-    assert "train.tsv:1: the header lacks the column 'sentence2': it names index, sentence1" in capsys.readouterr().err
+    assert "train.tsv:1: the header lacks the column 'sentence2'; it has index, sentence1" in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
     assert "holds dev.tsv (plain or .gz)" in capsys.readouterr().err

@@ -183,8 +183,8 @@ def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, t
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model-type", "bpe", "--subwords", "fastbpe"], "Only SentencePiece has --model-type"),
-        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "Only SentencePiece has"),
+        (["--model-type", "bpe", "--subwords", "fastbpe"], "--model-type and --character-coverage are only for"),
+        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "are only for SentencePiece"),
         (["--character-coverage", "0.5"], "--character-coverage: 0.5 is not allowed. Give a number from 0.98 to 1."),
         (["--longest", "0"], "--longest: 0 is not allowed. Give at least 1."),
     ],

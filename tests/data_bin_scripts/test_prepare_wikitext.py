@@ -94,7 +94,7 @@ def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "wiki.train.tokens: the text has 6 types (with <unk> and <eos>), but --types is 267,735"),
+        ({}, "wiki.train.tokens: the text has 6 types (including <unk> and <eos>), but --types is 267,735"),
         ({"train.txt": "a\n"}, "the folder has both wiki.train.tokens and train.txt"),
         ({"wiki.train.tokens": "a\n<s> b\n"}, "wiki.train.tokens:2: the word <s> stands for fairseq's beginning"),
         ({"wiki.train.tokens": "<pad>\n"}, "wiki.train.tokens:1: the word <pad> stands for fairseq's padding"),

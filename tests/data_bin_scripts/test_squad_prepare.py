@@ -100,7 +100,7 @@ def test_a_folder_has_its_splits_by_their_names(place: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert s.prepare_spans.main(words) == 1
     assert (
-        "both dev.json and dev-v1.1.json for valid. Name the files with --train and --eval" in capsys.readouterr().err
+        "both dev.json and dev-v1.1.json for valid. Give the files with --train and --eval" in capsys.readouterr().err
     )
     with pytest.raises(SystemExit):
         s.prepare_spans.main([*words, "--seed", "2"])
@@ -199,7 +199,7 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
     for path, message in (
         (
             s.written(place / "two.json", s.squad(2, 5)),
-            "splitting needs 3 or more articles, but the file has 2. Name the files of the splits with --train and",
+            "splitting needs 3 or more articles, but the file has 2. Give a file for each split with --train and",
         ),
         (place / "nope", f"{place / 'nope'}: no such file or folder"),
         (s.written(place / "src-x.txt", {}), "src-x.txt: give NAME.json in SQuAD's format, plain or .gz"),

@@ -161,7 +161,7 @@ def test_files_that_are_missing_are_refused(place: Path, tmp_path: Path, capsys:
     message = "neither the folder nor its subfolder xquad holds xquad.de.json (plain or .gz). It has files for"
     assert f"{message} --languages zh." in _error(capsys)
     assert prepared(place, tmp_path / "no", *options, "fr") == 1
-    assert "--languages fr: xquad has only en,ar,de" in _error(capsys)
+    assert "--languages fr: xquad has only the languages en,ar,de" in _error(capsys)
     (tmp_path / "xquad.de.part1.json").write_text("")
     (tmp_path / "xquad.de.part2.json").write_text("")
     assert prepared(place, tmp_path / "no", "--set", "xquad", "--data", tmp_path) == 1

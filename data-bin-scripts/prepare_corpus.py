@@ -79,8 +79,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--language", default="en", metavar="CODE", help=text)
     text = "Each DIR contains one folder per language, named by its code."
     add("--languages", action="store_true", help=text)
-    text = "With --languages, repeat the text of small languages: the share of a language with n pieces becomes "
-    text += "proportional to n**S (default: 0.7)."
+    text = "With --languages, repeat the text of the smaller languages, so that the share of a language is "
+    text += "proportional to n**S, where n is its number of pieces (default: 0.7)."
     add("--smoothing", type=SMOOTHING, default=0.7, metavar="S", help=text)
     text = "Maximum number of subword pieces in an item; longer sentences become several items (default: 126)."
     add("--longest", type=at_least(1), default=126, metavar="N", help=text)

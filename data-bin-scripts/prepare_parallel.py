@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Codes of the two languages, for example en-de. File names of the text end in these codes."
+    text = "Codes of the two languages, for example en-de. The names of the text files end in these codes."
     add("--pair", type=_pair, required=True, metavar="A-B", help=text)
     text = "Training corpora. PREFIX stands for the files PREFIX.A and PREFIX.B in the languages A-B of --pair. "
     text += "The files may be compressed."

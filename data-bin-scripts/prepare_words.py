@@ -2,8 +2,8 @@
 """Check a corpus of words in three splits, and prepare it for fairseq-preprocess --only-source.
 
 The folder --text holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
-{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions under which
-perplexities on WikiText are published:
+{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions of the
+perplexities that papers report on WikiText:
 - Words are separated by spaces.
 - Each line, even an empty one, ends with an <eos>, which fairseq-preprocess adds as its </s>.
 - The vocabulary consists of the words of the training text.

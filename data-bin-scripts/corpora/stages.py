@@ -49,7 +49,7 @@ def shown(job: Job, stage: str) -> Iterator[Watch]:
 
 @dataclass(frozen=True)
 class Task:
-    """Run a task of a stage when datatrove calls this object, and write errors to a file that the waiting run reads."""
+    """Run a task of a stage when datatrove calls this object, and write errors to a file for the main process."""
 
     job: Job
     stage: str

@@ -88,7 +88,7 @@ class Fetcher:
         return entry
 
     def _note(self, source: Source, file: Path, sha256: str, origin: str) -> Entry:
-        """Add the file to fetched.tsv before it gets its final name, so that each file in its place is recorded."""
+        """Add the file to fetched.tsv before it gets its final name, so that no finished file lacks a record."""
         known = self.record.get(source.path)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         unpacked = known.unpacked if known and known.sha256 == sha256 else ""

@@ -130,7 +130,7 @@ class Cutter:
 
 
 def _nothing(split: str, question: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """Return a problem if an answer, context or question has no pieces, for example only zero-width characters."""
+    """Return a problem if an answer, context or question has no pieces; zero-width characters yield none."""
     empty = next((name for name, pieces in parts.items() if not pieces), None)
     if empty is None:
         return None

@@ -106,7 +106,7 @@ class Plan:
 
 
 def shown(output: Path) -> str:
-    """Return the path of the output folder in commands, which is relative to the root of the repository."""
+    """Return the path of the output folder that commands contain; it is relative to the root of the repository."""
     return os.path.relpath(output, ROOT)
 
 

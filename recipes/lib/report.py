@@ -89,7 +89,7 @@ def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] 
 
 
 def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str, str] | None = None) -> str:
-    """Return the main table. Where the 95 % interval of a score is known, half of its width stands behind the score.
+    """Return the main table. Where the 95 % interval of a score is known, half of its width follows the score.
 
     Args:
         rows: Rows of the results.

@@ -91,7 +91,7 @@ class Ledger:
         self.shown = shown  # the path of the run's folder in commands
 
     def key(self, stage: Stage) -> str:
-        """Return the key of a stage in this folder, which changes if the result of the stage would change."""
+        """Return the key of a stage in this folder; the key changes if the result of the stage would change."""
         return stage.key(self.shown)
 
     def is_done(self, stage: Stage) -> bool:

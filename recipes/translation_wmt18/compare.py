@@ -108,7 +108,7 @@ def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: st
 
 
 def costs(measured: dict[str, Any]) -> Row:
-    """Return the columns of cost; they are None for a model that was not measured, because its training diverged."""
+    """Return the cost columns of a model. If its training diverged, it was not measured, and they are None."""
     return {
         "parameters": measured.get("parameters"),
         "words/s, training": _rounded(measured.get("training_words_per_second")),

@@ -101,7 +101,7 @@ class FineTuning(launch.Training):
 
     @property
     def tokenizer(self) -> str:
-        """Return the --tokenizer-path of the commands, which is absolute because commands run in the repository."""
+        """Return --tokenizer-path as an absolute path, because commands run in the root of the repository."""
         path = self.tokenizer_path
         return path if path in ("", *self.tokenizer_names) else str(Path(path).resolve())
 

@@ -38,7 +38,7 @@ def counted(folder: Path) -> str:
 
 
 def lengths(folder: Path) -> str:
-    """Return the mean length of a question with its context in each split, and how many questions BERT would cut."""
+    """Return, for each split, the mean length of a question plus its context, and how many exceed 512 pieces."""
     splits = read_json(folder / RECORD)["splits"]
     parts = (
         f"{name} {split['pieces without windows'] / split['questions']:.1f} pieces on average, "

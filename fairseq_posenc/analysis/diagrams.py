@@ -35,7 +35,7 @@ PLACES = {
 
 
 def ranges(clip: int = 2, layers: int = 3, columns: int = 13) -> dict[str, Tensor]:
-    """Return the table row of each distance j - i, minus k, in the layers of `shaw` and `lfhc`.
+    """Return, for each distance j - i, the number of its table row minus k, in each layer of `shaw` and `lfhc`.
 
     Returns:
         A matrix [layers, distances] for each encoding; the distances are centred on 0.
@@ -55,7 +55,7 @@ def clipping(clip: int = 3, tokens: int = 6) -> Tensor:
 
 
 def hooks() -> dict[str, list[str]]:
-    """Return, for each place of a layer, the names of the encodings that act there, in the order of the registry."""
+    """Return, for each place in the model, the names of the encodings that act there, in the order of the registry."""
     acting: dict[str, list[str]] = {hook: [] for hook in HOOKS}
     for name in names():
         for hook in _hooks(name):

@@ -31,7 +31,7 @@ class HeatMap(NamedTuple):
     Args:
         values: The matrix, [rows, columns].
         first: Number of the first row: a distance j - i or a position.
-        row, column: What the rows and the columns are.
+        row, column: Labels that say what a row and a column stand for.
         title: Name of the encoding, the layer and the head.
     """
 
@@ -46,10 +46,12 @@ class HeatMap(NamedTuple):
 def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> list[HeatMap]:
     """Return a heat map for each encoding of the encoder or decoder that has a table.
 
-    - a vector for each distance (Shaw, M4, DeBERTa, ...): distance by dimension, of the layer and head;
-    - a number for each distance (T5, DIET-REL, KERPLE, ...): distance by head, of the layer;
-    - products of absolute factors (DIET-ABS): query position by key position, of the layer and head;
-    - vectors at the input (learned): position by dimension.
+    The rows and columns of a map depend on what the encoding learns:
+
+    - a vector for each distance (Shaw, M4, DeBERTa, ...): rows are distances, columns are dimensions;
+    - a number for each distance (T5, DIET-REL, KERPLE, ...): rows are distances, columns are the heads of the layer;
+    - products of absolute factors (DIET-ABS): rows are query positions, columns are key positions;
+    - vectors that are added to the input (learned): rows are positions, columns are dimensions.
 
     Args:
         farthest: Largest distance that a map of distances shows, or number of positions in a map of absolute positions.

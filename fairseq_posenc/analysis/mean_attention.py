@@ -70,8 +70,8 @@ def rows(item: MeanAttention) -> list[Row]:
 
 
 def report(item: MeanAttention) -> list[str]:
-    """Return a line with the mean attention of a token to itself and to near tokens."""
+    """Return a line with the mean attention of a token to itself and to nearby tokens."""
     return [
         f"{item.title}: mean over {item.texts} texts; a token gives {item.itself:.1%} of its attention to itself and "
-        f"{item.near:.1%} to the tokens at most {NEAR} away."
+        f"{item.near:.1%} to the tokens at most {NEAR} positions away (including itself)."
     ]

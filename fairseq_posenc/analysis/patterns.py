@@ -1,8 +1,8 @@
 """Show, head by head, the part of the attention logits that depends on positions only.
 
 Source: Chen et al. 2021 (DIET), Figures 4, 6 and 7. Many heads of DIET-ABS learn patterns that depend on the distance
-alone. The shift score measures how nearly a pattern depends on the distance alone; the score is ours and not the
-paper's.
+alone. The shift score measures how nearly a pattern depends on the distance alone; this score is defined here and does
+not occur in the paper.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def matrix_rows(data: dict[str, Tensor]) -> list[Row]:
 
 
 def divergence(length: int = 1024, dim: int = 512) -> dict[str, Divergence]:
-    """Return phi for `length` distances of each encoding, and how often it violates each property."""
+    """Return each encoding's phi for `length` distances, and how often phi violates each property."""
     return {name: _divergence(rows_of(name, torch.arange(length), dim)) for name in ENCODINGS}
 
 
@@ -142,6 +142,6 @@ def report(data: dict[str, Divergence]) -> list[str]:
     return [
         f"{name}: phi(i+{STEP}, i) fails to decrease at {curve.not_attenuated} of {len(curve.by_start) - 1} steps "
         f"(property 1); phi(0, j) fails to increase at {curve.not_increasing} and to be concave at "
-        f"{curve.not_concave} of {len(curve.from_zero) - 1} (property 2)."
+        f"{curve.not_concave} of {len(curve.from_zero) - 1} steps (property 2)."
         for name, curve in data.items()
     ]

@@ -24,7 +24,7 @@ class Ranks(NamedTuple):
     """Hold the ranks of the attention logits of each head of a layer.
 
     Args:
-        title: Name of the stack, or of random weights.
+        title: Name of the stack; for random weights, where the positions are added.
         logits: Rank of each head's logits on each text, [texts, h].
         effective: Smallest number of singular values whose squares sum to the share ENERGY of all squares, [texts, h].
         position: Rank of the part of each head's logits that depends on positions only, [h]; None if there is no such
@@ -74,7 +74,7 @@ def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None 
 
     Args:
         dim: Model width; a head has dim / heads.
-        rank: d_p; None for D.
+        rank: Rank d_p of the product that is added to a head's logits; None for the width of a head.
     """
     generator = torch.Generator().manual_seed(seed)
     head_dim = dim // heads

@@ -109,8 +109,8 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
     """Return half the width of the interval of a score, and the number of training runs.
 
-    The interval of a single run is over the sentences of the test set. The interval of several runs is that of their
-    mean.
+    For a single run, the recipe computes the interval over the sentences of the test set. For several runs, it is the
+    interval of their mean score.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):

@@ -48,7 +48,7 @@ def _point(panel: Axes, place: int, item: Score) -> None:
 
 
 def _label(items: list[Score], baseline: str | None) -> str:
-    """Return the label of the axis, which says how many training runs the scores have, and what bar and line mean."""
+    """Return the label of the axis: the score, the number of training runs, and what bars and dashed lines mean."""
     seeds = sorted({item.seeds for item in items})
     runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     marks = ["bar: 95 % interval"] if any(item.within is not None for item in items) else []

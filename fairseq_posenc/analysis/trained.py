@@ -1,4 +1,4 @@
-"""Read trained models: their encoder or decoder with a position encoding, and what its attention computes on text.
+"""Load the encoder or decoder of a trained model, and return what its attention computes on text.
 
 Legend: h heads, n columns, D head width, d model width.
 """
@@ -47,16 +47,16 @@ class Stack:
 
     @property
     def title(self) -> str:
-        """Return the name without the folders above that of the checkpoint, which is short enough for a figure."""
+        """Return the name with only the last folder of its path, so that it is short enough for a figure."""
         return "/".join(Path(self.name).parts[-2:])
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
-        """Return the encodings by name."""
+        """Return the encodings, keyed by name."""
         return self.encoding.members
 
     def layer(self, number: int) -> SelfAttention:
-        """Return the self-attention of layer `number`, from 1.
+        """Return the self-attention of layer `number`, counted from 1.
 
         Raises:
             Lacking: There is no such layer.
@@ -160,17 +160,17 @@ def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int
     """Return what a layer computes for the first `columns` tokens of `texts` texts (see `on_text`).
 
     Raises:
-        Lacking: No text has `columns` tokens.
+        Lacking: All texts have fewer than `columns` tokens.
     """
     seen = list(on_text(stack, split, texts, layer, columns))
     if not seen:
-        raise Lacking(f"{stack.name}: no text of {split} has {columns} tokens. Lower --columns.")
+        raise Lacking(f"{stack.name}: no text of {split} has {columns} tokens or more. Lower --columns.")
     return [Seen(*(values[:, :columns, :columns] for values in item)) for item in seen]
 
 
 @contextmanager
 def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCall]]]:
-    """Collect the queries, the keys and the encoding's hooks of each forward call of a layer inside this context."""
+    """Record, inside this context, the queries, the keys and the encoding's hooks in each forward call of a layer."""
     calls: list[tuple[Projected, LayerCall]] = []
     attention.watch = lambda projected, call: calls.append((projected, call))
     try:

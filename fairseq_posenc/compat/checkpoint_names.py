@@ -1,9 +1,9 @@
 """Check that the names and options in a checkpoint's configuration cannot run code.
 
-fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it contains. Some
-models, tasks and criterions evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a
-checkpoint may name only the models, tasks and criterions listed in this file. Options that fairseq evaluates as Python
-must be literals. This file does not need fairseq.
+fairseq builds the model, the task and the criterion that a checkpoint names, with the options in the checkpoint. Some
+models, tasks and criterions evaluate an option as Python, pass it to a shell, or unpickle a file that the option names.
+So a checkpoint may name only the models, tasks and criterions listed in this file. Options that fairseq evaluates as
+Python must be literals. This file does not need fairseq.
 """
 
 from __future__ import annotations
@@ -146,9 +146,10 @@ def _is_allowed(part: str, name: str) -> bool:
 
 
 def _registered(part: str, name: str) -> tuple[str, type] | None:
-    """Return the name and the class that fairseq registered for `name`; an architecture has the name of its model.
+    """Return the name and the class of a model, task or criterion as fairseq has registered them.
 
-    Return None if nothing is registered under this name.
+    If `name` is an architecture, return the name and the class of its model. Return None if nothing is registered
+    under `name`.
     """
     if "fairseq.models" not in sys.modules:
         return None

@@ -61,7 +61,7 @@ def mend() -> None:
 
 
 def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
-    """Check the configuration again after fairseq has converted old options, because that can change names."""
+    """Check the configuration again after fairseq has converted old options, because fairseq may change names in it."""
     from omegaconf import DictConfig, OmegaConf
 
     state = original(path, *args, **kwargs)
@@ -146,7 +146,8 @@ def _offending_global(message: str) -> str | None:
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
     """Return the names of functions and classes in a pickle that torch did not write, without running the pickle.
 
-    torch stops at the first instruction that it never writes ('Unsupported operand'), before it reads any name.
+    torch.load stops at the first pickle instruction that torch.save never writes ('Unsupported operand'), before it
+    reads any name.
     """
     path = _name(file)
     if "Unsupported operand" not in str(error) or not os.path.isfile(path):
@@ -161,7 +162,7 @@ def _foreign_pickle(file: Any, error: Exception) -> str | None:
                 names.append(str(argument).replace(" ", "."))
             elif isinstance(argument, str):
                 words.append(argument)
-    return f"a pickle that torch did not write, with {', '.join(dict.fromkeys(names))}" if names else None
+    return f"a pickle that torch did not write and that names {', '.join(dict.fromkeys(names))}" if names else None
 
 
 def _pickle(path: str) -> bytes:

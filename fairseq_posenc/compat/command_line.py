@@ -22,7 +22,7 @@ def mend() -> None:
     """Read `--bf16` as bfloat16, add the flag `--allow-checkpoint-names`, and refuse a second copy of this package.
 
     Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). fairseq imports the plugin inside
-    `options.get_parser`, just before it adds the options of CommonConfig, its first ones.
+    `options.get_parser`, just before it adds the parser's first options, those of CommonConfig.
     """
     from fairseq import options, utils
 
@@ -58,7 +58,7 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
     """Raise an error that names both folders if --user-dir is not the imported copy of this package (utils.py:464).
 
     fairseq's own message ('not globally unique') names only one of the folders, and only the first call raises it.
-    fairseq would also refuse a link to the imported folder.
+    fairseq would also refuse a symbolic link to the imported folder.
     """
     folder = _user_dir(args)
     # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.

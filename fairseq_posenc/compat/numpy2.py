@@ -31,12 +31,12 @@ class _Compat:
 
     @property
     def long(self) -> type[int]:
-        say_once(logger, "np.compat.long is read as int, because numpy 2 has removed the name that fairseq uses")
+        say_once(logger, "np.compat.long is replaced by int, because numpy 2 has removed it and fairseq uses it")
         return int
 
 
 def _percentile(a: Any, q: Any, *args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
     if interpolation is not None:
-        say_once(logger, "np.percentile(interpolation=) is read as method=, because numpy has renamed the argument")
+        say_once(logger, "np.percentile gets its argument interpolation as method, because numpy has renamed it")
         kwargs["method"] = interpolation
     return np.percentile(a, q, *args, **kwargs)

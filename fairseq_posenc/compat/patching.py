@@ -1,4 +1,4 @@
-"""Patch fairseq in two ways: replace a function, or replace names of a module for one module that uses them."""
+"""Patch fairseq in two ways: replace a function, or let one module see other names in a module that it imports."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
 the process started (tasks/fairseq_task.py:283). fairseq also keeps the data workers and the shuffling of the first
-epoch of the process. A resumed run also makes one update before it checks whether training has already finished.
+epoch of the process. In fairseq, a resumed run also makes one update before it checks whether training has already
+finished.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ logger = logging.getLogger(__name__)
 def mend() -> None:
     """Call the task's method `before_save` in every worker before a checkpoint is saved.
 
-    fairseq reads the state from the task of worker 0 only (checkpoint_utils.py:99). By then the other workers have
-    returned, so nothing can be collected from them.
+    fairseq reads the state from the task of worker 0 only (checkpoint_utils.py:99). At that point the other workers
+    have already left save_checkpoint, so nothing can be collected from them.
     """
     from fairseq import checkpoint_utils
 

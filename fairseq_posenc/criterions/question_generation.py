@@ -1,4 +1,4 @@
-"""`question_generation`: the loss -log(p + 1e-6) as in the code of Qu et al. 2021, with a log of how much is copied."""
+"""`question_generation`: the loss -log(p + 1e-6), as in Qu et al.'s code (2021); also log how much the model copies."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math

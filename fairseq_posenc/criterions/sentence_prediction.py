@@ -35,8 +35,8 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
     """Cross entropy, or squared errors with --regression-target.
 
-    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. It also accepts only
-    numbers as labels, and adds up the lists of outputs that several processes return.
+    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. Moreover, fairseq's
+    criterion accepts only numbers as labels, and adds up the lists of outputs of several processes.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:

@@ -1,4 +1,4 @@
-"""Split questions and contexts into pieces, and join pieces to text: words, characters or a pretrained tokenizer.
+"""Split text into pieces (words, characters or those of a pretrained tokenizer), and join pieces to text.
 
 `load` returns the tokenizer with which data-bin-scripts/prepare_questions.py prepared a folder. Joining restores the
 text except for some spaces, and except for capital letters if the pieces are lower case. For example, `24 -7` and

@@ -49,7 +49,9 @@ def read_surface(path: Path) -> list[Surface]:
                 items.append(Surface(list(fields["unknown"]), list(fields.get("references", ()))))
                 sources.append(str(fields.get("source", f"item {number}")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"{path}:{number}: this is not an item with 'unknown' words ({error!r}).") from None
+                raise ValueError(
+                    f"{path}:{number}: this is not an item with a list of 'unknown' words ({error!r})."
+                ) from None
     items_by_source = Counter(sources)
     return [item._replace(weight=1 / items_by_source[source]) for item, source in zip(items, sources, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Split text into pieces, and locate each piece in the text: with a pretrained tokenizer, or as words or characters."""
+"""Split text into words, characters or the pieces of a pretrained tokenizer, and locate each piece in the text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = 3
 
 
 class Pieces(Protocol):
-    """Interface of the ways of splitting text."""
+    """Interface of the classes that split text."""
 
     def cut(self, text: str) -> list[Piece]: ...
 

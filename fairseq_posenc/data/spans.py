@@ -131,7 +131,7 @@ class Windows(FairseqDataset):
     def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
         if len(tokens) != len(rows):
             raise CheckpointError(
-                f"The folder has {len(tokens)} windows, but descriptions of {len(rows)}. Prepare the questions again."
+                f"The folder has {len(tokens)} windows, but describes {len(rows)}. Prepare the questions again."
             )
         self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle
 

@@ -129,7 +129,9 @@ class Segments(FairseqDataset):
 
 
 class StreamIterator(iterators.EpochBatchIterator):
-    """fairseq's iterator of an epoch, without shuffling. It can resume only if the checkpoint has the same streams.
+    """fairseq's iterator of an epoch, without shuffling.
+
+    It can resume only if the checkpoint was written with the same division into streams.
 
     Args:
         lengths: Further settings that must not change when training resumes, keyed by flag.

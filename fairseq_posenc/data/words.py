@@ -60,8 +60,8 @@ class Words:
     """Divide a sequence of ids into words.
 
     A special symbol is not part of a word and ends the word before it, so the piece after it begins a word, whatever
-    its mark. <unk> is not part of a word either but does not end it, because it stands for letters inside words that
-    SentencePiece's vocabulary lacks.
+    its mark. <unk> is not part of a word either, but does not end the word before it, because SentencePiece writes
+    <unk> for letters inside words that its vocabulary lacks.
 
     Args:
         pieces: Pieces by id.
@@ -104,5 +104,7 @@ def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
-        raise ValueError(f"{encoder_json} has no piece with id {unknown[0]}. Give the file for this dictionary.")
+        raise ValueError(
+            f"{encoder_json} has no piece with id {unknown[0]}. Give the encoder.json that belongs to the dictionary."
+        )
     return [pieces.get(symbol, symbol) for symbol in symbols]

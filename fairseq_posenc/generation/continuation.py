@@ -19,9 +19,9 @@ def continued(
 ) -> tuple[Tensor, Tensor]:
     """Continue each prompt with the most probable next token, S times.
 
-    The prompt begins at an empty memory. As in `posenc_lm_memory`, a token's context is the memory and the earlier
-    tokens of its segment. At the end of a segment, the segment's states become the memory and the cache of keys and
-    values is emptied.
+    The memory is empty when the prompt begins. As in `posenc_lm_memory`, a token's context is the memory and the
+    earlier tokens of its segment. At the end of a segment, the segment's states become the memory and the cache of keys
+    and values is emptied.
 
     Args:
         model: A `posenc_transformer_lm` in evaluation mode.

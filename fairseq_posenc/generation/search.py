@@ -1,4 +1,4 @@
-"""Extend fairseq's beam search by a choice of length penalty, and by source words that the dictionary lacks.
+"""Let fairseq's beam search use other length penalties, and copy source words that the dictionary lacks.
 
 fairseq finishes a sentence when --beam hypotheses have ended, whatever their scores. So the hypotheses do not depend on
 the length penalty, but their ranking does. The score of a hypothesis is divided by the penalty when the hypothesis

@@ -145,7 +145,7 @@ def _rule(table: Tensor) -> str:
     std = table.std().item() if table.numel() > 1 else 0.0
     if math.isclose(std, 0.0, abs_tol=1e-12):
         return f"all values are {table.flatten()[0].item():g}, the initial value of the encoding"
-    return f"drawn as the encoding initialises it, with standard deviation {std:.3g}"
+    return f"drawn from the encoding's initial distribution, with standard deviation {std:.3g}"
 
 
 def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, Tensor]:

@@ -119,7 +119,7 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
     if model.vocabulary is None:
-        raise CheckpointError(f"{place}: this tokenizer needs a dict.txt beside the checkpoint or in its data")
+        raise CheckpointError(f"{place}: this tokenizer needs a dict.txt beside the checkpoint or in its data folder")
     contents, where = tokenizer.read(place)
     contents, lacking = tokenizer.fitted(contents, model.vocabulary, where, segments=model.config.has_segments)
     line = f"wrote the tokenizer of {where}"
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Export as the command line says. Return 0, or 1 after printing an error of one line."""
+    """Export the model that the command line names. Return 0, or 1 after printing an error message of one line."""
     args = _parser().parse_args(argv)
     try:
         pretrained = read(args.checkpoint)
@@ -170,5 +170,5 @@ def main(argv: Sequence[str]) -> int:
         print(f"dropped: {name}: {why}")
     print(line if tokens else f"note: {line}")
     if model.vocabulary is None:
-        print("note: the folder has no vocabulary, because there is no dict.txt beside the checkpoint or in its data")
+        print("note: the folder has no vocabulary, as there is no dict.txt beside the checkpoint or in its data folder")
     return 0

@@ -39,9 +39,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding, such as clip=64.")
     parser.add_argument(
-        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: as in the source."
+        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: that of the source model."
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed for new tables (default: 1).")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of the new weights (default: 1).")
     parser.add_argument(
         "--output", required=True, type=Path, metavar="DIR", help="Folder to write. It must be new or empty."
     )
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Convert as the command line says. Return 0, or 1 after printing an error of one line."""
+    """Convert the model that the command line names. Return 0, or 1 after printing an error message of one line."""
     args = _parser().parse_args(argv)
     try:
         from .checkpoint import CHECKPOINT, flags, save

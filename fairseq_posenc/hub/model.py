@@ -129,7 +129,7 @@ class MaskedLM(nn.Module):
         Args:
             input_ids: [B, T] int64.
             attention_mask: [B, T], 0 at padding. By default, padding is recognised by its id.
-            token_type_ids: Segments [B, T]. Default: all 0; encodings without segments accept nothing else.
+            token_type_ids: Segments [B, T]. Default: all 0, which is all that an encoding without segments accepts.
         Returns:
             [B, T, V].
         Raises:

@@ -103,7 +103,7 @@ _FAIRSEQ = {
 
 
 def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
-    """Rename the weights of fairseq's RoBERTa: stock (old releases, too), or with an encoding of this plugin."""
+    """Rename the weights of a RoBERTa from this plugin or from fairseq, including fairseq's old releases."""
     renamed = Renamed()
     for name, tensor in _modern(tensors).items():
         prefix = next((prefix for prefix in _FAIRSEQ if name.startswith(prefix)), None)

@@ -40,7 +40,9 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
         symbols = symbols_of(dict_file)
         place = files or tokenizer.beside(dict_file)
         if place is None:
-            raise CheckpointError(f"{dict_file} has no tokenizer/ beside it. Give the tokenizer of its training text.")
+            raise CheckpointError(
+                f"{dict_file} has no tokenizer/ beside it. Give the tokenizer that split the model's training text."
+            )
         contents, where = tokenizer.read(place)
     else:
         symbols = dictionary(source)
@@ -55,7 +57,7 @@ def _dictionary_beside(checkpoint: Path) -> Path:
     in_shards = (path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt")))
     dict_file = dict_file or next(in_shards, None)
     if dict_file is None:
-        raise CheckpointError(f"{checkpoint}: there is no dict.txt beside it or in its training data")
+        raise CheckpointError(f"{checkpoint}: there is no dict.txt beside it or in the folder of its training data")
     return dict_file
 
 

@@ -1,4 +1,4 @@
-"""Scores of generated text: ROUGE-L, BLEU-4, chrF, the share of distinct texts, and baselines without a model."""
+"""Compute scores of generated text, extracted answers and classes, and the outputs of baselines without a model."""
 
 from __future__ import annotations
 

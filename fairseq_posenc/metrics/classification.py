@@ -84,7 +84,7 @@ def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[
 
 
 def margin(name: str, rows: int, constant: float) -> float:
-    """Return how far a score has to be above the score of a constant output: two standard errors.
+    """Return by how much a score must exceed that of a constant output to count as better: two standard errors.
 
     For correlations, use the standard error of a correlation whose true value is 0, because chance alone makes it
     positive half of the time. For other scores, use the standard error of the constant's score over samples of `rows`

@@ -60,8 +60,8 @@ def best(
 def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
     """Apply a threshold to scores of predictions, as apply_no_ans_threshold in SQuAD 2.0's script does.
 
-    If a question's odds are above the threshold, it scores 1 if it has no answer, otherwise 0. The score of an empty
-    text would differ slightly: it is also correct if all answers consist of articles and punctuation only.
+    A question whose odds are above the threshold scores 1 if it has no answer, otherwise 0. Scoring an empty text
+    instead would differ slightly: an empty text is also correct if all answers consist of articles and punctuation.
     """
 
     def silenced(values: Mapping[str, float]) -> dict[str, float]:

@@ -5,9 +5,9 @@ Sources: Rajpurkar et al. 2016 and 2018 (evaluate-v1.1.py, evaluate-v2.0.py), an
 language.
 
 No maintained library implements all three sets of rules. transformers' squad_metrics has only the rules of SQuAD 2.0,
-and a test compares them with this file. The rules differ: if neither text has words, F1 is 0 in SQuAD 1.1 and 1 in
-SQuAD 2.0. MLQA's rules remove the articles and punctuation of each language, and count each Chinese character as a
-word.
+and a test compares its results with those of this file. The rules differ: if neither text has words, F1 is 0 in SQuAD
+1.1 and 1 in SQuAD 2.0. MLQA's rules remove the articles and punctuation of each language, and count each Chinese
+character as a word.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Scores(NamedTuple):
 
 
 def margin(score: float, baseline: float, questions: float) -> float:
-    """Return how far a model's score has to be above the score of a baseline, in percent.
+    """Return by how many percentage points a model's score must exceed a baseline's score to count as better.
 
     This margin is an upper bound of two standard errors of the difference between the scores. The bound holds because a
     mean of numbers from 0 to 1 varies most if all are 0 or 1.

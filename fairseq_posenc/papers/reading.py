@@ -58,11 +58,11 @@ def figures(
     encoding: str | None = None,
     **conditions: object,
 ) -> list[Figure]:
-    """Return the figures of a paper that match all arguments, in the order of its tables and their rows.
+    """Return the numbers of a paper that match all arguments, in the order of its tables and their rows.
 
     Args:
         encoding: The encoding as the tables write it; `recipes/lib/encodings.py` matches other spellings of options.
-        conditions: Conditions that the figures must match, such as `length=512`.
+        conditions: Conditions that the numbers must match, such as `length=512`.
     """
     criteria = {"paper": paper, "table": table, "row": row, "column": column, "encoding": encoding}
     return [
@@ -75,7 +75,7 @@ def figures(
 
 @cache
 def every() -> tuple[Figure, ...]:
-    """Return the figures of all tables."""
+    """Return the numbers of all tables."""
     return tuple(figure for path in tables() for figure in read(path))
 
 
@@ -85,7 +85,7 @@ def tables() -> list[Path]:
 
 
 def read(path: Path) -> Iterator[Figure]:
-    """Yield the figures of a table, row by row. Skip empty cells."""
+    """Yield the numbers of a table, row by row. Skip empty cells."""
     table = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)  # 84.10 stays 84.10
     keys, columns = table["keys"], table["columns"]
     for cells in table["rows"]:

@@ -51,7 +51,8 @@ class Chart(NamedTuple):
         item: What Bokeh needs to draw it, as JSON.
         entries: For each line or point of each Bokeh renderer, the indices of the result rows that the line or point
             shows.
-        legend: Names and colours. A colour that occurs again has another marker, and its lines are dashed.
+        legend: Names and colours. If a colour occurs a second time, its line is dashed and its points have another
+            marker.
     """
 
     title: str

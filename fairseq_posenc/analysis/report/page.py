@@ -127,20 +127,21 @@ def _cost_choice(entries: Sequence[Entry]) -> str:
 
 
 def _swatch(colour: str, again: bool) -> str:
-    """Return a piece of a line; it is dashed if the colour occurs again."""
+    """Return the sample of a line for the legend; the line is dashed if another line already has its colour."""
     return f'<span class="swatch{" again" * again}" style="border-color:{colour}"></span>'
 
 
 def _papers(tables: Sequence[PaperTable]) -> str:
     if not tables:
         return ""
-    note = "Each cell shows the paper's number above ours. Where ours is missing, a command computes it. "
+    note = "Each cell shows the paper's number above our score. "
+    note += "If our score is missing, the cell has a command that computes it. "
     note += "MODEL stands for a checkpoint that was pretrained with the encoding of the row."
     return element("p", note, class_="note") + "".join(map(_paper, tables))
 
 
 def _paper(table: PaperTable) -> str:
-    """Return a paper's table in a section, which is folded if the table has no score of ours."""
+    """Return a paper's table in a section, which is folded if no cell has a score of a recipe run."""
     head = "".join(element("th", name, scope="col", class_="text") for name in ("Row", *table.columns))
     lines = []
     for name, cells in table.rows.items():

@@ -1,4 +1,4 @@
-"""Collect the papers' tables that recipes reproduce: each number with our score, or with the command that gets it."""
+"""Collect the papers' tables that recipes reproduce: each number with our score or the command that computes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .runs import Entry
 
 
 class Target(NamedTuple):
-    """The recipe and the columns that reproduce a number of a paper.
+    """The recipe that reproduces a number of a paper, and the columns of its results that contain the numbers.
 
     Args:
         recipe: Folder in recipes/.
@@ -53,7 +53,7 @@ class PaperTable(NamedTuple):
 
     @property
     def filled(self) -> int:
-        """Return the number of cells with a score of ours."""
+        """Return how many cells have a score of a recipe run."""
         return sum(cell.ours is not None for row in self.rows.values() for cell in row.values())
 
 
@@ -103,7 +103,11 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 
 
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
-    """Return whether a row reproduces this number: the recipe wrote it beside the score of the same text."""
+    """Return whether a row of results reproduces this number of a paper.
+
+    It does if the recipe wrote the number into this row, and the row does not say that its text differs from the
+    paper's.
+    """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
     if target.task and not f"{entry.task},".casefold().startswith(f"{target.task},".casefold()):
@@ -116,13 +120,13 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
 
 
 def _pretrained(entry: Entry) -> str:
-    """Return the encoding of the pretrained model, because a fine-tuned model may have another name."""
+    """Return the encoding in pretraining, from which that of the fine-tuned model may differ; empty if unknown."""
     pretrained = entry.facts.get("pretrained")
     return str(pretrained.get("encoding") or "") if isinstance(pretrained, dict) else ""
 
 
 def target_of(figure: Figure) -> Target | None:
-    """Return the recipe and the columns that reproduce a number of a paper; None if no recipe reproduces it."""
+    """Return how a recipe reproduces a number of a paper; None if no recipe reproduces it."""
     if not figure.encoding or figure.value is None:
         return None
     place = PLACES.get((figure.paper, figure.table))

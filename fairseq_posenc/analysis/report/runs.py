@@ -37,7 +37,7 @@ class Entry:
 
     Args:
         scores: The scores, keyed by column name.
-        added: Number of parameters more than the model with the run's first encoding has.
+        added: Number of parameters minus that of the model with the run's first encoding.
         speed: Training speed in units of `speed_unit`.
         memory: Peak memory in MB.
         step: Time per training update, as a multiple of that of the run's first encoding.
@@ -91,7 +91,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Run:
-    """Hold a run of a recipe: its name, its folder, the content of its result.json and what the page shows."""
+    """Hold a run of a recipe: its name, folder and result.json, its rows and losses, and the paths of its figures."""
 
     name: str
     folder: Path
@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def _names(folders: list[Path]) -> list[str]:
-    """Return for each folder the shortest end of its path that differs from the other folders."""
+    """Return a name for each folder: the last parts of its path, as few as make all names differ."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1)):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):

@@ -67,7 +67,10 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Return text with escapes, so that LaTeX prints it literally and on one line, even a bracket after `\\`."""
+    """Return text with escapes, so that LaTeX prints it literally and on one line.
+
+    A `[` or `*` at the beginning is protected, because LaTeX would read it as an argument of the line break before it.
+    """
     plain = re.sub(r"[\x00-\x1f\x7f]+", " ", text)
     escaped = "".join(LATEX.get(character, character) for character in plain)
     return f"{{}}{escaped}" if escaped.startswith(("[", "*")) else escaped

@@ -24,7 +24,7 @@ FEW = 0.01
 
 
 def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool) -> tuple[Tokenizer, list[str]]:
-    """Return the contents of tokenizer.json, and the pieces of `source` that the dictionary and so the file lack.
+    """Return the contents of tokenizer.json, and the pieces of `source` that it omits, as the dictionary lacks them.
 
     Args:
         source: The tokenizer with its own ids.
@@ -69,7 +69,7 @@ def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dic
 def _is_text(piece: str) -> bool:
     """Return whether text may contain this piece.
 
-    All other pieces are fillers in the vocabularies of fairseq and BERT.
+    Text contains neither special symbols nor the fillers in the vocabularies of fairseq and BERT.
     """
     return piece not in NO_TEXT and not re.fullmatch(r"madeupword\d+|\[unused\d+\]", piece)
 
@@ -101,8 +101,8 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
     if extra:
         differences.append(f"it lacks {len(extra)} of the dictionary's {len(names)} pieces ({_first(extra)})")
     raise CheckpointError(
-        f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer of its training "
-        "text, or leave it out with --tokenizer none."
+        f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer that split "
+        "the model's training text, or export without a tokenizer (--tokenizer none)."
     )
 
 

@@ -59,7 +59,7 @@ def by_hand(text: str) -> str:
 
 
 def quoted(text: str) -> list[str]:
-    """Return all texts in backticks."""
+    """Return every piece of text that is between backticks."""
     return re.findall(r"`([^`\n]+)`", text)
 
 

@@ -59,7 +59,7 @@ def chosen_path(name: str, options: str, length: int) -> str:
 
 
 def kept_for_backward(name: str, options: str, path: str, length: int) -> int | None:
-    """Return the bytes that autograd keeps of the attention of one head, or None if the path is not exact."""
+    """Return how many bytes autograd keeps for the attention of one head, or None if the path is not exact."""
     causal = on_meta(name, options, shape_of(False)) is None
     kept: dict[int, int] = {}
 

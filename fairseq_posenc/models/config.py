@@ -119,7 +119,8 @@ def _flattened() -> Iterator[Field]:
 def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
     if leader:
-        return name, Optional[int], option(None, f"Number of features. Default: as --{leader.replace('_', '-')}.")
+        text = f"Width (number of features). Default: the value of --{leader.replace('_', '-')}."
+        return name, Optional[int], option(None, text)
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 

@@ -1,8 +1,8 @@
 """Copy words from the source: p = g p_vocab + (1 - g) p_copy, computed in log space.
 
 The mixture is equation 9 of See et al. 2017 (arXiv:1704.04368). `Copier` computes the copy scores and the gate. Words
-that are not in the dictionary get ids from V on, separately in each sample. The probabilities of a batch cover the
-dictionary and the largest number of unknown words in any of its samples.
+that are not in the dictionary get ids from V on, separately in each sample. In a batch, E words have a probability:
+those of the dictionary, and as many unknown words as the sample with the most unknown words has.
 
 Legend: B batch, T target tokens, S source tokens, d width, V symbols of the dictionary,
 E >= V symbols including unknown words.
@@ -37,7 +37,7 @@ class Copied(NamedTuple):
     size: int
 
     def last(self, count: int) -> Copied:
-        """Return a copy with the last `count` target tokens only."""
+        """Return a copy that contains only the last `count` target tokens."""
         return self._replace(places=self.places[:, -count:], gate=self.gate[:, -count:])
 
 

@@ -59,7 +59,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         """Select and repeat samples by new_order [B'] int64.
 
         All beams of a sample have the same source. If beams only change places within their samples, as at nearly every
-        step, the argument is returned without a copy.
+        step, `encoder_out` is returned without a copy.
         """
         before = encoder_out.get("samples", [])  # for each row of the present batch: its row in the encoder's batch
         samples = before[0].index_select(0, new_order) if before else new_order
@@ -75,7 +75,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
-        """Encode tokens whose positions are already computed, as `forward_scriptable` does for other tokens."""
+        """Encode tokens like `forward_scriptable`, but with the positions `where`, which the caller has computed."""
         padding = src_tokens.eq(self.padding_idx)
         x, embedded = self.embed(src_tokens, token_embeddings, where)
         if where.padding is not None:

@@ -62,7 +62,10 @@ class PosEncPretrained(PosEncRoberta):
 
 
 class Finetuning(FairseqTask):
-    """Provide a base class for tasks whose models start from --pretrained; a task must name this class first."""
+    """Provide a base class for tasks whose models start from --pretrained.
+
+    A task must list this class before its other base classes.
+    """
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model and load the weights of --pretrained into it.

@@ -54,4 +54,6 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
 
 PretrainedConfig = dataclasses.make_dataclass("PretrainedConfig", list(_fields()), bases=(MaskedLMPosEncConfig,))
 PretrainedConfig.__module__ = __name__
-PretrainedConfig.__doc__ = "Hold the options of the masked language models, with sizes that the pretrained model sets."
+PretrainedConfig.__doc__ = (
+    "Hold the options of the masked language models; by default, the sizes are those of the pretrained model."
+)

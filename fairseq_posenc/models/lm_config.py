@@ -34,7 +34,9 @@ class OwnLMConfig(PosEncConfig):
         "as in Transformer-XL with div_val 1. Set its frequency bands with --adaptive-softmax-cutoff.",
     )
     init_std: Optional[float] = option(
-        None, "Draw all initial matrices with this standard deviation (Transformer-XL: 0.02). Default: as in fairseq."
+        None,
+        "Standard deviation of the normal distribution from which the initial values of matrices are drawn "
+        "(Transformer-XL: 0.02). Default: initialise as fairseq does.",
     )
 
 
@@ -42,7 +44,8 @@ def _fields() -> Iterator[Field]:
     """Yield fairseq's options; by default, input and output are as wide as the decoder."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            yield field.name, Optional[int], option(None, "Number of features. Default: --decoder-embed-dim.")
+            text = "Width (number of features). Default: the value of --decoder-embed-dim."
+            yield field.name, Optional[int], option(None, text)
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 

@@ -30,7 +30,9 @@ class MaskedLMPosEncConfig(LayersConfig):
     untie_weights_roberta: bool = option(
         False, "Give the masked-LM head its own output matrix instead of the embedding."
     )
-    load_checkpoint_heads: bool = option(False, "Register and load the classification heads of a checkpoint.")
+    load_checkpoint_heads: bool = option(
+        False, "Add the classification heads of a checkpoint to the model, and load their weights."
+    )
     spectral_norm_classification_head: bool = option(False, "Apply spectral normalisation to classification heads.")
     quant_noise_pq: float = option(0.0, "Probability of product quantisation noise in training.")
     quant_noise_pq_block_size: int = option(8, "Block size of product quantisation noise.")

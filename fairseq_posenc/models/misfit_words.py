@@ -1,4 +1,4 @@
-"""Word the error about a checkpoint that does not fit the model: which settings and weights differ, and what to do."""
+"""Write the error message for a checkpoint that does not fit the model: what differs, and what to do."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _FAILED = "Cannot load model parameters from checkpoint"
 
 
 def name_misfits() -> None:
-    """Make fairseq's trainer compare each checkpoint that it loads with the model and the dictionary."""
+    """Make fairseq's trainer check each checkpoint that it loads against the model and the dictionary."""
     from fairseq.trainer import Trainer
 
     replace(Trainer, "load_checkpoint", _compared)
@@ -88,7 +88,7 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
 
 
 def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> None:
-    """Raise if the data have another dictionary than the checkpoint.
+    """Raise if the data's dictionary differs from the checkpoint's dictionary.
 
     The checkpoint's dictionary is the one in its folder or in the data that it was trained on.
     """
@@ -139,10 +139,10 @@ def _beside(folder: Path) -> Path | None:
 def _spelled(
     symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], description: str
 ) -> Sequence[str]:
-    """Return the pieces for a dictionary that lists GPT-2 ids.
+    """Return the pieces that the GPT-2 ids in a dictionary stand for.
 
-    Without encoder.json, the pieces are unknown. Then return the first symbols of `others`, the dictionary to compare
-    with, so that only different sizes are reported.
+    Without encoder.json, the pieces are unknown. In this case, return the first symbols of `others`, the dictionary
+    that the result is compared with, so that only different sizes are reported.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.

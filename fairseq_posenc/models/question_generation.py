@@ -59,12 +59,12 @@ class SourceEncoder(SentenceEncoder):
         return encoder
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Reorder samples as beam search does; the number of words E stays the same even after samples are removed."""
+        """Reorder samples as beam search does. E, the number of words, does not change when samples are removed."""
         return {**super().reorder_encoder_out(encoder_out, new_order), "size": encoder_out["size"]}
 
 
 class CopyDecoder(PosEncDecoder):
-    """Decode to logits of the dictionary, and return the copy attention as `copied` in the extras."""
+    """Compute the logits of the dictionary's words, and the copy attention (`copied` in the extra outputs)."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, *, copy: bool) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
@@ -79,7 +79,7 @@ class CopyDecoder(PosEncDecoder):
         src_lengths: Tensor | None = None,
         return_all_hiddens: bool = False,
     ) -> Output:
-        """Return logits [B, Q, V] of the new tokens among [B, T], and fairseq's extras with `copied`."""
+        """Return the logits [B, Q, V] of the last Q of T tokens, and a dictionary of fairseq's extras and `copied`."""
         if encoder_out is None:
             raise ValueError("This decoder attends to a source and copies from it: pass the encoder's `encoder_out`.")
         read = known(prev_output_tokens, len(self.embed_tokens.weight), self.dictionary.unk())
@@ -171,7 +171,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         src_segments: Tensor | None = None,
         **options: Any,
     ) -> Output:
-        """Return logits [B, T, V] for sources [B, S] and target tokens [B, T], and fairseq's extras with `copied`."""
+        """Return logits [B, T, V] for sources [B, S] and target tokens [B, T], and the extras of `CopyDecoder`."""
         encoded = self.encoder(src_tokens, src_lengths, src_segments)
         output: Output = self.decoder(prev_output_tokens, encoder_out=encoded, **options)
         return output

@@ -32,7 +32,7 @@ class SpanHead(nn.Module):
 
 
 class WithSpanHead:
-    """Let a fairseq encoder model have a span head, as it can have classification heads.
+    """Give a fairseq encoder model an optional span head.
 
     This mixin must precede fairseq's model among the base classes.
     """

@@ -44,8 +44,8 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
     for flag, length in lengths.items():
         if length and not pos.capabilities.memory:
             raise ValueError(
-                f"{flag} {length}: --pos-enc {pos.name} has no positions for a memory of earlier segments. Give "
-                f"{flag} 0, or a relative encoding."
+                f"{flag} {length}: --pos-enc {pos.name} has no positions for a memory of earlier segments. Set "
+                f"{flag} to 0, or choose a relative encoding."
             )
         if length and model.decoder.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")

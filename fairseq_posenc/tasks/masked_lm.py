@@ -1,4 +1,7 @@
-"""`posenc_masked_lm`: fairseq's masked_lm, with masks of whole words and the tokens before masking."""
+"""`posenc_masked_lm`: fairseq's masked_lm, which can also mask whole words.
+
+Its samples also contain the tokens before masking.
+"""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`posenc_question_generation`: generate questions from prepared sources, with words copied from them."""
+"""`posenc_question_generation`: generate questions from prepared sources, and copy words from these sources."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import logging
@@ -144,7 +144,7 @@ class QuestionGenerationTask(Searching):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """Load a split; `questions.load` and `questions.check_lengths` list the errors."""
+        """Load a split; see `questions.load` and `questions.check_lengths` for the errors that it raises."""
         options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
         folder = _folder(self.cfg.data)
         data = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)

@@ -59,7 +59,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         return model
 
     def longest_item(self) -> int:
-        """Return the length of the longest item of all splits in pieces; 0 without a record of prepare_glue.py."""
+        """Return the length in pieces of the longest item of all splits; 0 if prepare_glue.py did not record it."""
         record = Path(self.cfg.data) / RECORD
         if not record.is_file():
             return 0

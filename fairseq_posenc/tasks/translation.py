@@ -1,4 +1,4 @@
-"""`posenc_translation`: fairseq's translation task with a choice of length penalty."""
+"""`posenc_translation`: fairseq's translation task, with several formulas for the length penalty."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any
@@ -11,7 +11,7 @@ from ..generation.options import SearchConfig, Searching, refuse_in_training
 
 @dataclasses.dataclass
 class PosEncTranslationConfig(SearchConfig, TranslationConfig):
-    """Hold the options of fairseq's translation task, and the form of the length penalty."""
+    """Hold the options of fairseq's translation task and --lenpen-form, the formula of the length penalty."""
 
 
 @register_task("posenc_translation", dataclass=PosEncTranslationConfig)

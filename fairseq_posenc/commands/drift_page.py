@@ -17,9 +17,9 @@ GRADIENTS = ("projections_rms", "tables_rms", "{} / {}")
 INTRODUCTION = f"""\
 # Half precision
 
-This page shows how much the attention of each encoding differs from float64 in float16, bfloat16 and autocast, with the
-same weights. This difference is called drift. `python -m fairseq_posenc drift --output docs/half-precision.md` writes
-this page in some minutes; do not edit it.
+This page shows how much the outputs and gradients of attention in float16, bfloat16 and autocast differ from those in
+float64, for each encoding and with the same weights. This difference is called drift.
+`python -m fairseq_posenc drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
 
 ## How the plugin limits the drift
 

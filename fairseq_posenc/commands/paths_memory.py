@@ -24,7 +24,7 @@ PATHS = ("explicit", "fused", "flex")
 INTRODUCTION = f"""\
 # Memory of the attention paths
 
-`python -m fairseq_posenc docs --memory` writes this page in some minutes; do not edit it. [Attention
+`python -m fairseq_posenc docs --memory` writes this page in a few minutes; do not edit it. [Attention
 paths](attention-paths.md) explains the paths.
 
 The table shows how much memory each path keeps from the forward pass to the backward pass, for one head and one sample

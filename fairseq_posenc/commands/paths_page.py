@@ -30,7 +30,8 @@ INTRODUCTION = f"""\
 Self-attention is computed on one of three paths, which give the same results up to rounding:
 
 - *explicit*: torch operations, with logits in float32 and a tensor of all pairs of queries and keys;
-- *fused*: torch's `scaled_dot_product_attention`, where the encoding adds nothing, or adds a bias that is not rounded;
+- *fused*: torch's `scaled_dot_product_attention`, if the encoding adds nothing to the logits or a bias that is not
+  rounded;
 - *flex*: torch's FlexAttention on a GPU. It adds the terms of an encoding to the logits in float32 inside its kernel.
 
 `--pos-enc-path auto` (the default) takes the best path that is exact. The log says once which path was taken, and why.
@@ -44,9 +45,10 @@ without compiling it, and compares outputs and gradients with the reference in f
 ## The path that auto takes
 
 The table is for n = {LENGTH}, heads of width {HEAD_DIM}, and a GPU with Triton. *half* is bfloat16 or float16.
-`clip` makes tables smaller. On a GPU, inference takes the same path as training. The exception is decoding one token
-at a time, where the logits are small: it takes fused if fused is exact for the encoding, and explicit otherwise. On a
-CPU, training and decoding one token at a time take explicit.
+An encoding has a second row, with `{FEWER_ROWS}`, if its smaller tables change the path.
+On a GPU, inference takes the same path as training. The exception is decoding one token at a time, where the logits
+are small: it takes fused if fused is exact for the encoding, and explicit otherwise. On a CPU, training and decoding
+one token at a time take explicit.
 """
 
 DROPOUT = """\

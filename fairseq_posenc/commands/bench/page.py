@@ -89,10 +89,10 @@ GPU = """\
 ## On a GPU
 
 These costs were not measured on a GPU, because no GPU was available. On a GPU, FlexAttention adds the terms of most
-encodings to the logits inside its kernel, in float32. [Attention paths](attention-paths.md) shows which encodings it
-serves, and how much memory each path keeps. Encodings that add nothing to the logits use torch's fused attention.
-`python -m fairseq_posenc gpu-check --output DIR` checks and measures all paths on a GPU, and `bench --device cuda`
-measures base layers at n = 128, 512 and 2048 in bfloat16.
+encodings to the logits inside its kernel, in float32. [Attention paths](attention-paths.md) shows which encodings can
+use FlexAttention, and how much memory each path keeps. Encodings that add nothing to the logits use torch's fused
+attention. `python -m fairseq_posenc gpu-check --output DIR` checks and measures all paths on a GPU, and
+`bench --device cuda` measures base layers at n = 128, 512 and 2048 in bfloat16.
 """
 
 TITLES = {
@@ -185,7 +185,7 @@ def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[st
             parts += [title, table.markdown_tables(members, "**{}**")]
             parts += [aims(members), STOPS] if what == "layer" else []
     if peers:
-        title = "## Other implementations\n\nThe tables compare whole layers of other packages with ours."
+        title = "## Other implementations\n\nThe tables compare layers of other packages with the plugin's layers."
         parts += [title, table.markdown_tables(peers, "**{}**")]
     allocator = " ".join(f"{name}={value}" for name, value in ALLOCATOR.items())
     reproduce = REPRODUCE.strip().replace("{allocator}", allocator)
@@ -213,7 +213,7 @@ def diet(rows: Sequence[Row]) -> str:
     text = "## Comparison with Table 1 of the DIET paper\n\n"
     text += (
         "The DIET paper measured BERT on TPU v2: base has 12 layers of width 768, small has 4 layers of width 512. We\n"
-        "measured one layer of each and the whole models at n = 512 in float32 on a CPU.\n\n"
+        "measured one layer of each model and both whole models at n = 512 in float32 on a CPU.\n\n"
     )
     return text + tabulate(lines, head, tablefmt="github", disable_numparse=True)
 

@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     add("--data", type=Path, required=True, metavar="DIR", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write; it must not exist.")
     add("--text", default="text", metavar="COLUMN", help="Column of the text in your own files (default: text).")
-    add("--pair", default="", metavar="COLUMN", help="Column of the second text, for pairs (default: no pairs).")
+    add("--pair", default="", metavar="COLUMN", help="Column of the second text of a pair (default: no pairs).")
     add("--label", default="label", metavar="COLUMN", help="Column of the label (default: label).")
     text = "Split text with NLTK's Penn Treebank rules, or at spaces if it is tokenised already (default: nltk)."
     add("--tokenizer", choices=TOKENIZERS, default="nltk", help=text)

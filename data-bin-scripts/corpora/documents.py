@@ -41,7 +41,7 @@ def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
         elif kind in ("auto", "dump") and dump.is_dump(head):
             yield from dump.pages(path, file)
         elif kind in ("tar", "dump"):
-            raise CorpusError.at(path, 1, f"the file is not a {kind} file. Give --documents auto to detect the kind.")
+            raise CorpusError.at(path, 1, f"the file is not a {kind} file. Give --documents auto to detect the format.")
         else:
             yield from _of_text(path, read(path, file), kind)
 
@@ -91,7 +91,7 @@ def _file(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
 
 
 def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) -> Iterator[Document]:
-    """Yield the documents of a text, without blank lines. A document begins at each line for which `parts` is true.
+    """Yield the documents of a text, without blank lines. A document begins at each line for which `parts` returns true.
 
     Args:
         parts: Function that returns whether a line begins a new document.

@@ -26,7 +26,7 @@ class DiskFullError(FetchError):
 
 @contextmanager
 def clear_when_full(path: Path) -> Iterator[None]:
-    """Turn the error of a full disk inside the block into a DiskFullError that names `path`."""
+    """Raise a DiskFullError that names `path` if the disk becomes full inside the block."""
     try:
         yield
     except OSError as error:

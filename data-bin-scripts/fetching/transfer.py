@@ -87,7 +87,9 @@ class Transfer:
             raise CutError(f"HTTP {status} {response.reason}")
         encoding = response.headers.get("Content-Encoding", "identity")
         if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers call archives encoded
-            raise MirrorError(f"the server sends the file with the encoding {encoding}, which was not requested")
+            raise MirrorError(
+                f"the server sends the file with the content encoding {encoding}, which was not requested"
+            )
         if status == 200:  # the whole file; servers may ignore the request for a part
             self._receive(response, _origin(self.url, response), 0)
         elif resumed and _continues(response, self.partial.size(), resumed):

@@ -85,7 +85,7 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
 
 
 def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
-    """Yield the place and the language of each line in an unknown language, if the file holds several languages."""
+    """Yield the place and the language code of each line with an unknown code, if the file holds several languages."""
     file_lines = lines.of_file(path)
     first = next(file_lines, None)
     header = _header(first, how, split)[0] if first else []

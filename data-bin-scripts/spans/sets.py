@@ -30,7 +30,7 @@ class QuestionSet:
     united: str = ""
 
     def begin(self, language: str) -> str:
-        """Return the prefix of a language's question ids in the file with all languages."""
+        """Return the prefix that the question ids of a language have in the file of all languages."""
         return f"{self.long[language]}-"
 
 
@@ -94,7 +94,7 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 
 
 def _united(folder: Path, known: QuestionSet, codes: Sequence[str]) -> dict[str, Path]:
-    """Return the file that holds all languages as the file of each language in it."""
+    """Return, for each language that occurs in the file of all languages, the path of this file."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
     ids = [question.id for question in reading.read(path, [])] if path else []
     return {code: path for code in codes if path and any(word.startswith(known.begin(code)) for word in ids)}

@@ -21,7 +21,7 @@ BINS = 100
 
 
 class Similarity(NamedTuple):
-    """Hold the cosines of all pairs of n position vectors, [n (n - 1) / 2], and the name of the stack."""
+    """Hold the cosines of all pairs of n position vectors, [n (n - 1) / 2], and the encoder's or decoder's name."""
 
     title: str
     cosines: Tensor

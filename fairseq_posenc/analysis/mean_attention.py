@@ -23,7 +23,7 @@ class MeanAttention(NamedTuple):
     """Hold the mean attention weights between the first tokens of the texts.
 
     Args:
-        title: Name of the stack, and the layer.
+        title: Name of the encoder or decoder, and the layer.
         weights: Attention weight of each query (row) for each key (column), [columns, columns].
         itself: Mean attention weight of a token on itself.
         near: Mean of a query's total weight on the tokens at most NEAR positions away, including itself.

@@ -24,7 +24,7 @@ class Ranks(NamedTuple):
     """Hold the ranks of the attention logits of each head of a layer.
 
     Args:
-        title: Name of the stack; for random weights, where the positions are added.
+        title: Name of the encoder or decoder; for random weights, where the positions are added.
         logits: Rank of each head's logits on each text, [texts, h].
         effective: Smallest number of singular values whose squares sum to the share ENERGY of all squares, [texts, h].
         position: Rank of the part of each head's logits that depends on positions only, [h]; None if there is no such

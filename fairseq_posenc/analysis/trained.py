@@ -28,13 +28,13 @@ class Lacking(ValueError):
 
 @dataclass(frozen=True)
 class Stack:
-    """An encoder or decoder with a position encoding, called a stack here.
+    """An encoder or decoder with a position encoding.
 
     Args:
-        name: The file of the checkpoint and, if the model has two stacks, `encoder` or `decoder`.
+        name: The file of the checkpoint and, if the model has both, `encoder` or `decoder`.
         encoding: The position encoding.
         attention: The self-attention of each layer.
-        model, task: The fairseq model and task; None if the stack does not come from a checkpoint.
+        model, task: The fairseq model and task; None if there is no checkpoint.
         side: `encoder` or `decoder`.
     """
 
@@ -87,7 +87,8 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
         checkpoint: The checkpoint of a posenc architecture: a masked language model, a language model, a translation
             model and so on.
         data: Folder of the dictionaries and of the text; None for the folder that was used in training.
-        side: `encoder` or `decoder`; None for the encoder, or for the only stack.
+        side: `encoder` or `decoder`; None for the encoder, or for the decoder if it alone has such an
+            encoding.
 
     Raises:
         Lacking: The model lacks this encoder or decoder, or it has no position encoding of this package.
@@ -106,7 +107,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     model = models[0].eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}
     if not stacks or side not in (None, *stacks):
-        kind = f"an {side}" if side == "encoder" else f"a {side}" if side else "a stack"
+        kind = f"an {side}" if side == "encoder" else f"a {side}" if side else "an encoder or decoder"
         raise Lacking(f"{checkpoint} does not have {kind} with a position encoding of this package (posenc_*).")
     name = side or next(iter(stacks))
     shown = str(checkpoint) if len(stacks) == 1 else f"{checkpoint} ({name})"
@@ -115,7 +116,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
 
 
 def _with_encoding(module: Any) -> Any:
-    """Return the stack of an encoder or decoder, or None if its position encoding is not from this package."""
+    """Return the encoder or decoder in a module, or None if its position encoding is not from this package."""
     stack = getattr(module, "sentence_encoder", module)  # a masked language model's
     return stack if isinstance(getattr(stack, "pos", None), Composition) else None
 
@@ -149,7 +150,7 @@ def on_text(stack: Stack, split: str, texts: int, layer: int, columns: int = 1) 
 
 
 def _tokens(stack: Stack, sample: Mapping[str, Any]) -> Tensor:
-    """Return the tokens that the stack reads in a sample, [1, n]."""
+    """Return the tokens of a sample that the encoder or decoder reads, [1, n]."""
     inputs = sample["net_input"]
     target_side = stack.side == "decoder" and "prev_output_tokens" in inputs
     tokens: Tensor = inputs["prev_output_tokens" if target_side else "src_tokens"]

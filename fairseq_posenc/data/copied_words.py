@@ -1,4 +1,4 @@
-"""Give ids to words that the dictionary lacks, within a sample and for printing.
+"""Give ids to words that the dictionary lacks: one id within a sample, and a permanent id for printing.
 
 With a dictionary of V symbols, id V + k is the k-th unknown word of a sample, in order of first occurrence. fairseq
 prints hypotheses with the dictionary alone, which does not contain unknown words. So before printing, these words get

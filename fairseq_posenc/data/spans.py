@@ -60,7 +60,7 @@ class Question(NamedTuple):
 class Context(NamedTuple):
     """A line of SPLIT.contexts.jsonl.
 
-    offsets: Start and end of the context's pieces in its text, without surrounding spaces.
+    offsets: Start and end of each piece of the context in its text, without surrounding spaces.
     """
 
     text: str

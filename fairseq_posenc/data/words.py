@@ -64,7 +64,7 @@ class Words:
     <unk> for letters inside words that its vocabulary lacks.
 
     Args:
-        pieces: Pieces by id.
+        pieces: Pieces in the order of their ids.
         specials: Ids of the symbols that are not text, including `unknown`.
         scheme: A name of `SCHEMES`.
         unknown: Id of <unk>.

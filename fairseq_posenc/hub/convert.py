@@ -52,13 +52,13 @@ class Report:
 def converted(
     source: Pretrained, pos_enc: str, args: str | None = None, *, max_length: int | None = None, seed: int = 1
 ) -> tuple[Pretrained, Report]:
-    """Return the model with the encoding `pos_enc`, and a report.
+    """Return the source model with the encoding `pos_enc`, and a report on its weights.
 
-    An absolute table is kept if the encoding contains `learned`, tables of distances if it contains their method, and
-    BERT's segment vectors if it contains `segments-input`. Without `segments-input`, the vector of the first segment is
-    added to the table of `learned`, because the model adds it to every token of a text with one segment. New tables are
-    initialised as in a new model, except for M4M's table, which is drawn from N(0, 0.02) unless `args` sets `init` or
-    `init_std`.
+    An absolute table is kept if `pos_enc` contains `learned`, and BERT's segment vectors if it contains
+    `segments-input`. Tables of distances are kept if `pos_enc` contains the method that uses them. Without
+    `segments-input`, the vector of the first segment is added to the table of `learned`, because BERT adds this vector
+    to every token of a text with one segment. New tables are initialised as in a new model, except for M4M's table,
+    which is drawn from N(0, 0.02) unless `args` sets `init` or `init_std`.
 
     Args:
         source: The pretrained model.

@@ -26,7 +26,7 @@ FIRST = ("bos", "pad", "eos", "unk")
 
 
 def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], tokenizer.Tokenizer]:
-    """Return the pieces of a pretrained model by id, and its tokenizer (as in tokenizer.json) with these ids.
+    """Return a pretrained model's pieces in the order of their ids, and the contents of tokenizer.json with these ids.
 
     Args:
         source: A folder of Hugging Face or `export-hf`, or a fairseq checkpoint.

@@ -147,8 +147,8 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], h
     A question without a prediction scores 0; under the rules of SQuAD 2.0 it is an error, as in SQuAD's script.
 
     Args:
-        golds: Answers by question; an empty list if the question has no answer.
-        predictions: One text per question; empty for no answer.
+        golds: Lists of answers, keyed by question; an empty list if the question has no answer.
+        predictions: Predicted texts, keyed by question; an empty text predicts that there is no answer.
         how: Rules for comparing texts.
     Raises:
         ValueError: There are no questions, or a question lacks answers (see `Rules.references`) or a prediction (SQuAD

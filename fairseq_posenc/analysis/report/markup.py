@@ -29,7 +29,7 @@ def _attributes(attributes: dict[str, str]) -> str:
 
 
 def json_script(identifier: str, value: object) -> str:
-    """Return data for the scripts of the page, which cannot end the element that holds them."""
+    """Return an HTML element with data for the page's scripts, escaped so that no text in the data ends the element."""
     text = "".join(UNSAFE.get(character, character) for character in json.dumps(value))
     return f'<script type="application/json" id="{identifier}">{text}</script>'
 

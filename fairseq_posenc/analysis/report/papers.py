@@ -45,7 +45,7 @@ class PaperCell(NamedTuple):
 
 
 class PaperTable(NamedTuple):
-    """A table of a paper: its title, its columns, and its rows by their names and conditions."""
+    """A table of a paper: its title, its columns, and its rows, keyed by their names and conditions."""
 
     title: str
     columns: list[str]

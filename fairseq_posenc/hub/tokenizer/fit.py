@@ -28,7 +28,7 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
 
     Args:
         source: The tokenizer with its own ids.
-        symbols: The symbols of the dictionary by id, with <mask>.
+        symbols: The symbols of the dictionary in the order of their ids, including <mask>.
         where: The file of the tokenizer, for error messages.
         segments: Whether the second text of a pair is segment 1.
     Raises:

@@ -190,9 +190,10 @@ class Positions:
 
     @cached_property
     def block_mask(self) -> BlockMask | None:
-        """Return `allowed` in the form that FlexAttention reads, or None if each query may see all keys.
+        """Return `allowed` as a block mask for FlexAttention, or None if each query may see all keys.
 
-        FlexAttention skips blocks of pairs that are hidden, and computes the mask of the others from columns.
+        FlexAttention skips blocks in which all pairs are masked, and computes the mask of the other blocks while it
+        runs.
         """
         causal = self.causal and (self.query_length > 1 or self.span is not None)
         if not causal and self.padding is None:
@@ -256,10 +257,10 @@ class Positions:
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
             pad: Id of the padding.
-            boundaries: Ids of the symbols that end a sentence (<s>, </s>). Positions within sentences are computed if
-                `boundaries` is not empty and there is no memory.
+            boundaries: Ids of the symbols after which positions restart (<s>, </s>). Positions within sentences are
+                computed if `boundaries` is not empty and there is no memory.
             causal, span: See the class `Positions`.
-            cached: Number of first tokens that are in a cache, so that they are keys but not queries.
+            cached: Number of tokens at the beginning that are in a cache, so that they are keys but not queries.
             memory: Number of columns before the tokens that hold earlier segments.
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
             segments: Number of the segment to which each column belongs, [B, memory + T].
@@ -277,7 +278,8 @@ class Positions:
         if memory < 0 or (memory_padding is not None and memory_padding.shape[-1] != memory):
             shape = None if memory_padding is None else list(memory_padding.shape)
             raise ValueError(
-                f"memory={memory} must be at least 0 and match the columns of memory_padding, whose shape is {shape}"
+                f"memory={memory} must be at least 0 and equal the number of columns of memory_padding, whose shape is "
+                f"{shape}"
             )
         padding: Tensor | None = tokens.eq(pad)
         if memory:

@@ -104,7 +104,7 @@ class Stack(nn.Module):
         ffn: Width of the feed-forward layers; 4 d if unset.
         dropout: Dropout probability of the blocks and, with `norms.embedding`, of the input.
         attention_dropout: Dropout probability of the attention weights.
-        checkpoint_activations: Whether to recompute each block in the backward to save memory.
+        checkpoint_activations: Whether to recompute each block in the backward pass to save memory.
         norms: Where the layer norms are.
         activation: Name of the feed-forward layers' activation function, one of `ACTIVATIONS`.
     """

@@ -38,7 +38,7 @@ class KeyValueCache:
         return self._buffers[0].shape[0] if self._buffers else 0
 
     def columns(self) -> tuple[Tensor, ...]:
-        """Return the columns of each tensor so far, as views of the buffers."""
+        """Return all columns that each cached tensor has so far, as views of the buffers."""
         return tuple(map(self._used, self._buffers))
 
     def _used(self, buffer: Tensor) -> Tensor:

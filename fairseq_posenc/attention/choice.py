@@ -1,4 +1,4 @@
-"""The choice among the paths of attention, and the reasons for it.
+"""Choose the path by which attention is computed, and give the reasons.
 
 Legend: B batch, h heads, Q queries, K keys, D head width.
 """
@@ -46,7 +46,7 @@ class Projected:
 
 
 class Mode(NamedTuple):
-    """What the caller of the attention needs; see `paths.attend`."""
+    """Describe what the caller of the attention needs; see `paths.attend`."""
 
     training: bool = False
     dropout: float = 0.0
@@ -54,7 +54,7 @@ class Mode(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The path, why the paths that come before it in the order flex, fused, explicit are not taken, and flex's terms.
+    """Hold the path, the reasons against the paths before it (in the order flex, fused, explicit), and flex's terms.
 
     The terms are None if they were not needed for the choice.
     """
@@ -69,7 +69,7 @@ class Choice(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where attention is computed: on a GPU or on another device, and whether Triton can compile kernels for it."""
+    """Describe whether attention is computed on a GPU, and whether Triton can compile kernels for this device."""
 
     on_gpu: bool
     triton: bool
@@ -92,7 +92,7 @@ def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", place:
         place: Where attention is computed; None means the device of x.
 
     Raises:
-        ValueError: `path` is unknown, or it is not exact or not possible here.
+        ValueError: `path` is unknown, or this path would give wrong results or cannot run here.
     """
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, but it is {path!r}")
@@ -120,12 +120,12 @@ def _cannot_fuse(x: Projected, call: LayerCall, mode: Mode) -> str:
     """Return the reason why the fused kernel would give wrong results, or an empty text if the kernel is exact."""
     if mode.need_weights:
         return "the caller needs the attention weights"
-    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
+    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds a term to the values")):
         if call.view.has(hook):
             return f"the encoding {text}"
     biased = call.view.has("bias") or call.view.has("content_bias")
     if biased and x.q.dtype in HALF:
-        return "the kernel would round the position terms in half precision"
+        return "the kernel would round the position terms to half precision"
     return ""
 
 
@@ -136,12 +136,12 @@ def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str
         "the caller needs the attention weights": mode.need_weights,
         "FlexAttention has no attention dropout": mode.dropout > 0,
         "the keys are compressed": not x.positioned,
-        "the encoding adds to the values": call.view.has("values"),
-        f"FlexAttention has no form for the logits of {', '.join(call.without_terms)}": bool(call.without_terms),
+        "the encoding adds a term to the values": call.view.has("values"),
+        f"FlexAttention cannot compute the logits of {', '.join(call.without_terms)}": bool(call.without_terms),
         "FlexAttention trains on a GPU only": not on_gpu and mode.training,
         "FlexAttention has no float64 on a GPU": on_gpu and x.q.dtype == torch.float64,
-        "the backward of FlexAttention is not deterministic": bool(_not_repeatable(mode)),
-        f"FlexAttention needs heads of at least {LEAST_WIDTH} on a GPU": on_gpu and x.q.shape[-1] < LEAST_WIDTH,
+        "the backward pass of FlexAttention is not deterministic": bool(_not_repeatable(mode)),
+        f"FlexAttention needs a head width of at least {LEAST_WIDTH} on a GPU": on_gpu and x.q.shape[-1] < LEAST_WIDTH,
         "FlexAttention needs Triton on a GPU, which is not installed": on_gpu and not place.triton,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -150,8 +150,9 @@ def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str
 def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[str, Terms | None]:
     """Return the reason why another path is better on a GPU, or the terms for FlexAttention.
 
-    The terms are compared by what they keep for the backward: `width` numbers in float32 for each sample, head and
-    token. A table with a number for each query and distance is larger than what the explicit path keeps.
+    This function compares how much the two paths keep for the backward pass. FlexAttention keeps `terms.width` numbers
+    in float32 for each sample, head and token. If these are numbers for each query and distance, the explicit path
+    keeps less.
     """
     reason = _cannot_flex(x, call, mode, place)
     if reason:
@@ -159,18 +160,19 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     if not any(call.view.has(hook) for hook in ("bias", "content_bias", "scores")):
         return "the encoding adds nothing to the logits", None
     if call.positions.query_length == 1:
-        return "the logits of a single query are small", None
+        return "the logits of a single query take little memory", None
     terms = call.terms(x.raw_q, x.raw_k)
     kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
     if terms.width > kept * call.positions.key_length:
-        return f"its tables of {terms.width} rows would be larger than what the explicit path keeps", None
+        text = f"the encoding's tables of {terms.width} rows would be larger than what the explicit path keeps"
+        return f"{text} for the backward pass", None
     return "", terms
 
 
 def _not_repeatable(mode: Mode) -> str:
-    """Return the reason why the backward of a kernel would break torch's promise, or an empty text."""
+    """Return a reason if gradients must be deterministic (as torch is set), or an empty text."""
     deterministic = mode.training and torch.are_deterministic_algorithms_enabled()
-    return "the fused backward is not deterministic" if deterministic else ""
+    return "the backward pass of the fused kernel is not deterministic" if deterministic else ""
 
 
 def _better_explicit(x: Projected, call: LayerCall, mode: Mode) -> str:
@@ -179,11 +181,11 @@ def _better_explicit(x: Projected, call: LayerCall, mode: Mode) -> str:
     There, torch uses a fused kernel only without dropout and without gradients of the bias.
     """
     if mode.training:
-        return "the fused path is not cheaper in training on a CPU"
+        return "the fused path is not faster than the explicit path in training on a CPU"
     if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
-        return "the fused path is not cheaper on a CPU if gradients are needed"
+        return "the fused path is not faster than the explicit path on a CPU if gradients are needed"
     if mode.dropout:
-        return "the fused path is not cheaper on a CPU with attention dropout"
+        return "the fused path is not faster than the explicit path on a CPU with attention dropout"
     if call.positions.query_length == 1:
         return "the explicit path is faster for a single query on a CPU"
     return ""

@@ -1,7 +1,8 @@
-"""Attention by torch's FlexAttention: a compiled kernel that changes each logit in float32 before the softmax.
+"""Compute attention by torch's FlexAttention, a compiled kernel that changes each logit in float32 before the softmax.
 
-FlexAttention calls a function (`score_mod`) for each pair of a query and a key. This file derives it from the `Terms`
-of the encoding, so that no tensor of all pairs is stored. Block masks are made once per forward (`Positions`).
+FlexAttention calls a function (`score_mod`) for each pair of a query and a key. This file makes this function from the
+`Terms` of the encoding, so that no tensor of all pairs is stored. `Positions` makes the block mask once per forward
+pass.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ def score_mod_of(terms: Terms) -> ScoreMod | None:
 
 
 def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, scale: float) -> Tensor:
-    """Attend with the terms of the encoding; a query without any allowed key gets zeros.
+    """Compute attention with the terms of the encoding; a query without any allowed key gets zeros.
 
     Args:
         q, k, v: Queries q' [B, h, Q, D], keys k' [B, h, K, D] and values [B, h, K, D].
         terms: What the encoding does to the logits.
         positions: Positions, from which the mask is made.
-        scale: Factor on q'·k'.
+        scale: Number by which q'·k' is multiplied.
 
     Returns:
         The attended values, [B, h, Q, D].
@@ -61,8 +62,9 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
 def kernel(device: torch.device) -> Callable[..., Tensor]:
     """Return FlexAttention: compiled on a GPU, and uncompiled on a CPU, where it serves tests only.
 
-    Inside a compiled model, it becomes a part of the model's graph. Torch compiles it for the first length that occurs,
-    because kernels for a single length are faster, and for all lengths when another one occurs.
+    Inside a compiled model, it becomes a part of the model's graph. Otherwise torch compiles it first for the length of
+    the first call, because kernels for a single length are faster. When a second length occurs, torch compiles it again
+    for all lengths.
     """
     if device.type == "cpu" or torch.compiler.is_compiling():
         return torch_flex.flex_attention
@@ -73,7 +75,8 @@ def kernel(device: torch.device) -> Callable[..., Tensor]:
 def gradients_on_a_cpu() -> Iterator[None]:
     """Let FlexAttention compute gradients on a CPU, uncompiled, for tests and counts.
 
-    Only a check in torch's public function forbids them. AttributeError says that torch no longer has this check.
+    Torch can compute these gradients, but a check in its public function refuses to; this function disables the check.
+    If torch no longer has the check, this function raises AttributeError.
     """
     torch._dynamo.reset()  # forget the graphs of earlier encodings, because torch limits their number
     with (

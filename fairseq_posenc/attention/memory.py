@@ -58,9 +58,9 @@ class SegmentMemory:
             last = self.kept if self.length else self.segment
             previous = f"segment {last}" if last >= 0 else "nothing"
             raise ValueError(
-                f"segment {segment} of the streams came after {previous}, so its memory is missing. Streams must be "
-                "read in order. If a step ran out of memory, lower --batch-size. If the checkpoint comes from training "
-                "without memory, give --reset-dataloader."
+                f"segment {segment} of the streams came after {previous}, so the memory of segment {segment} is "
+                "missing. Streams must be read in order. If a step ran out of memory, lower --batch-size. If the "
+                "checkpoint comes from training without memory, give --reset-dataloader."
             )
         self.segment, self._before = segment, self.states
         return self

@@ -1,1 +1,1 @@
-"""The parts that all encodings share: the base class, composition, options, tables and caches."""
+"""Provide what all encodings share: the base class, composition, options, tables and caches."""

@@ -64,7 +64,7 @@ class StackShape:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Declare what a built encoding can do. Using an encoding for anything else raises an error.
+    """Declare what a built encoding can do. Any use that it does not declare raises an error.
 
     Args:
         causal: Whether the encoding works in a decoder.
@@ -85,7 +85,8 @@ class Capabilities:
     def combined(self, other: Capabilities) -> Capabilities:
         """Return what two combined encodings can do.
 
-        The combination has a capability if both encodings have it. Only `directional` needs just one of them.
+        The combination has a capability if both encodings have it, except that it is `directional` if at least one of
+        the two is.
         """
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
@@ -205,7 +206,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def pairwise(self) -> bool:
-        """Return whether `terms` works: with these hooks, or because a subclass implements it."""
+        """Return whether `terms` works: the subclass implements it, or uses neither `content_bias` nor `scores`."""
         return type(self).terms is not PositionEncoding.terms or not {"content_bias", "scores"} & set(self.hooks)
 
     @property
@@ -226,7 +227,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def scale(self) -> float | None:
-        """Return the factor on the content product q·k, or None for the usual factor D^-0.5."""
+        """Return the number by which the content product q·k is multiplied, or None for the usual D^-0.5."""
         return None
 
     @property
@@ -327,8 +328,8 @@ class PositionEncoding(nn.Module):
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
         """Return what the hooks `bias`, `content_bias` and `scores` compute, as tables that a kernel reads.
 
-        Encodings that have only `bias` need not implement this method. Others do so by a few small tables, or they
-        cannot use this kernel; see `pairwise`. The arguments are those of `content_bias`.
+        Encodings that have only `bias` need not implement this method. Other encodings implement it with a few small
+        tables; otherwise they cannot use this kernel (see `pairwise`). The arguments are those of `content_bias`.
         """
         if not self.pairwise:
             raise TypeError(f"{type(self).__name__} does not implement the method terms()")
@@ -351,7 +352,7 @@ class PositionEncoding(nn.Module):
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Return what `values` returns, computed literally by the paper's formula, or None if there is no such hook."""
+        """Return what `values` returns, computed literally by the paper's formula, or None without this hook."""
         return None
 
 

@@ -23,15 +23,16 @@ Projection = Callable[[Tensor], Tensor]
 class Composition(nn.Module):
     """Apply one or several encodings to a stack.
 
-    Each encoding is a member: a submodule under its name, even if there is only one. The hooks `embed`, `compress`,
-    `project_q` and `project_k` of the members are called one after another; their biases and values are added.
+    Each encoding is a submodule under its name, even if there is only one. The hooks `embed`, `compress`, `project_q`
+    and `project_k` of the encodings are called one after another. The results of the hooks `bias`, `content_bias` and
+    `values` are added.
 
     Args:
         members: Pairs of name and encoding, in the order of the command line.
         stack: The stack of layers that the encodings are for.
 
     Raises:
-        ValueError: The members cannot be combined, or they do not work in this stack.
+        ValueError: The encodings cannot be combined, or they do not work in this stack.
     """
 
     def __init__(self, members: Sequence[tuple[str, PositionEncoding]], stack: StackShape) -> None:
@@ -67,7 +68,7 @@ class Composition(nn.Module):
 
     @property
     def scale(self) -> float:
-        """Return the factor on the content product q·k."""
+        """Return the number by which the content product q·k is multiplied."""
         for member in self.members.values():
             if member.scale is not None:
                 return member.scale
@@ -114,9 +115,9 @@ class Composition(nn.Module):
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
             pad: Id of the padding.
-            boundaries: Ids of the symbols that end a sentence (<s>, </s>), ignored if no encoding counts positions
-                within sentences.
-            cached: Number of first tokens that are in a cache, so that they are keys but not queries.
+            boundaries: Ids of the symbols after which positions restart (<s>, </s>). They are ignored if no encoding
+                counts positions within sentences.
+            cached: Number of tokens at the beginning that are in a cache, so that they are keys but not queries.
             memory: Number of columns before the tokens that hold earlier segments.
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
             span: Maximum number of keys to which a query of a decoder attends, including its own.
@@ -228,7 +229,7 @@ class LayerView:
 
     @property
     def scale(self) -> float:
-        """Return the factor on the content product q·k."""
+        """Return the number by which the content product q·k is multiplied."""
         return self.encoding.scale
 
     @property

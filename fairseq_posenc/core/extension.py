@@ -67,7 +67,7 @@ class Extended(PositionEncoding):
             ids: Positions from 0, which may exceed n - 1 unless `extend=error`.
 
         Returns:
-            The rows, [*ids, width] or [..., ids, width].
+            The rows, [*ids.shape, width] or, for [..., n, width], [..., len(ids), width].
         """
         if self.options.extend == "interpolate":
             return self._stretched(table, ids)

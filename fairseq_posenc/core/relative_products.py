@@ -1,4 +1,4 @@
-"""Base of the encodings that add products of queries, keys or both with vectors of distances."""
+"""Define the base of encodings that add products of queries, or of queries and keys, with vectors of distances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .terms import OfKey, OfQuery, Rows, Terms
 
 @dataclass(frozen=True)
 class Products:
-    """The products q_i·a[j - i] and, with `for_keys`, k_j·b[j - i], for which vectors are read by distance.
+    """Hold the factors of the products q_i·a[j - i] and, with `for_keys`, k_j·b[j - i].
 
     Args:
         for_queries: Vectors a, [1 or h, R, D].
@@ -33,10 +33,10 @@ class Products:
 
 
 class RelativeProducts(PositionEncoding):
-    """Base of the encodings that add `Products` to the logits. A subclass implements `products`."""
+    """Provide the base of encodings that add `Products` to the logits. A subclass implements `products`."""
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        """Return the vectors, and what they are multiplied with: raw q and k, or scaled ones."""
+        """Return the vectors and the queries and keys that are multiplied with them, which may be scaled."""
         raise TypeError(f"{type(self).__name__} does not implement the method products()")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
@@ -60,5 +60,5 @@ class RelativeProducts(PositionEncoding):
 
 
 def by_row(vectors: Tensor, rows: Tensor | slice) -> Tensor:
-    """Return the vectors whose rows a kernel reads: only those that occur, if they are a slice."""
+    """Return the table that a kernel reads: only the rows in `rows` if that is a slice, otherwise all rows."""
     return toeplitz.take(promoted(vectors), rows, -2) if isinstance(rows, slice) else promoted(vectors)

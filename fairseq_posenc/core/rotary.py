@@ -82,7 +82,7 @@ class Rotary(PositionEncoding):
         return bool(self.options.layout == "interleaved")
 
     def literal_product(self, q: Tensor, k: Tensor, turns: Tensor) -> Tensor:
-        """Return Re sum_m q_m conj(k_m) turns_m (RoFormer (12)) plus the dot product of the features without rotation.
+        """Return Re sum_m q_m conj(k_m) turns_m (RoFormer (12)) plus the dot product of the other features.
 
         The pairs q_m and k_m are complex numbers. Only the slow reference formulas use this method.
 

@@ -45,7 +45,7 @@ class SharedBias(PositionEncoding):
         return tensors["bias"] if "bias" in tensors else self.bias_of(tensors, positions)
 
     def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term | None:
-        """Return the bias as a small table, or None if it needs the bias of all pairs."""
+        """Return the bias as a small table, or None if a kernel must read the bias of all pairs."""
         return None
 
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:

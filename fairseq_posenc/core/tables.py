@@ -52,7 +52,7 @@ def copies(share: str, stack: StackShape) -> tuple[int, int]:
 
 
 def axes(share: str) -> str:
-    """Return the axes with several tables as letters (m layers, h heads): `mh`, `m`, `h` or an empty text."""
+    """Return a letter for each axis along which there are several tables: `m` for layers, `h` for heads."""
     return {"none": "mh", "head-wise": "m", "layer-wise": "h", "all": ""}[share]
 
 

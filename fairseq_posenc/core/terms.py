@@ -1,7 +1,7 @@
-"""What encodings contribute to the logits, as tables that a kernel reads pair by pair instead of a tensor of all pairs.
+"""Describe how encodings change the logits, by tables that a kernel reads pair by pair, without a tensor of all pairs.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, R rows. The numbers b, h, i, j are the sample, the head, the
-row of the query and the column of the key; FlexAttention calls `at` with tensors without dimensions.
+row of the query and the column of the key; FlexAttention calls `at` with zero-dimensional tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..positions import Positions
 
 
 class Term(Protocol):
-    """A number for each pair of a query and a key. The kernel reads it from the table `numbers()`."""
+    """Give a number for each pair of a query and a key. The kernel reads it from the table `numbers()`."""
 
     @property
     def width(self) -> int:
@@ -33,12 +33,12 @@ class Term(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """The row that belongs to each pair: that of its distance j - i, or a special one for pairs with [CLS].
+    """Say which table row belongs to each pair: the row of its distance j - i or, for pairs with [CLS], a special row.
 
     Args:
-        last: Q - 1, a tensor without dimensions, because a Python number would be a constant of the compiled kernel.
+        last: Q - 1 as a zero-dimensional tensor, because a Python number would be a constant of the compiled kernel.
         by_distance: Row of each of the L distances, [L]; None means that each distance has its own row.
-        offset: Column of the first query, without dimensions.
+        offset: Column of the first query, as a zero-dimensional tensor.
         cls_column: Column of [CLS], [1 or B]; None means that [CLS] is an ordinary token.
         special: The row for all pairs whose query is [CLS]. The row after it is for other pairs whose key is [CLS].
     """
@@ -51,12 +51,12 @@ class Rows:
 
     @classmethod
     def of(cls, positions: Positions, rows: Tensor | slice | None = None, *, special: int | None = None) -> Rows:
-        """Return the rows for the positions.
+        """Return the `Rows` of the given positions.
 
         Args:
             positions: Positions of the queries and keys.
-            rows: Row of each of the L distances; a slice or None means that they have rows of their own, from 0 on.
-            special: Row of the pairs with [CLS], if they have one.
+            rows: Row of each of the L distances; a slice or None means that each distance has its own row, from 0 on.
+            special: Row of the pairs whose query is [CLS] (see the class); None treats [CLS] as an ordinary token.
         """
 
         def number(value: int) -> Tensor:
@@ -81,7 +81,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class OfDistance:
-    """One number per row: table [1 or h, R]."""
+    """Read one number per row from the table [1 or h, R]."""
 
     table: Tensor
     rows: Rows
@@ -96,7 +96,7 @@ class OfDistance:
 
 @dataclass(frozen=True)
 class _OfToken:
-    """The product of a token's vector with the vector of the pair's row, plus `offset`.
+    """Compute the product of a token's vector with the vector of the pair's row, plus `offset`.
 
     Args:
         x: Queries [B, h, Q, D] or keys [B, h, K, D].
@@ -121,14 +121,14 @@ class _OfToken:
 
 
 class OfQuery(_OfToken):
-    """q_i·a + offset, where a is the vector of the pair's row."""
+    """Compute q_i·a + offset, where a is the vector of the pair's row."""
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return numbers[b, h, i, self.rows.at(b, i, j)]
 
 
 class OfKey(_OfToken):
-    """k_j·a + offset, where a is the vector of the pair's row."""
+    """Compute k_j·a + offset, where a is the vector of the pair's row."""
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return numbers[b, h, j, self.rows.at(b, i, j)]
@@ -136,12 +136,12 @@ class OfKey(_OfToken):
 
 @dataclass(frozen=True)
 class OfPair:
-    """A number for the pair itself, or for the kinds of its two tokens: table [1 or B, 1 or h, N, M].
+    """Read one number per pair from the table [1 or B, 1 or h, N, M].
 
     Args:
-        table: Numbers of all pairs of kinds.
-        query_kinds: Kind of each query, [B, Q]; None means that each query is a kind of its own.
-        key_kinds: Kind of each key, [B, K].
+        table: Numbers for all pairs of a row and a column.
+        query_kinds: Row of the table for each query, [B, Q]; None means row i for query i.
+        key_kinds: Column of the table for each key, [B, K]; None means column j for key j.
     """
 
     table: Tensor
@@ -160,7 +160,7 @@ class OfPair:
 
 @dataclass(frozen=True)
 class Terms:
-    """The logits of a pair are scale * q'·k', times all factors, plus all added terms."""
+    """Hold the terms of the logits: each logit is scale * q'·k', times all `factors`, plus all terms in `added`."""
 
     factors: tuple[Term, ...] = ()
     added: tuple[Term, ...] = ()

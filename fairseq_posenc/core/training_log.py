@@ -28,11 +28,12 @@ class Curve(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """How a training run diverged.
+    """Describe how a training run diverged.
 
     Args:
         update: First update in which the loss or a gradient was not finite, or whose loss was as high as at the start.
-        loss: Mean of the last losses (if one was not finite: of those before it); None if none was logged.
+        loss: Mean of the last tenth of the losses or, if a loss or a gradient was not finite, the last finite loss.
+            None means that no finite loss was logged.
         finite: Whether all losses and gradients were finite.
     """
 

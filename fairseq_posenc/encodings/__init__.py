@@ -1,5 +1,5 @@
-"""Define all position encodings, in plain torch without fairseq. Each encoding has its own file and a line in
-`registry.py`."""
+"""Define all position encodings, in plain torch without fairseq. Each encoding has a class in one of these
+files and a line in `registry.py`."""
 
 from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.compose import Composition, LayerView

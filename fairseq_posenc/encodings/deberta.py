@@ -35,7 +35,8 @@ class DebertaOptions(Options):
     )
     clip: int | None = option(
         None,
-        "Largest distance k with its own row; larger distances share it (unset: n - 1, or n with form=original).",
+        "Largest distance k with its own row; larger distances share the row of k (unset: n - 1, or n with "
+        "form=original).",
         example=2,
     )
     tie_wr_wt: bool = option(False, "Use one matrix for both position terms (form=paper only).", example=True)
@@ -60,8 +61,8 @@ class Deberta(CachingEncoding, RelativeProducts):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
     The vectors r_ij and t_ij are two projections of the same row of a table, the row of the distance j - i. The option
-    `init` applies to this table; the projection matrices start from N(0, 0.02). Each value of the option `form` is a
-    subclass with its own `row_of` and `project`.
+    `init` applies to this table; the projection matrices start from N(0, 0.02). Each value of the option `form` has
+    a subclass that implements `row_of` and `project`.
     """
 
     Options = DebertaOptions

@@ -1,4 +1,4 @@
-"""FIRE: a small network of the distance relative to the position of the query (Li et al. 2024)."""
+"""FIRE: a bias that a small network computes from the distance, relative to the query's position (Li et al. 2024)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class FireOptions(Options):
 class Fire(SharedBias, CachingEncoding):
     """FIRE adds f_h(log(1 + |c (i-j)|) / (log(1 + |c max(i, T)|) + 1e-6)) to the logits, with T = |l threshold|.
 
-    The network f has 32 ReLUs and one output per head; f, c and l are learned. By default each layer has its own f, c
-    and l. With share=layer-wise, all layers share f, c and l, which is the paper's FIRE-S. If heads share f
+    The network f has `width` ReLUs and one output per head; f, c and l are learned. By default each layer has its own
+    f, c and l. With share=layer-wise, all layers share f, c and l, which is the paper's FIRE-S. If heads share f
     (`share=head-wise` or `all`), f has a single output. The position i counts the tokens of its sample from 0, without
     padding. For query positions up to T, the bias depends on |i - j| alone, so an encoder cannot distinguish left from
     right. For later queries, the bias also depends on i. FIRE is therefore not shift invariant, and it does not allow

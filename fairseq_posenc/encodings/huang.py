@@ -155,7 +155,7 @@ class M3(RelativeTable):
         if toeplitz.one_by_one(positions):
             return toeplitz.trilinear_product(q * scale, k, table, positions, rows, self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], trilinear.LEAST, q.device):
-            # Scale the vectors instead of the queries: the backward would keep a copy of scaled queries.
+            # Scale the vectors instead of the queries: the backward pass would need a copy of scaled queries.
             vectors = (toeplitz.take(table, rows, -2) * scale).to(q.dtype)
             product: Tensor = trilinear.TrilinearProduct.apply(q, k, vectors)
             return product
@@ -215,7 +215,7 @@ def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
 
 
 def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -> Tensor:
-    """Return sum_d q_id keys_ird vectors_ird, [B, h, c, R]; the backward computes the large factor again."""
+    """Return sum_d q_id keys_ird vectors_ird, [B, h, c, R]; the backward pass computes keys * vectors again."""
     if not torch.is_grad_enabled():
         return _contract(q, keys, vectors, flipped)
     arguments = (q, keys, vectors, flipped)
@@ -226,7 +226,7 @@ def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -
 def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
     """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [1 or h, 1 or c, R, D], and sum over D.
 
-    If `flipped` is true, the vectors are read in the reverse order of the queries.
+    If `flipped` is true, the c vectors are in the reverse order of the queries.
     """
     factor = keys * (vectors.flip(-3) if flipped else vectors)
     return torch.matmul(factor, q[..., None])[..., 0]

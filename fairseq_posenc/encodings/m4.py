@@ -1,4 +1,4 @@
-"""Compute the sum (M4) or product (M4M) of the dot products of query, key and relative vector (Huang et al.)."""
+"""Compute the sum (M4) or product (M4M) of q·k, q·a and k·a, where a is a relative vector (Huang et al.)."""
 
 from __future__ import annotations
 
@@ -152,8 +152,7 @@ class M4(RelativeTable, RelativeProducts):
         return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
 
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Apply the reset of equation (19), which replaces the pairs with [CLS], to v [B, h, Q, K] or [B, h, Q, K,
-        D]."""
+        """Replace the entries of pairs with [CLS] in v, [B, h, Q, K] or [B, h, Q, K, D], by theta (equation (19))."""
         assert positions.cls_column is not None
         theta = tables.of_layer(self.theta, layer.index, self.stack.heads)
         v = v.clone()

@@ -1,4 +1,4 @@
-"""List all encodings. A new encoding needs its own file and a line in this list.
+"""List all encodings. A new encoding needs a class in a file of this folder and a line in this list.
 
 This file imports nothing, so that `--help` and `--dry-run` of recipes can read it without torch.
 """

@@ -1,4 +1,4 @@
-"""RoPE: queries and keys rotated by their positions (Su et al. 2021), and its context extensions."""
+"""RoPE: queries and keys rotated by their positions (Su et al. 2021), with extensions to longer contexts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RopeOptions(rotary.RotaryOptions):
     scaling: str = option(
         "none",
         "How to extend a model to sequences `factor` times longer: divide positions by factor (linear), enlarge the "
-        "base (ntk), or slow each pair depending on how often it turns and scale the logits (yarn).",
+        "base (ntk), or divide the angles of slowly turning pairs by up to `factor` and scale the logits (yarn).",
         choices=("none", "yarn", "linear", "ntk"),
     )
     factor: float | None = option(
@@ -41,8 +41,8 @@ class RopeOptions(rotary.RotaryOptions):
     )
     form: str = option(
         "paper",
-        "How scaling=yarn interpolates: linearly in how often a pair turns (paper), or in the number m of the pair "
-        "(original, as in the authors' code and in Hugging Face).",
+        "Whether the interpolation of scaling=yarn is linear in the number of turns of a pair (paper), or in the "
+        "number m of the pair (original, as in the authors' code and in Hugging Face).",
         choices=("paper", "original"),
     )
 
@@ -55,7 +55,7 @@ class RopeOptions(rotary.RotaryOptions):
                 "e.g. scaling=linear,factor=2, or neither"
             )
         if self.factor is not None and self.factor <= 1:
-            raise ValueError(f"factor={self.factor} must be greater than 1, because sequences become longer")
+            raise ValueError(f"factor={self.factor} must be greater than 1, because scaling is for longer sequences")
         if self.scaling != "yarn" and (self.original_length is not None or self.form != "paper"):
             raise ValueError(f"original_length and form belong to scaling=yarn, not to scaling={self.scaling}")
         super().__post_init__()
@@ -76,10 +76,10 @@ class Rope(rotary.Rotary):
     - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that turn less than once within L, R_p for
       pairs that turn more than 32 times, and a mixture for the others. Multiply all logits by (0.1 ln s + 1)^2.
 
-    YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (`form`). The
-    factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated features
-    of q and k by the root of this factor; with `fraction`, it therefore does not scale the features that are not
-    rotated.
+    YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option
+    `form`). The factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the
+    rotated features of q and k by the square root of this factor. With `fraction`, Hugging Face therefore does not
+    scale the features that are not rotated.
     """
 
     Options = RopeOptions

@@ -38,8 +38,8 @@ class T5(RelativeBias):
     """T5 adds one scalar per bucket of distances: e_ij = q_i·k_j / sqrt(D) + b[bucket(j - i)].
 
     The scalars are not divided by sqrt(D). In an encoder each direction has half of the buckets; in a decoder all
-    buckets are for the left. The table starts at zeros, so training starts from the model without positions. T5 itself
-    draws the table from N(0, d^-0.5).
+    buckets are for keys on the left. The table starts at zeros, so training starts from the model without positions. T5
+    itself draws the table from N(0, d^-0.5).
     """
 
     Options = T5Options

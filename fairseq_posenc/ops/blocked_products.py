@@ -1,4 +1,4 @@
-"""Multiply queries or keys with the vectors of their relative distances in blocks of rows, forward and backward.
+"""Multiply queries or keys with the vectors of their relative distances in blocks of rows, and compute the gradients.
 
 The rows are queries and the columns are keys, or the reverse. The distance from row r to column c is c - r. The window
 of a block of rows is the range of distances that occur in the block. Each block is multiplied only with the vectors of
@@ -33,8 +33,8 @@ CACHED = 1 << 18
 class Terms(NamedTuple):
     """Hold the tensors of the sum q_i·a[j - i] + k_j·b[j - i] + scale * q'_i·k'_j for all pairs (i, j).
 
-    If one of the three terms is left out, both of its tensors are None. The backward uses a second object of this
-    class for the gradients of the six tensors.
+    If one of the three terms is left out, both of its tensors are None. The backward pass uses a second object of
+    this class for the gradients of the six tensors.
 
     Args:
         q, k: [..., Q, D] and [..., K, D].
@@ -191,9 +191,9 @@ def _natively(pairs: Tensor) -> bool:
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
     """Fill the beginning of each row of `out` [G, R, C] from `left`, and its end from `right`, both [G, 1, C].
 
-    The caller overwrites the middle of each row, where distances have their own vectors. Several rows can therefore
-    switch from `left` to `right` at one column that lies in the middle of all of them. This takes a third of the time
-    of `torch.where`.
+    The caller overwrites the middle of each row, where distances have their own vectors. A block of rows can therefore
+    switch from `left` to `right` at a single column, which lies in the middle of every row of the block. This takes a
+    third of the time of `torch.where`.
     """
     rows, columns = out.shape[1:]
     middle = (vectors.first + vectors.last) // 2 + 2 - rows  # row r switches at column r + middle
@@ -209,7 +209,7 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
 
 
 def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
-    """Return the products of x with the entries `first` and `last` of the table, [G, R, 1] each, by entry.
+    """Return a dictionary from the entries `first` and `last` of the table to the products of x with them, [G, R, 1].
 
     An entry outside of the table is left out, because no distances share a vector on that side.
     """
@@ -277,8 +277,8 @@ def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
 class Blocked:
     """Compute sums of `Terms` and the gated products of M4M for all pairs [G, Q, K], in blocks of rows.
 
-    A gate is a factor o + q_i·a_ij or o + k_j·a_ij on the query-key product, which is called the content. See `Vectors`
-    for `first` and `last`.
+    The query-key product is called the content. A gate is a factor o + q_i·a_ij or o + k_j·a_ij by which the content is
+    multiplied. See `Vectors` for `first` and `last`.
     """
 
     first: int
@@ -317,7 +317,8 @@ class Blocked:
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
         """Multiply the query-key products `content` [G, Q, K] by both gates in place, and return the gate of the keys.
 
-        The gate of the queries is not returned: it is cheaper, and `gate_backward` computes it again.
+        The gate of the queries is not returned, because it takes less time to compute than that of the keys, and
+        `gate_backward` computes it again.
         """
         vectors, of_key = self.vectors(table), torch.empty_like(content)
         fill_across(of_key, k, vectors)

@@ -2,7 +2,7 @@
 
 Each query or key is multiplied once with each of the different vectors. This often takes far fewer products than one
 per query-key pair. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k
-by them (M4M). No tensor holds the products with vectors for all pairs.
+by them (M4M). No tensor holds, for all pairs, the products of queries or keys with the vectors.
 
 See blocked_products.py for the legend. In addition, E is the number of different vectors, which are the entries `first`
 to `last` of the table.

@@ -1,7 +1,7 @@
-"""Compile formulas over all query-key pairs into loops, whose temporary tensors are not larger than the result.
+"""Compile formulas over all query-key pairs into loops that need no temporary tensor larger than the result.
 
-Compiled loops are used on a CPU with a C++ compiler if there are enough products. Without a compiler, `usable` logs a
-warning once, and the callers compute the formula in another way.
+Compiled loops are used on a CPU with a C++ compiler if the formula takes so many multiplications that compiling it
+saves time. Without a compiler, `usable` logs a warning once, and the callers compute the formula in another way.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ _VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signatu
 
 
 def usable(products: int, least: int, device: torch.device) -> bool:
-    """Return whether to use compiled loops: for at least `least` products, on a CPU with a working compiler.
+    """Return whether to use compiled loops.
 
-    Compiled loops are not used under a torch dispatch mode, for example one that counts operations, because torch does
+    They are used for at least `least` products, on a CPU with a working C++ compiler.
+
+    They are not used under a torch dispatch mode, for example one that counts operations, because torch does
     not compile there.
     """
     return products >= least and device.type == "cpu" and eagerly() and _compiler_works()

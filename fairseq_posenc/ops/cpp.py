@@ -3,8 +3,8 @@
 The C++ sources are compiled once per machine if there is a compiler (build.py). Each source is faster than torch:
 
 - trilinear.cpp computes M3's product of three vectors in two thirds of the time that torch.compile needs.
-- clipped_products.cpp is for distances that share a vector. Torch would first copy the few different products of a
-  query to all keys, and add or multiply them afterwards.
+- clipped_products.cpp is for distances that share a vector. The products with the few
+  different vectors are computed once; torch would have to copy them to all pairs before it adds or multiplies them.
 - single_query.cpp is for decoding steps. It reads each key only once, because reading the keys takes most of the time.
 
 No function in this file records gradients. Each function checks its tensors first (cpp_checks.py), because C++ does
@@ -80,7 +80,11 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     length = max(queries + keys - 1, 0)
     require_shape("products", "k", k, (batch, heads, keys, dim), "as many samples and heads as `q`, and its width")
     require_shape(
-        "products", "vectors", vectors, (tables, length, dim), "a vector of the width of `q` per table and distance"
+        "products",
+        "vectors",
+        vectors,
+        (tables, length, dim),
+        "in each table, one vector of the width of `q` for every distance",
     )
     require_tables("products", tables, heads)
     require_contiguous("products", "vectors", vectors)
@@ -122,7 +126,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         "vectors",
         vectors,
         (tables, length, dim),
-        "one vector per table and key, or one for all `shared` keys, of the width of `k`",
+        "in each table, one vector of the width of `k` per key, where all `shared` keys count as one",
     )
     require_tables("single_query", tables, heads)
     from_q = None
@@ -205,8 +209,8 @@ def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
 
     Args:
         pairs: [G, R, C]; the products are written from column `start` and row `top` on.
-        window: Products ordered by distance, [tables, G / tables, c, W], for c columns and W distances. Entry
-            i - j + c - 1 of column `start` + j is the product with row `top` + i.
+        window: Products ordered by distance, [tables, G / tables, c, W], for c columns and W distances. The
+            product of row `top` + i and column `start` + j is entry i - j + c - 1 of column j.
         start: First column to write.
         top: First row to write.
     """

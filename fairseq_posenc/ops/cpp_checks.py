@@ -32,7 +32,7 @@ def require_readable(function: str, name: str, tensor: Tensor | None, dims: int)
     elif tensor.is_neg():
         problem = "is a lazy negation (its negative bit is set); call .resolve_neg()"
     elif tensor.requires_grad and torch.is_grad_enabled():
-        problem = "requires a gradient, which this function does not record; call it under torch.no_grad()"
+        problem = "requires a gradient, but this function does not compute gradients; call it under torch.no_grad()"
     else:
         return tensor
     raise ValueError(f"cpp.{function}: `{name}` {problem}.")

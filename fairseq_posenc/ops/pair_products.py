@@ -104,7 +104,7 @@ class GatedProduct(torch.autograd.Function):
             ctx: Context of autograd.
             kernel: Kernel that multiplies by the gates.
             offset: The number o that is added to both gates.
-            keep: Whether to save the gates for the backward.
+            keep: Whether to save the gates for the backward pass.
             q, k: [B, h, Q, D] and [B, h, K, D].
             table: Vectors a, [1 or h, Q+K-1, D], in the order of the distances.
         """

@@ -75,7 +75,7 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
         k, vectors, shared: See `of_keys`.
         query: [B, h, 1, D], or None if the products do not contain the query.
         row: Function that turns the shared vector into the rows of the matrix product.
-        rest: Function that computes the products of keys with vectors of their own, from the keys and these vectors.
+        rest: Function that takes the keys that have a vector of their own and these vectors, and returns the products.
     """
     if _natively(*((k, vectors) if query is None else (k, vectors, query))):
         return cpp.single_query(way, k, vectors, query, shared)

@@ -214,8 +214,8 @@ def trilinear_product(
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
     """Return `first` and `last` of `blocked_products.Vectors` if distances beyond `clip` share a vector.
 
-    If 2 clip >= K + `more`, the result says that no distances share a vector. Most distances are then at most `clip`,
-    so treating the larger distances separately would save nothing.
+    If 2 clip >= K + `more`, the result says that no distances share a vector, although the larger ones do. Most
+    distances are then at most `clip`, so treating the larger distances separately would save nothing.
     """
     keys = positions.key_length
     if clip is None or clip >= keys or 2 * clip >= keys + more:
@@ -243,9 +243,9 @@ def _sum(
     clip: int | None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return the `SumOfProducts` of queries, keys and the vectors in their tables.
+    """Return q_i·a[j - i] + k_j·b[j - i] for all pairs, or one of the two products if q or k is None.
 
-    The content product q·k is added, except in half precision, because that sum must be computed in float32.
+    The content product q·k is added unless the tensors are in half precision, because it must be added in float32.
     """
     x = k if q is None else q
     assert x is not None

@@ -84,7 +84,7 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
 
 
 class TrilinearProduct(torch.autograd.Function):
-    """Compute the function `products` and its first derivatives, and save only the inputs for the backward."""
+    """Compute the function `products` and its first derivatives, and save only the inputs for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:

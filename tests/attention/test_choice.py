@@ -81,8 +81,8 @@ def test_a_gpu_takes_the_fused_kernel_where_nothing_is_added(spec: str, args: st
     [
         ("shaw", "", "tables of 79 rows would be larger than"),
         ("m4", "clip=20", "tables of 82 rows would be larger"),
-        ("m3", "", "no form for the logits of m3"),
-        ("shaw", "values=true,clip=2", "adds to the values"),
+        ("m3", "", "cannot compute the logits of m3"),
+        ("shaw", "values=true,clip=2", "adds a term to the values"),
     ],
 )
 def test_a_gpu_takes_the_explicit_path_in_half_precision_where_flex_cannot_help(
@@ -96,7 +96,7 @@ def test_a_gpu_takes_the_explicit_path_in_half_precision_where_flex_cannot_help(
 def test_cope_is_explicit() -> None:
     chosen = on_gpu(layer("cope", causal=True), TRAINING)
     assert chosen.path == "explicit"
-    assert "no form for the logits of cope" in chosen.reason
+    assert "cannot compute the logits of cope" in chosen.reason
 
 
 def test_a_composition_with_one_member_without_a_form_names_it() -> None:
@@ -109,7 +109,7 @@ def test_a_composition_with_one_member_without_a_form_names_it() -> None:
         (Mode(training=True, dropout=0.1), {}, "no attention dropout"),
         (Mode(need_weights=True), {}, "needs the attention weights"),
         (TRAINING, {"dtype": torch.float64}, "no float64 on a GPU"),
-        (TRAINING, {"head_dim": 8}, "heads of at least 16"),
+        (TRAINING, {"head_dim": 8}, "head width of at least 16"),
     ],
     ids=["dropout", "weights", "float64", "narrow heads"],
 )
@@ -164,7 +164,8 @@ def test_the_path_and_its_reason_are_logged_once(caplog: pytest.LogCaptureFixtur
         for _ in range(2):
             paths.attend(x, call, training=True)
     (record,) = [record for record in caplog.records if "attention path" in record.message]
-    assert record.message.endswith("explicit (the fused path is not cheaper in training on a CPU)")
+    reason = "the fused path is not faster than the explicit path in training on a CPU"
+    assert record.message.endswith(f"explicit ({reason})")
 
 
 def test_a_choice_without_a_reason_is_named() -> None:

@@ -135,5 +135,5 @@ def test_nezha_tells_a_wrong_table(name: str, mistake: str) -> None:
 
 def test_nezha_has_no_fused_path() -> None:
     mine = as_nezha(nezha(torch.float64))
-    with pytest.raises(ValueError, match="adds to the values"):
+    with pytest.raises(ValueError, match="adds a term to the values"):
         mine.run(Problem.of(Way("whole", "fused"), torch.float64))

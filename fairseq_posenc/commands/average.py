@@ -127,13 +127,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="Checkpoint to write.")
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument(
-        "--num-epoch-checkpoints", type=int, metavar="N", help="Average the last N epochs in a folder (checkpointE.pt)."
+        "--num-epoch-checkpoints",
+        type=int,
+        metavar="N",
+        help="Average the checkpoints of the last N epochs in a folder (files checkpointE.pt).",
     )
     newest.add_argument(
         "--num-update-checkpoints",
         type=int,
         metavar="N",
-        help="Average the last N checkpoints with an update number (checkpoint_E_U.pt) in a folder.",
+        help="Average the checkpoints of the last N saved updates in a folder (files checkpoint_E_U.pt).",
     )
     parser.add_argument(
         "--every",

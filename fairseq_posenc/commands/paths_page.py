@@ -124,7 +124,7 @@ def shape_of(causal: bool, length: int = LENGTH) -> StackShape:
 
 
 def chosen(name: str, options: str, column: Column) -> Choice:
-    """Return the choice for an encoding, in an encoder if it works there."""
+    """Return the path that auto takes for an encoding, in an encoder if it works there, and the reason."""
     causal = on_meta(name, options, shape_of(False)) is None
     with torch.no_grad():
         x, call = inputs(name, options, causal, column.dtype)

@@ -55,7 +55,7 @@ class Remembering:
             yield {**with_memory(sample, self.memory), "score": self.score}
 
     def score(self, log_probabilities: Tensor) -> None:
-        """Add the log-probabilities of tokens that a model has scored."""
+        """Add the log-probabilities of the tokens that a model has scored to the totals."""
         self.scored += log_probabilities.numel()
         self.nats -= float(log_probabilities.double().sum())
 

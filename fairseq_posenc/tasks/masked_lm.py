@@ -26,7 +26,7 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
         None, "How the dictionary's pieces mark the beginnings of words; needed for --mask-whole-words."
     )
     gpt2_encoder_json: Optional[str] = option(
-        None, "GPT-2's encoder.json. Needed for --subwords gpt2 if the dictionary lists ids instead of pieces."
+        None, "Path of GPT-2's encoder.json; --subwords gpt2 needs it if the dictionary lists ids instead of pieces."
     )
 
 

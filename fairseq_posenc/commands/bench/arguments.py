@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
         "--encodings",
         nargs="+",
         metavar="NAME[:OPTIONS]",
-        help="Encodings to measure. Default: all with default options, and with all other options that have a target.",
+        help="Encodings to measure. Default: each with its default options, and with other options that have a target.",
     )
     add("--shapes", metavar="A,B", help=f"Sizes of layers: {', '.join(SHAPES)}. Default: all; with --quick, base.")
     add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: the CPU (float32) or a GPU (bfloat16).")

@@ -77,7 +77,10 @@ def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Chec
 
 
 def check_extension(importer: Importer = importlib.import_module) -> Check:
-    """Check fairseq's compiled code for batches. Without it training stops at the first batch; an old build crashes."""
+    """Check fairseq's compiled extensions, which it needs to form batches.
+
+    Without them, training stops at the first batch; extensions of an old build crash.
+    """
     errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
     if not errors:
         return Check("fairseq-ext", "ok", "the compiled extensions can be imported")
@@ -86,7 +89,7 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 
 
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
-    """Check a package of the recipes.
+    """Check a package that recipes use.
 
     `use` says for what the package is needed. If the package is missing, the check fails only if `needed` is true.
     """

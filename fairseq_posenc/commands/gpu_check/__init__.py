@@ -73,5 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         "--part", action="append", choices=PARTS, help="Part to run; may be given several times. Default: all."
     )
     parser.add_argument("--quick", action="store_true", help="Use few encodings and small sizes.")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="Device (default: %(default)s).")
+    parser.add_argument(
+        "--device", choices=("cuda", "cpu"), default="cuda", help="Device to check (default: %(default)s)."
+    )
     return parser

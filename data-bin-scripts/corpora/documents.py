@@ -91,7 +91,7 @@ def _file(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
 
 
 def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) -> Iterator[Document]:
-    """Yield the documents of a text, without blank lines. A document begins at each line for which `parts` returns true.
+    """Yield the documents of a text, without blank lines. A document begins where `parts` returns true.
 
     Args:
         parts: Function that returns whether a line begins a new document.

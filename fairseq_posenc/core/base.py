@@ -85,8 +85,8 @@ class Capabilities:
     def combined(self, other: Capabilities) -> Capabilities:
         """Return what two combined encodings can do.
 
-        The combination has a capability if both encodings have it, except that it is `directional` if at least one of
-        the two is.
+        The combination has a capability if both encodings have it, except that it is `directional` if at least one
+        encoding is.
         """
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})

@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long test-browser lint format clean clean-env
+.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm lint format clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -50,6 +50,9 @@ test-long: setup ## run the tests marked `long`
 
 test-browser: setup ## run the tests that open pages in a headless browser (skipped without chromium)
 	@$(ENV) $(ONE_THREAD) $(PYTEST) -m browser -rs $(PYTEST_ARGS) tests/browser
+
+test-slurm: setup ## start a Slurm cluster on this machine, train on it and stop it (as root; may install slurm-wlm)
+	@$(ENV) $(ONE_THREAD) tests/slurm/cluster.sh python -m pytest -m slurm $(PYTEST_ARGS) tests/slurm
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)

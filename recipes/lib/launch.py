@@ -27,7 +27,7 @@ class Training(Settings):
         default="local", metadata=about("Launcher that starts the processes of a training run.")
     )
     device: Literal["auto", "cpu", "gpu"] = field(
-        default="auto", metadata=about("Device to train on; auto uses GPUs if nvidia-smi finds any.")
+        default="auto", metadata=about("Device to train on; auto uses GPUs if nvidia-smi finds any or with Slurm.")
     )
     processes: int = at_least(1, "Number of processes per node (on GPUs: one per GPU).", default=1)
     nodes: int = at_least(
@@ -170,9 +170,9 @@ def device_flags(how: Training) -> list[str]:
     """Return the flags of fairseq-train that choose the device."""
     if how.on_gpu:
         return []
-    # The default backend of fairseq and its default DDP wrapper need a GPU.
-    several = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
-    return ["--cpu", *(several if how.nodes * how.processes > 1 else [])]
+    # The default backend of fairseq and its default DDP wrapper need a GPU, even if worker.py is the only process.
+    worker = how.launch != "local" or how.processes > 1
+    return ["--cpu", *(["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"] if worker else [])]
 
 
 def precision_flags(how: Training) -> list[str]:
@@ -215,14 +215,19 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 
 def slurm(flags: list[str], how: Training) -> list[str]:
     """Return an srun command that starts worker.py, because fairseq-train might start its own processes."""
-    if not how.on_gpu:
-        raise Refused("--launch slurm: Slurm jobs train on GPUs only. To train on CPUs, give --launch torchrun.")
     processes = str(how.processes)
-    srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", processes, "--gpus-per-node", processes]
+    gpus = ["--gpus-per-node", processes] if how.on_gpu else []
+    srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", processes, *gpus, *cores(how)]
     return [*srun, "python", "-m", "recipes.lib.worker", *flags]
+
+
+def cores(how: Training) -> list[str]:
+    """Return srun's option for the number of cores of a task; srun's default is one core."""
+    return ["--cpus-per-task", str(how.threads)] if how.threads else []
 
 
 def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
     """Return a command that uses at most one GPU, such as a translation. With --launch slurm, srun runs the command."""
-    srun = ["srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1"] if how.launch == "slurm" else []
+    gpus = ["--gpus", "1"] if how.on_gpu else []
+    srun = ["srun", "--nodes", "1", "--ntasks", "1", *gpus, *cores(how)] if how.launch == "slurm" else []
     return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))

@@ -174,7 +174,8 @@ class Runner:
 
     def _wait_for(self, stage: Stage, command: list[str], slot: Mapping[str, str], log: BinaryIO) -> int:
         places = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": ROOT}
-        with tied.start(command, env={**os.environ, **slot}, pass_fds=(self.lock,), **places) as process:
+        env = {**os.environ, "SLURM_JOB_NAME": stage.name, **slot}  # squeue shows this name of a job that srun starts
+        with tied.start(command, env=env, pass_fds=(self.lock,), **places) as process:
             self.processes[stage] = process
             if self.stopping.is_set():  # the process was started while all others were stopped
                 process.terminate()

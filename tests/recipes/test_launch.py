@@ -45,6 +45,16 @@ def command(**settings) -> str:
             "srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 python -m recipes.lib.worker data-bin "
             "--max-tokens 4000 --update-freq 2 --amp",
         ),
+        (
+            {"launch": "slurm", "device": "cpu"},
+            "srun --nodes 1 --ntasks-per-node 1 python -m recipes.lib.worker data-bin --max-tokens 4000 "
+            "--update-freq 1 --cpu --distributed-backend gloo --ddp-backend legacy_ddp",
+        ),
+        (
+            {"launch": "slurm", "device": "cpu", "processes": 2, "batches": 2, "threads": 4},
+            "srun --nodes 1 --ntasks-per-node 2 --cpus-per-task 4 python -m recipes.lib.worker data-bin "
+            "--max-tokens 4000 --update-freq 1 --cpu --distributed-backend gloo --ddp-backend legacy_ddp",
+        ),
     ],
 )
 def test_the_command(settings, wanted):
@@ -57,7 +67,6 @@ def test_the_command(settings, wanted):
         ({"nodes": 2, "batches": 2}, "--nodes 2: --launch local uses one machine"),
         ({"launch": "torchrun", "nodes": 2, "batches": 2}, "Give --rendezvous HOST:PORT"),
         ({"rendezvous": "first:29400"}, "only --launch torchrun with --nodes 2 or more"),
-        ({"launch": "slurm", "device": "cpu"}, "--launch slurm: Slurm jobs train on GPUs only"),
         ({"device": "cpu", "precision": "amp"}, "--precision amp: this precision needs a GPU"),
         ({"processes": 6, "batches": 16}, "6 processes cannot share 16 batches equally. Use 1, 2, 4, 8, 16"),
         ({"processes": 0}, "--processes 0: the value must be at least 1"),
@@ -117,6 +126,8 @@ def test_translation_runs_on_one_device_in_a_slurm_job_too():
     slurm = launch.on_one_device(command, Training(launch="slurm"))
     assert slurm[:7] == ("srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1")
     assert launch.on_one_device(command, Training(device="cpu")) == (*command, "--cpu")
+    on_cpus = launch.on_one_device(command, Training(launch="slurm", device="cpu", threads=2))
+    assert on_cpus == ("srun", "--nodes", "1", "--ntasks", "1", "--cpus-per-task", "2", *command, "--cpu")
 
 
 def never(nodes: str) -> str:

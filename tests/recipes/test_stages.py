@@ -231,6 +231,12 @@ def test_the_time_of_all_attempts_counts_and_no_pause(tmp_path):
     assert (marker["commit"], marker["attempts"]) == ("abc then def", 2)
 
 
+def test_a_job_that_a_stage_submits_to_slurm_has_the_name_of_the_stage(tmp_path):
+    code = f"import os; open({str(tmp_path / 'out')!r}, 'w').write(os.environ['SLURM_JOB_NAME'])"
+    run(tmp_path, a_stage(tmp_path, code=code))
+    assert (tmp_path / "out").read_text() == "one"
+
+
 def test_a_failed_chain_does_not_stop_the_other_chains(tmp_path):
     bad = Stage("bad", ("python", "-c", "raise SystemExit('no')"), ())
     slow = a_stage(tmp_path, code=f"import time; time.sleep(1); open({str(tmp_path / 'out')!r}, 'w').write('done')")

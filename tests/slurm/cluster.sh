@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cluster.sh COMMAND...: run a command on a Slurm cluster that consists of this machine, and stop the cluster afterwards.
+# cluster.sh COMMAND...: start a Slurm cluster of one node on this machine, run a command, and stop the cluster.
 # The daemons have their own ports and a temporary folder for everything that they write. Only root can run this script,
 # because Slurm's daemons start jobs of other users.
 set -euo pipefail

@@ -8,13 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support_recipes import unmeasured
 
 from recipes.lib.plain import recipes, scripts
 from recipes.lib.recipe import ROOT, Recipe, Row
 from recipes.lib.settings import load
-
-#: Parts of the names of columns that differ between two runs of the same commands.
-MEASURED = ("minutes", "seconds", "/s", "time", "speed", "MB", "memory of", "command", "commit")
 
 
 def test_the_scripts_match_the_plans() -> None:
@@ -48,4 +46,4 @@ def test_a_smoke_script_ends_in_the_scores_of_the_runner(recipe: Recipe, tmp_pat
 
 def scores(recipe: Recipe, output: Path) -> list[Row]:
     rows = json.loads(json.dumps(recipe.results(load(recipe, "smoke"), output)))
-    return [{key: row[key] for key in row if not any(name in key for name in MEASURED)} for row in rows]
+    return unmeasured(rows)

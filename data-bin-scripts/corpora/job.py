@@ -120,7 +120,7 @@ class Meter:
 
 
 def done(job: Job, stage: str) -> int:
-    """Return the number of documents that all tasks of a stage have processed."""
+    """Return how many documents the tasks of a stage have processed in total."""
     read = (path.read_text() for path in (job.folder / "progress").glob(f"{stage}-*"))
     return sum(int(text) for text in read if text)
 

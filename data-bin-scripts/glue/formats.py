@@ -55,7 +55,7 @@ def language(split: str) -> str:
 
 
 def _xnli() -> dict[str, tuple[str, ...]]:
-    """Return XNLI's files by split; XTREME has one file per language, the original XNLI has one for all languages."""
+    """Return XNLI's files by split: one file per language (XTREME), or one for all languages (the original)."""
     files: dict[str, tuple[str, ...]] = {
         "train": ("train-en.tsv", "multinli.train.en.tsv", "MNLI/train.tsv"),
         "valid": ("dev-en.tsv", "xnli.dev.tsv"),

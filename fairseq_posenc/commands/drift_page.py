@@ -39,7 +39,8 @@ ones), the noise has the standard deviation {MOVED_CONSTANT}, which is about tha
 {MOVED}. The column *positions* shows the relative difference between the outputs with and without positions, for the
 same weights. All these values are typical of the start of training, not of its end.
 
-Every layer attends to the same input of unit variance, because a norm between layers would hide drift. The weights of a
+The layers are not chained, because the norm between chained layers would hide drift: every layer reads the same
+input, which has unit variance. The weights of a
 module in float16 or bfloat16 are rounded, which causes a part of its drift. *Weights alone* is the drift of a
 computation in float64 with these rounded weights.
 

@@ -28,11 +28,11 @@ INTRODUCTION = f"""\
 paths](attention-paths.md) explains the paths.
 
 The table shows how much memory each path keeps from the forward pass to the backward pass, for one head and one sample
-of {LENGTH} tokens, in bfloat16, in MiB. Each number is the total size of the tensors that autograd saves: queries,
-keys, values and everything that is computed from them, each tensor counted once. They are measured on a CPU, where
-FlexAttention runs uncompiled, and not on a GPU. A bias that does not depend on the content is counted for this sample,
-although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path auto` takes on a GPU. A
-dash means that the path is not exact for the encoding.
+of {LENGTH} tokens, in bfloat16, in MiB. Each number is the total size of the tensors that autograd saves, each counted
+once: queries, keys, values, and those results computed from them that the path keeps. The sizes are measured on a CPU,
+where FlexAttention runs uncompiled, and not on a GPU. A bias that does not depend on the content is counted for this
+sample, although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path auto` takes on
+a GPU. A dash means that the path is not exact for the encoding.
 """
 
 

@@ -73,7 +73,7 @@ def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs
 
 
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
-    """Return what `torch.load` reads from a path or an open file, as data only.
+    """Load a path or an open file by `torch.load`, without running code that the file could contain.
 
     Raises:
         UnsafeCheckpointError: The file contains objects or a configuration that could run code.

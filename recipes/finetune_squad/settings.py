@@ -49,7 +49,8 @@ class Settings(QuestionSettings):
     tokenizer_path: str = field(
         default="auto",
         metadata=about(
-            "Tokenizer of the models: a file or folder, words, chars or spaces (auto: the one next to dict.txt)."
+            "Tokenizer of the models: the path of a file or folder, or one of the values words, chars and spaces "
+            "(auto: the tokenizer next to dict.txt)."
         ),
     )
     max_length: int = launch.at_least(8, "Maximum length of a window in subword pieces, including the question.")

@@ -72,7 +72,7 @@ class Settings:
                 raise Refused(f"--{name.replace('_', '-')} has no effect: {reason}. Leave it out.")
 
     def refuse_missing(self) -> None:
-        """Refuse files of the user that do not exist, before the first stage runs.
+        """Raise `Refused` before the first stage runs if a file that the user named does not exist.
 
         `--dry-run` and `--list` do not call this method, so commands can be printed before there is a model.
         """

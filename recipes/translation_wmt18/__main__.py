@@ -28,10 +28,11 @@ the first row of the direction. With several seeds, BLEU, ± and chrF are means,
 and p is the largest p-value. The column `diverged` shows the update and loss at which training runs diverged; their
 models are not scored. Parameters is the number of parameters of the whole model. Words/s is the number of source words
 per second for one validation batch, in float32 on one device. The models take turns in one process while their time is
-measured. Times are relative to the first row; the table shows medians over the turns of a model. All models generate
-translations of one length (the mean length of the references), because a model that ends its sentences earlier would
-look faster. MB is the memory of a process that translates a validation batch, including the model: resident memory on
-a CPU, allocated memory on a GPU. The column `memory of translation` is the memory relative to the first row."""
+measured. Times are relative to the first row; the table shows medians over the turns of a model. In these
+measurements, all models generate translations of the same length (the mean length of the references); otherwise a
+model that ends its sentences earlier would look faster. MB is the memory of a process that translates a validation
+batch, including the model: resident memory on a CPU, allocated memory on a GPU. The column `memory of translation` is
+the memory relative to the first row."""
 
 MAIN = {
     "direction": "direction",

@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--shapes", metavar="A,B", help=f"Sizes of layers: {', '.join(SHAPES)}. Default: all; with --quick, base.")
     add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: the CPU (float32) or a GPU (bfloat16).")
-    add("--quick", action="store_true", help="Measure only layers with a target, in at most 20 minutes.")
+    add("--quick", action="store_true", help="Measure only the layers for which the project has set a cost target.")
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
     add("--peers", action="store_true", help="Also measure other implementations that are installed.")
     add("--translation", type=Path, metavar="DIR", help="Also measure translation (DIR: output of fairseq-preprocess).")

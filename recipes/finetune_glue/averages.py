@@ -21,9 +21,9 @@ OF_THE_PAPER = {"MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B"}
 
 
 def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, protocol: str) -> list[Row]:
-    """Return a row with the mean over all tasks for each model and segment encoding; one score alone is not averaged.
+    """Return a row with the mean over all tasks for each model and segment encoding, if there are several tasks.
 
-    The matched and the mismatched set of MNLI count as two tasks. A segment encoding matters only for pairs of
+    The matched and the mismatched set of MNLI count as two numbers. A segment encoding matters only for pairs of
     sentences, so the score on a task of single sentences enters the mean of every segment encoding. A model without a
     score on one of the tasks has no row.
 
@@ -45,7 +45,7 @@ def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, pro
             if variant.model == model and (variant.segments == segments or not TASKS[variant.task].pair)
         ]
         numbers = [number for variant in own for number in scores(best[variant.task, variant.label], protocol).items()]
-        if len(numbers) < 2 or not {variant.task for variant in own} <= {name for name, _ in numbers}:
+        if len(own) < 2 or not {variant.task for variant in own} <= {name for name, _ in numbers}:
             continue
         encoding = encoding_of(read_json(output / "models" / f"{model.slug}.json")["encoding"])
         comparable = protocol == "diet" and {name for name, _ in numbers} == OF_THE_PAPER

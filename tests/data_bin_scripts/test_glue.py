@@ -156,7 +156,7 @@ def test_a_row_of_no_language_is_named(model: Path, tmp_path: Path, capsys: pyte
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1") == 1
     assert "1 x language, refused: xnli.dev.tsv:3" in capsys.readouterr().err
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1", "--bad", "skip") == 1
-    assert "the lengths are en 1, de 0." in capsys.readouterr().err
+    assert "these numbers of rows: en 1, de 0." in capsys.readouterr().err
     write(tmp_path, "train-en.tsv", ROWS)
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
     assert record(tmp_path / "out")["problems"] == {"language": {"left out": 1}}

@@ -263,7 +263,7 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--pos-enc learned", r"--mem-length 12: --pos-enc learned .*--mem-length 0"),
+        ("--pos-enc learned", r"--mem-length 12: --pos-enc learned .*Set --mem-length to 0"),
         ("--pos-enc learned --mem-length 0 --eval-mem-length 5", "--eval-mem-length 5: --pos-enc learned"),
         ("--pos-enc xl --mem-length 0 --same-length", "--same-length"),
         ("--pos-enc xl --decoder-layerdrop 0.5", "--decoder-layerdrop"),

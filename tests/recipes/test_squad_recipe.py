@@ -304,7 +304,7 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"null_threshold": "1"}, "--null-threshold is only for --version 2.0"),
         ({"train__max-update": "5"}, "--train.max-update: the recipe sets this flag itself. Instead use --epochs"),
         ({"train__pos-enc": "shaw"}, "--train.pos-enc: the recipe sets this flag itself. Instead use --checkpoint"),
-        ({"train__max-positions": "600"}, "--max-length for the length of windows"),
+        ({"train__max-positions": "600"}, "--max-length, the maximum length of a window"),
         ({"train__batch-size": "0"}, "--train.batch-size is missing"),
         ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"train_file": "x", "dev_file": "y", "data": "squad"}, "--data has no effect: --train-file and --dev-file"),

@@ -98,7 +98,7 @@ def refuse_without_effect(config: Any, *stacks: Any) -> None:
     """Raise if --pos-enc-no-decay has no effect, because no stack has a parameter to exclude.
 
     Raises:
-        ValueError: The message names the encodings.
+        ValueError: --pos-enc-no-decay has no effect; the message names the encodings.
     """
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))

@@ -94,7 +94,9 @@ class Languages(Questions[Settings]):
             counts = f"{settings.limit or 'all'} training questions, {settings.limit_dev or 'all'} in each language"
             notes.append(f"Only the first questions are used: {counts}.")
         if settings.used_checkpoint != settings.keep:
-            notes.append("Without English development questions, no checkpoint is the best, so the last one is used.")
+            notes.append(
+                "Without English development questions the best checkpoint is unknown, so the last one is used."
+            )
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} training runs of {len(self.variants)} models"
             notes.append(f"There are {counts}. The best hyperparameters of each model are reported.")

@@ -28,7 +28,7 @@ HEAD = """\
 #!/usr/bin/env bash
 # The commands that recipes/{name}/run.sh runs with the preset {preset}, as a plain script.
 # Usage: recipes/{name}/plain/{preset}.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
+{seeds}# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${{BASH_SOURCE[0]}}")/../../.."
 # shellcheck source=recipes/lib/env.sh
@@ -56,17 +56,23 @@ def scripts() -> dict[Path, str]:
 
 
 def script(recipe: Recipe[Any], preset: str) -> str:
-    """Return the script of a preset. The smoke preset runs on a CPU, all others on one GPU."""
+    """Return the script of a preset. The smoke preset runs on a CPU, all others on a GPU with their first seed."""
     own_files = recipe.plain[preset]
     values = {name: str(OWN_FILES / variable.lower()) for name, variable in own_files.items()}
     if "device" in {field.name for field in fields(recipe.settings)}:
         values["device"] = "cpu" if preset == "smoke" else "gpu"
+    seeds = load(recipe, preset, None, values).seeds
+    shortened = preset != "smoke" and len(seeds) > 1
+    if shortened:
+        values["seeds"] = str(seeds[0])
+    remark = f"# The preset trains each model with {len(seeds)} seeds; this script uses the first one only.\n"
     settings = load(recipe, preset, None, values)
     stages = recipe.plan(settings, ROOT / "results" / f"{recipe.name}-{preset}-plain", OUT).stages()
     variables = {"PYTHONPATH": '"$PWD${PYTHONPATH:+:$PYTHONPATH}"', **settings.variables()}
     head = HEAD.format(
         name=recipe.name,
         preset=preset,
+        seeds=remark if shortened else "",
         variables=" ".join(f"{name}={value}" for name, value in variables.items()),
         own_files="".join(
             f': "${{{variable}:?set this variable to the value of --{name.replace("_", "-")} of run.sh}}"\n'

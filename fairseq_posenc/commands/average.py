@@ -108,7 +108,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
     missing = [n for n in needed if n not in checkpoints]
     if missing:
-        wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which the mean needs"
+        wrong = f"the mean needs checkpoints that do not exist: update {', '.join(map(str, missing))}"
         raise CheckpointError(
             f"{folder}: {wrong} (fairseq writes no checkpoint_E_N.pt for an update that ends an epoch). Average fewer "
             "checkpoints."

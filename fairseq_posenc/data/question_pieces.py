@@ -154,7 +154,7 @@ def load(folder: Path) -> Surface:
             return Pretrained(contents, tokenised=record.get("units") == "spaces")
         return Words(record["pieces"], cased=record["cased"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder} is not a complete folder of prepare_questions.py ({error}).") from None
+        raise CheckpointError(f"{folder} is not a complete output folder of prepare_questions.py ({error}).") from None
 
 
 def _words(pieces: Sequence[str]) -> str:

@@ -77,7 +77,7 @@ def record(folder: Path) -> dict[str, Any]:
         contents: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
         int(contents["longest"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder} is not a complete folder of prepare_spans.py ({error}).") from None
+        raise CheckpointError(f"{folder} is not a complete output folder of prepare_spans.py ({error}).") from None
     return contents
 
 

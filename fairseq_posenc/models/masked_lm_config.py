@@ -40,7 +40,7 @@ class MaskedLMPosEncConfig(LayersConfig):
 
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:
-    """Return fairseq's hierarchical config of the encoder, with the plugin's fields added."""
+    """Return the encoder's options as fairseq's nested `TransformerConfig`, with the plugin's fields added."""
     values = values_of(flat, MaskedLMPosEncConfig)
     own = {"max_source_positions": max_positions, "no_scale_embedding": True, "no_token_positional_embeddings": True}
     return TransformerConfig.from_namespace(Namespace(**{**values, **own}))

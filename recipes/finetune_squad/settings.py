@@ -32,8 +32,8 @@ class Settings(QuestionSettings):
         default=SQUAD,
         metadata=about(
             f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a folder, or a file. A folder has "
-            "train-v1.1.json and dev-v1.1.json, or train.json and dev.json. A single file is split by article into 80 "
-            "% training and 20 % development questions. Files can be plain or .gz."
+            "train-v1.1.json and dev-v1.1.json, or train.json and dev.json. In a single "
+            "file, 80 % of the articles are used for training and 20 % for development. Files can be plain or .gz."
         ),
     )
     train_file: str = field(

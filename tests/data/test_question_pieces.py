@@ -174,7 +174,7 @@ def test_what_was_joined_is_cut_into_the_same_pieces(kind: str, seed: int) -> No
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"is not a complete folder of prepare_questions\.py"):
+    with pytest.raises(Exception, match=r"is not a complete output folder of prepare_questions\.py"):
         question_pieces.load(tmp_path)
 
 

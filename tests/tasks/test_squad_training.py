@@ -120,7 +120,7 @@ def test_another_architecture_or_folder_is_refused(data: Path, place: Path) -> N
         s.built(place / "nothing", source)
     (place / "empty").mkdir()
     (place / "empty" / "dict.txt").write_text("a 1\n")
-    with pytest.raises(CheckpointError, match=r"is not a complete folder of prepare_spans\.py"):
+    with pytest.raises(CheckpointError, match=r"is not a complete output folder of prepare_spans\.py"):
         s.built(place / "empty", source)
     _, task = s.built(data, source)
     with pytest.raises(CheckpointError, match=r"cannot read the windows .* among train, valid"):

@@ -65,7 +65,7 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 
 
 def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
-    """Return the products that `way` names, computed by C++ if possible and otherwise by the functions `row` and `rest`.
+    """Return the products that `way` names, from C++ if possible and otherwise from the functions `row` and `rest`.
 
     Without C++, the first `shared` keys are multiplied with `row` of their vector in one matrix product. The function
     `rest` computes the products of the other keys.

@@ -68,6 +68,10 @@ class Choice(NamedTuple):
         return f"{name} ({self.reason})" if self.reason else name
 
 
+class PathRefusedError(ValueError):
+    """Say why the path `fused` or `flex`, which the caller forces, cannot be used."""
+
+
 class Place(NamedTuple):
     """Describe whether attention is computed on a GPU, and whether Triton can compile kernels for this device."""
 
@@ -92,7 +96,8 @@ def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", place:
         place: Where attention is computed; None means the device of x.
 
     Raises:
-        ValueError: `path` is unknown, or this path would give wrong results or cannot run here.
+        PathRefusedError: `path` is fused or flex, and would give wrong results or cannot run here.
+        ValueError: `path` is unknown.
     """
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, but it is {path!r}")
@@ -102,7 +107,7 @@ def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", place:
     if path != "auto":
         reason = _cannot_fuse(x, call, mode) if path == "fused" else _cannot_flex(x, call, mode, place)
         if reason:
-            raise ValueError(f"path={path} is not possible here, because {reason}: use path=auto")
+            raise PathRefusedError(f"path={path} is not possible here, because {reason}: use path=auto")
         return Choice(path)
     if not place.on_gpu:
         reason = _cannot_fuse(x, call, mode) or _better_explicit(x, call, mode)

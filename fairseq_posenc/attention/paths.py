@@ -49,7 +49,8 @@ def attend(
         allowed key gets zeros.
 
     Raises:
-        ValueError: `path` is unknown, or this path cannot compute the attention exactly.
+        PathRefusedError: `path` is fused or flex, and cannot compute the attention exactly.
+        ValueError: `path` is unknown.
     """
     choice = choose(x, call, Mode(training, dropout, need_weights), path)
     if not torch.compiler.is_compiling():

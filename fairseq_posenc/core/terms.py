@@ -6,7 +6,7 @@ row of the query and the column of the key; FlexAttention calls `at` with zero-d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -88,10 +88,12 @@ class OfDistance:
     width = 0
 
     def numbers(self) -> Tensor:
-        return promoted(self.table)
+        """Return the table without the axis of heads if they share it, as torch 2.8 accepts no 0 beside tensors."""
+        return promoted(self.table if len(self.table) > 1 else self.table[0])
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        return numbers[h if numbers.shape[0] > 1 else 0, self.rows.at(b, i, j)]
+        row = self.rows.at(b, i, j)
+        return numbers[row] if numbers.dim() == 1 else numbers[h, row]
 
 
 @dataclass(frozen=True)
@@ -147,15 +149,23 @@ class OfPair:
     table: Tensor
     query_kinds: Tensor | None = None
     key_kinds: Tensor | None = None
+    by_sample: bool = field(init=False)
+    by_head: bool = field(init=False)
     width = 0
 
+    def __post_init__(self) -> None:
+        """Store which axes the table has, because FlexAttention wants a gradient for each tensor that `at` looks at."""
+        object.__setattr__(self, "by_sample", self.table.shape[0] > 1)
+        object.__setattr__(self, "by_head", self.table.shape[1] > 1)
+
     def numbers(self) -> Tensor:
-        return promoted(self.table)
+        """Return the table without the axes of size 1 of samples and heads; see `OfDistance.numbers`."""
+        return promoted(self.table)[slice(None) if self.by_sample else 0, slice(None) if self.by_head else 0]
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = i if self.query_kinds is None else self.query_kinds[b, i]
         column = j if self.key_kinds is None else self.key_kinds[b, j]
-        return numbers[b if numbers.shape[0] > 1 else 0, h if numbers.shape[1] > 1 else 0, row, column]
+        return numbers[(*([b] if self.by_sample else []), *([h] if self.by_head else []), row, column)]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,15 @@ from typing import Any
 
 from .words import suggestion
 
+#: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
+NUMBERS = tuple[float, ...]
+_KIND_NAMES: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    NUMBERS: "numbers with colons between them, such as 1.0:1.5:2.0",
+}
+
 
 def option(
     default: Any,
@@ -128,6 +137,8 @@ def _name(text: str) -> str:
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ":".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -137,9 +148,9 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
         return None
     kind = next(kind for kind in kinds if kind is not type(None))
     try:
-        converted = {bool: _bool, int: _whole, float: _finite}.get(kind, kind)(value)
+        converted = {bool: _bool, int: _whole, float: _finite, NUMBERS: _numbers}.get(kind, kind)(value)
     except (ValueError, TypeError):
-        kind_name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        kind_name = _KIND_NAMES[kind]
         raise ValueError(f"{written(field)}={value} must be {kind_name}") from None
     choices = field.metadata["choices"]
     if not choices:
@@ -161,6 +172,12 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or _finite(value) != int(float(value)):
         raise ValueError(value)
     return int(float(value))
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    """Return the numbers of a text such as `1.0:1.5:2.0`, of a sequence, or of a single number."""
+    parts = value if isinstance(value, list | tuple) else str(value).split(":")
+    return tuple(_finite(part) for part in parts)
 
 
 def _finite(value: Any) -> float:

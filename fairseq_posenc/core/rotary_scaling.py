@@ -1,0 +1,210 @@
+"""Extend rotary encodings to longer sequences: divide the speeds of pairs, and scale what is rotated.
+
+Legend: s is the factor by which sequences become longer, L the original length, n the maximum length of the stack, R
+the number of rotated features and m the number of a pair. A pair's speed is its angle from one position to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .options import option
+from .rotary import RotaryOptions
+
+#: YaRN's alpha and beta (section 3.2, for LLaMA). Pairs that turn less often than SLOW within the original length are
+#: interpolated; pairs that turn more often than FAST are not changed.
+SLOW, FAST = 1.0, 32.0
+#: The same numbers of turns for Llama 3.1, unless the options say otherwise.
+LLAMA_SLOW, LLAMA_FAST = 1.0, 4.0
+
+#: The values of `scaling` to which each further option belongs.
+_BELONGS_TO = {
+    "factor": ("yarn", "linear", "ntk", "llama3", "longrope"),
+    "original_length": ("yarn", "llama3", "longrope"),
+    "form": ("yarn",),
+    "low_freq_factor": ("llama3",),
+    "high_freq_factor": ("llama3",),
+    "short_factor": ("longrope",),
+    "long_factor": ("longrope",),
+    "attention_factor": ("yarn", "longrope"),
+}
+
+
+@dataclass(frozen=True)
+class ScalingOptions(RotaryOptions):
+    """Define the options that extend a rotary encoding to longer sequences."""
+
+    scaling: str = option(
+        "none",
+        "How to extend a model to sequences `factor` times longer: divide positions by factor (linear), enlarge the "
+        "base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3) and also scale the logits "
+        "(yarn), or divide the angle of each pair by a number of its own (longrope).",
+        choices=("none", "yarn", "linear", "ntk", "llama3", "longrope"),
+    )
+    factor: float | None = option(
+        None,
+        "Factor s by which sequences become longer. Every scaling needs it, except longrope (unset: n divided by "
+        "original_length).",
+        example=4.0,
+    )
+    original_length: int | None = option(
+        None,
+        "Maximum length L of the model before scaling=yarn, llama3 or longrope extends it (unset: n).",
+        least=1,
+        example=8,
+    )
+    form: str = option(
+        "paper",
+        "Whether the interpolation of scaling=yarn is linear in the number of turns of a pair (paper), or in the "
+        "number m of the pair (original, as in the authors' code and in Hugging Face).",
+        choices=("paper", "original"),
+    )
+    low_freq_factor: float | None = option(
+        None,
+        "Number of turns within L below which scaling=llama3 divides a pair's angles by `factor` (unset: 1).",
+        positive=True,
+        example=0.5,
+    )
+    high_freq_factor: float | None = option(
+        None,
+        "Number of turns within L above which scaling=llama3 does not change a pair (unset: 4).",
+        positive=True,
+        example=3.0,
+    )
+    short_factor: tuple[float, ...] | None = option(
+        None,
+        "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are not longer than L: one "
+        "number per pair, such as 1.0:1.1:1.3, or a single number for all pairs.",
+        example=(1.5,),
+    )
+    long_factor: tuple[float, ...] | None = option(
+        None,
+        "The same numbers for sequences longer than L, that is, for a factor s above 1.",
+        example=(2.5,),
+    )
+    attention_factor: float | None = option(
+        None,
+        "Factor by which scaling=yarn and longrope multiply queries and keys, so that the logits are multiplied by its "
+        "square (unset: 0.1 ln s + 1 for yarn, and sqrt(1 + ln s / ln L) for longrope if s is above 1).",
+        positive=True,
+        example=1.2,
+    )
+
+    def __post_init__(self) -> None:
+        for name, scalings in _BELONGS_TO.items():
+            changed = getattr(self, name) != type(self).__dataclass_fields__[name].default
+            if name != "factor" and changed and self.scaling not in scalings:
+                raise ValueError(f"{name} belongs to scaling={' or '.join(scalings)}, not to scaling={self.scaling}")
+        if self.scaling != "longrope" and (self.scaling == "none") != (self.factor is None):
+            raise ValueError(
+                f"scaling={self.scaling} and factor={self.factor} do not match: set both, "
+                "e.g. scaling=linear,factor=2, or neither"
+            )
+        if self.factor is not None and self.factor <= 1:
+            raise ValueError(f"factor={self.factor} must be greater than 1, because scaling is for longer sequences")
+        super().__post_init__()
+        if self.turns[0] >= self.turns[1]:
+            raise ValueError("low_freq_factor={:g} must be less than high_freq_factor={:g}".format(*self.turns))
+
+    @property
+    def turns(self) -> tuple[float, float]:
+        """Return the numbers of turns within L below which pairs are slowed down by s, and above which they are not."""
+        if self.scaling != "llama3":
+            return SLOW, FAST
+        slow = LLAMA_SLOW if self.low_freq_factor is None else self.low_freq_factor
+        return slow, LLAMA_FAST if self.high_freq_factor is None else self.high_freq_factor
+
+
+class Scaling:
+    """Scale the speeds of a rotary encoding as its options say.
+
+    Args:
+        options: The options.
+        features: Number of rotated features, R.
+        max_length: Maximum length of the stack, n.
+
+    Raises:
+        ValueError: The options do not fit this number of features or this length.
+    """
+
+    def __init__(self, options: ScalingOptions, features: int, max_length: int) -> None:
+        self.options, self.features = options, features
+        self.length = options.original_length or max_length
+        self.factor = max_length / self.length if options.factor is None else options.factor
+        if options.scaling == "ntk" and features < 4:
+            raise ValueError("scaling=ntk needs two or more rotated pairs of features per head: use scaling=linear")
+        if options.scaling == "longrope":
+            self._check_lists()
+
+    @property
+    def attention_factor(self) -> float:
+        """Return the factor on queries and on keys, whose square is the factor on their product."""
+        if self.options.attention_factor is not None:
+            return self.options.attention_factor
+        if self.options.scaling == "yarn":
+            return 0.1 * math.log(self.factor) + 1
+        if self.options.scaling == "longrope" and self.factor > 1:
+            return math.sqrt(1 + math.log(self.factor) / math.log(self.length))
+        return 1.0
+
+    @property
+    def divisors(self) -> tuple[float, ...]:
+        """Return the numbers by which longrope divides the speeds: one per pair, or a single one."""
+        return (self.options.long_factor if self.factor > 1 else self.options.short_factor) or ()
+
+    def scaled(self, plain: Tensor) -> Tensor:
+        """Return the scaled speeds of all pairs, [R/2] float64, for the `plain` ones."""
+        kind = self.options.scaling
+        if kind == "none":
+            return plain
+        if kind == "linear":
+            return plain / self.factor
+        if kind == "ntk":
+            pairs = torch.arange(len(plain), dtype=torch.float64)
+            return plain * self.factor ** (-2 * pairs / (self.features - 2))
+        if kind == "longrope":
+            return plain / torch.tensor(self.divisors, dtype=torch.float64)
+        gamma = self.gamma_by_turns(plain) if self.options.form == "paper" else self.gamma_by_pair(len(plain))
+        return torch.lerp(plain / self.factor, plain, gamma)
+
+    def gamma_by_turns(self, speeds: Tensor) -> Tensor:
+        """Return YaRN's gamma, [R/2]: 1 for pairs that keep their speed, 0 for pairs that are slowed down by s."""
+        slow, fast = self.options.turns
+        turns = self.length * speeds / (2 * math.pi)
+        return ((turns - slow) / (fast - slow)).clamp(0, 1)
+
+    def gamma_by_pair(self, pairs: int) -> Tensor:
+        """Return gamma as in YaRN's released code: linear in m, from 1 at 32 turns within L to 0 at one turn."""
+
+        def pair_of(turns: float) -> float:
+            ratio = self.length / (turns * 2 * math.pi)
+            return self.features * math.log(ratio) / (2 * math.log(self.options.base))
+
+        low, high = max(math.floor(pair_of(FAST)), 0), min(math.ceil(pair_of(SLOW)), self.features - 1)
+        width = high - low or 0.001
+        return 1 - ((torch.arange(pairs, dtype=torch.float64) - low) / width).clamp(0, 1)
+
+    def _check_lists(self) -> None:
+        """Raise ValueError if longrope lacks its list, or if a list does not fit the pairs."""
+        pairs, needed = self.features // 2, "long_factor" if self.factor > 1 else "short_factor"
+        if not self.divisors:
+            raise ValueError(
+                f"scaling=longrope needs {needed}, because s = {self.factor:g} (`factor`, or n divided by "
+                f"original_length): give one number per pair ({pairs}), with colons between them as in "
+                f"{needed}=1.0:1.5:2.0, or a single number for all pairs"
+            )
+        for name in ("short_factor", "long_factor"):
+            numbers = getattr(self.options, name) or (1.0,)
+            if len(numbers) not in (1, pairs):
+                raise ValueError(
+                    f"{name} has {len(numbers)} numbers, but {pairs} pairs of features are rotated: give one number "
+                    "per pair, or a single number for all pairs"
+                )
+            if min(numbers) <= 0:
+                raise ValueError(f"{name} contains {min(numbers):g}, but every number must be positive")
+        if self.factor > 1 and self.length < 2 and self.options.attention_factor is None:
+            raise ValueError(f"original_length={self.length} must be at least 2 for scaling=longrope")

@@ -32,6 +32,7 @@ ENCODINGS = {
     "xpos": "xpos:XPos",
     "alibi": "alibi:Alibi",
     "kerple": "kerple:Kerple",
+    "sandwich": "sandwich:Sandwich",
     "fire": "fire:Fire",
     "cope": "cope:Cope",
     "tisa": "tisa:Tisa",

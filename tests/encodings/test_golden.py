@@ -155,6 +155,24 @@ def test_alibi_slopes(slopes: list[float], queries: int, keys: int) -> None:
     torch.testing.assert_close(bias[0], expected.to(bias.dtype), rtol=0, atol=5e-6)
 
 
+# -- Sandwich: speeds 1/100 and 1/10000 at d' = 4 -------------------------------------------------------------------
+
+FAR = {0: 0.0, 1: -0.000050, 100: -0.459748, 200: -1.416347}  # cos(x/100) + cos(x/10000) - 2
+
+
+@pytest.mark.parametrize("queries", [201, 1])
+@pytest.mark.parametrize("heads", [1, 2, 8])
+def test_sandwich_divides_inner_products_by_the_ratio_of_the_head(queries: int, heads: int) -> None:
+    """Eight heads have the ratios 1 to 8, two heads 4 and 8, and one head 8."""
+    where = Positions(queries, 201, CPU)
+    bias = bias_of(build_encoding("sandwich", "width=4", heads=heads), where)[0]
+    for distance, product in FAR.items():
+        expected = torch.tensor([product / (8 * h / heads) for h in range(1, heads + 1)], dtype=torch.float64)
+        for delta in (-distance, distance):
+            found = bias[:, where.delta == delta]
+            torch.testing.assert_close(found, expected[:, None].expand_as(found), rtol=0, atol=1e-6)
+
+
 # -- RoPE: speeds 1 and 0.01 at D = 4 -------------------------------------------------------------------------------
 
 ROTATED = [  # the unit vectors of the first features of both pairs, turned to position 1

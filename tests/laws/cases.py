@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -108,7 +109,10 @@ def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
 
 
 def variants(name: str, causal: bool) -> list[dict[str, Any]]:
-    """Yield the default options, each option changed alone (or with one that it needs), and all changed together."""
+    """Return the default options, each option changed alone (or with one that it needs), and all changed together.
+
+    If all together are refused, options that need two others are changed in as few cases as possible.
+    """
     fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in INITIALISATION]
     single = [{field.name: value} for field in fields for value in alternatives(field)]
     together = {field.name: alternatives(field)[0] for field in fields}
@@ -118,6 +122,20 @@ def variants(name: str, causal: bool) -> list[dict[str, Any]]:
         accepted = next((one for one in tries if works(name, one, causal)), None)
         if accepted is not None and accepted not in choices:
             choices.append(accepted)
+    seen = {option for args in choices for option in args}
+    return choices + _with_two_others(name, [args for args in single if not set(args) & seen], single, causal)
+
+
+def _with_two_others(
+    name: str, missing: list[dict[str, Any]], single: list[dict[str, Any]], causal: bool
+) -> list[dict[str, Any]]:
+    """Return cases of the options `missing`, each in an earlier case that accepts it or with two others of `single`."""
+    choices: list[dict[str, Any]] = []
+    for args in missing:
+        tries = [*choices, *({**one, **other} for one, other in itertools.combinations(single, 2))]
+        before = next((one for one in tries if works(name, {**one, **args}, causal)), None)
+        if before is not None:
+            choices = [*(one for one in choices if one is not before), {**before, **args}]
     return choices
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fairseq_posenc.attention import KeyValueCache
+from fairseq_posenc.commands.rounding import attend_all as attend_all
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
@@ -139,24 +140,6 @@ def run(stack: Stack, tokens: Tensor, path: str = "auto") -> Tensor:
     use_path(stack, path)
     with torch.no_grad():
         return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
-
-
-def attend_all(
-    stack: Stack,
-    x: Tensor,
-    positions: Positions,
-    *,
-    memory: Tensor | None = None,
-    caches: Sequence[KeyValueCache] | None = None,
-) -> Tensor:
-    """Return the output of each layer's attention for the same input, [L, B, T, d]."""
-    stack.pos.check(positions)
-    x = stack.pos.embed(x, positions)
-    outputs = []
-    for i, (block, tensors) in enumerate(zip(stack.layers, stack.pos.per_layer(positions), strict=True)):
-        cache = None if caches is None else caches[i]
-        outputs.append(block.self_attn(x, positions, tensors, memory=memory, cache=cache)[0])
-    return torch.stack(outputs)
 
 
 def expose(stack: Stack) -> Stack:

@@ -18,7 +18,7 @@ WIKITEXT = StackShape(layers=16, heads=10, dim=410, max_length=300, causal=True)
 
 #: The number of parameters of each encoding in BERT-base by its options, from the formulas and tables of the papers.
 PUBLISHED: dict[str, dict[str, int]] = {
-    "none": {"": 0}, "sinusoidal": {"": 0}, "xpos": {"": 0}, "alibi": {"": 0},
+    "none": {"": 0}, "sinusoidal": {"": 0}, "xpos": {"": 0}, "alibi": {"": 0}, "sandwich": {"": 0},
     "learned": {"": 393_216}, "sentence-restart": {"": 393_216},
     "shaw": {"": 785_664, "share=none": 9_427_968, "values=true": 2 * 785_664},
     "raffel": {"": 12_276, "share=none": 147_312},
@@ -68,7 +68,10 @@ PUBLISHED: dict[str, dict[str, int]] = {
         "slots=256,share=none": 12 * (2 * 256 * 512 + 12 * 64 * (512 + 256)),
         "slots=256,rank=128": 12 * 2 * 256 * 512 + 12 * 128 * (512 + 256),
     },
-    "rope": {"": 0, "fraction=0.5": 0, **{f"scaling={kind},factor=2": 0 for kind in ("linear", "ntk", "yarn")}},
+    "rope": {
+        "": 0, "fraction=0.5": 0, "proportion=0.5": 0, "scaling=longrope,short_factor=2": 0,
+        **{f"scaling={kind},factor=2": 0 for kind in ("linear", "ntk", "yarn", "llama3")},
+    },
     "kerple": {"": 24, "share=none": 288, "share=head-wise": 24, "share=all": 2},
     "fire": {"": 5544, "share=layer-wise": 462, "share=head-wise": 1188, "share=all": 99, "width=16": 12 * 238},
     "cope": {

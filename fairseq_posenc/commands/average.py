@@ -1,7 +1,7 @@
 """`python -m fairseq_posenc average`: average the parameters of several checkpoints.
 
 The results equal those of fairseq's scripts/average_checkpoints.py, which fairseq's wheels do not contain. This command
-needs no fairseq.
+works without fairseq.
 """
 
 from __future__ import annotations
@@ -55,11 +55,14 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
     for name, value in model.items():
         if value.shape != total[name].shape:
             shapes = f"{list(value.shape)}, but {list(total[name].shape)} in the first checkpoint"
-            raise CheckpointError(f"{path}: {name} has the shape {shapes}. Average checkpoints of one model.")
+            raise CheckpointError(f"{path}: {name} has the shape {shapes}. Average only checkpoints of one model.")
         if value.dtype != torch.bool:
             total[name] += _wide(value)
         elif not torch.equal(value, total[name]):
-            raise CheckpointError(f"{path}: {name} is boolean and differs from the first checkpoint")
+            raise CheckpointError(
+                f"{path}: the boolean tensor {name} differs from the one in the first checkpoint, and boolean tensors "
+                "cannot be averaged. Average only checkpoints of one training run."
+            )
 
 
 def _listed(names: list[str], most: int = 5) -> str:
@@ -81,13 +84,14 @@ def _by_number(folder: str | Path, by_update: bool) -> dict[int, Path]:
 
 
 def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
-    """Return the `number` newest checkpoints, checkpointN.pt (epochs) or checkpoint_E_N.pt (updates), newest first."""
+    """Return the `number` newest checkpoints of epochs (checkpointN.pt) or of updates (checkpoint_E_N.pt)."""
     checkpoints = _by_number(folder, by_update)
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
-        wrong = f"cannot average the last {number} {kind} checkpoints, because the folder has {len(numbers)}"
-        raise CheckpointError(f"{folder}: {wrong}. Choose a number from 1 to {len(numbers)}.")
+        wrong = f"cannot average the last {number} {kind} checkpoints of the {len(numbers)} that the folder has"
+        advice = f"Choose a number from 1 to {len(numbers)}" if numbers else "Choose another folder or upper bound"
+        raise CheckpointError(f"{folder}: {wrong}. {advice}.")
     return [checkpoints[n] for n in numbers[:number]]
 
 
@@ -98,8 +102,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoint_last.pt is used instead.
 
     Raises:
-        CheckpointError: A checkpoint is missing. No older checkpoint replaces a missing one, because that would change
-        the mean.
+        CheckpointError: A checkpoint is missing. An older one does not replace it, because that would change the mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -108,7 +111,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
     missing = [n for n in needed if n not in checkpoints]
     if missing:
-        wrong = f"the mean needs checkpoints that do not exist: update {', '.join(map(str, missing))}"
+        wrong = f"the mean needs the checkpoints of these updates, which do not exist: {', '.join(map(str, missing))}"
         raise CheckpointError(
             f"{folder}: {wrong} (fairseq writes no checkpoint_E_N.pt for an update that ends an epoch). Average fewer "
             "checkpoints."
@@ -123,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or their folder.")
-    source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder of checkpoints to average.")
-    parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="Checkpoint to write.")
+    source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder that contains the checkpoints.")
+    parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="File to write the mean to.")
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument(
         "--num-epoch-checkpoints",
@@ -156,11 +159,17 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
     number = args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
     if number is None:
         if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
-            parser.error("Say how many files to average: --num-epoch-checkpoints N or --num-update-checkpoints N.")
+            parser.error(
+                "--checkpoint-dir and --checkpoint-upper-bound need a number of checkpoints to average. Give it "
+                "with --num-epoch-checkpoints N or --num-update-checkpoints N."
+            )
         return list(args.inputs)
     folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
     if len(folders) != 1 or not Path(folders[0]).is_dir():
-        parser.error(f"--num-epoch-checkpoints and --num-update-checkpoints need one folder, not {' '.join(folders)}")
+        parser.error(
+            f"--num-epoch-checkpoints and --num-update-checkpoints need one folder, not {' '.join(folders)}. Give it "
+            "with --checkpoint-dir."
+        )
     by_update = args.num_update_checkpoints is not None
     if args.every is not None:
         if not by_update or min(args.every, number) < 1:
@@ -170,7 +179,7 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
 
 
 def main(argv: list[str]) -> int:
-    """Average checkpoints as the command line says. Return 0, or 1 after printing an error of one line."""
+    """Average checkpoints as the command line says. Return 0, or 1 after printing a one-line error."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:
@@ -182,5 +191,5 @@ def main(argv: list[str]) -> int:
     except (CheckpointError, OSError) as error:
         print(f"average: {error}", file=sys.stderr)
         return 1
-    print(f"{args.output}: wrote the mean of {', '.join(str(path) for path in paths)}")
+    print(f"average: wrote {args.output}, the mean of {', '.join(str(path) for path in paths)}")
     return 0

@@ -1,6 +1,6 @@
-"""Fill the derived blocks of docs/which-encoding.md and README.md; the rest of these pages is written by hand.
+"""Fill the generated blocks of docs/which-encoding.md and README.md; the rest of these pages is written by hand.
 
-The first line of a block says what it contains:
+The first line of a block says what the block contains:
 
     <!-- derived: m4m; m4[clip=32] -->    a table of these encodings, with parameters and capabilities
     <!-- derived: all -->                 the same table for every encoding
@@ -34,12 +34,12 @@ COLUMNS = {key: text for key, text in CAPABILITIES.items() if key != "shift_inva
 
 
 def write(path: Path) -> None:
-    """Fill the blocks of the page in the file `path`."""
+    """Fill the generated blocks of the page in the file `path`."""
     write_whole(path, filled(path.read_text(encoding="utf-8")))
 
 
 def filled(text: str) -> str:
-    """Return the page with its blocks filled again.
+    """Return the text of a page with its blocks filled with current content.
 
     Raises:
         ValueError: An encoding is unknown, or a block has no start or no end, so that filling it could overwrite
@@ -54,12 +54,12 @@ def filled(text: str) -> str:
 
 
 def by_hand(text: str) -> str:
-    """Return the hand-written text of the page, without its blocks."""
+    """Return the hand-written text of a page, without the generated blocks."""
     return BLOCK.sub("", text)
 
 
 def quoted(text: str) -> list[str]:
-    """Return every piece of text that is between backticks."""
+    """Return every piece of text that stands between backticks."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
@@ -80,7 +80,11 @@ def _block(block: re.Match[str], unseen: list[str]) -> str:
 
 
 def table(labels: list[str]) -> str:
-    """Return a table with a row for each encoding: parameters at base size, capabilities, and inputs besides tokens."""
+    """Return a table with a row for each encoding: parameters at base size, capabilities, and inputs besides tokens.
+
+    Args:
+        labels: Encodings, with options in brackets.
+    """
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "also reads"]
     lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
@@ -102,9 +106,9 @@ def options_table() -> str:
 
 
 def _with_choices(option: dict[str, Any]) -> str:
-    """Return an option with its choices.
+    """Return an option of an encoding with its choices.
 
-    The choices of common options are left out; a text below the table explains them.
+    The options `share`, `init` and `extend` stand without their choices, which a text below the table explains.
     """
     is_common = option["name"] in ("share", "init", "extend")
     choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])
@@ -130,7 +134,7 @@ def _reads(built: Composition, spec: str, options: str) -> list[str]:
 
 
 def _of_cls(spec: str, options: str) -> str:
-    """Return how the encoding uses a [CLS]: build it for encoders with and without a [CLS], and compare the sizes."""
+    """Return how the encoding uses a [CLS]. It does if its size differs between encoders with and without a [CLS]."""
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:
         return "[CLS]" if without is None else "[CLS], if there is one"
@@ -142,7 +146,7 @@ def _of_cls(spec: str, options: str) -> str:
 
 
 def _size(spec: str, options: str, has_cls: bool) -> int | None:
-    """Return the number of parameters in an encoder; None if the encoding refuses this encoder."""
+    """Return the number of parameters of the encoding in an encoder; None if it does not work in this encoder."""
     shape = StackShape(BASE.layers, BASE.heads, BASE.dim, BASE.max_length, has_cls=has_cls)
     built = on_meta(spec, options, shape)
     return None if built is None else sum(parameter.numel() for parameter in built.parameters())

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc drift`: measure how half precision and autocast change each encoding's results."""
+"""`python -m fairseq_posenc drift`: measure how much half precision and autocast change the results of attention."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Case", "cases", "faults", "main"]
 
 
 def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each row that is not finite or exceeds the bounds of its precision."""
+    """Return a line of text for each row whose results are not finite or exceed the bounds of its precision."""
     return [
         f"{row['encoding']} {row['options']} ({row['stack']}, {row['precision']}): ".replace("  ", " ")
-        + ("the drift from float64 exceeds its bound" if row["finite"] else "the result is not finite")
+        + ("the drift from float64 exceeds its bound" if row["finite"] else "some results are not finite")
         for row in rows
         if not row["near"]
     ]
@@ -33,7 +33,7 @@ def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def main(argv: Sequence[str]) -> int:
     """Measure the drift of each encoding, print it, and write the output file.
 
-    Return 1 if a row exceeds its bound or is not finite, or if writing fails.
+    Return 1 if a drift exceeds its bound, if a result is not finite, or if writing fails, and 0 otherwise.
     """
     parser = _parser()
     args = parser.parse_args(argv)
@@ -62,7 +62,7 @@ def _refuse(args: argparse.Namespace) -> None:
     if args.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("--device cuda: torch sees no GPU. Leave out the flag to use the CPU.")
     if args.output and (args.output.is_dir() or not args.output.parent.is_dir()):
-        raise ValueError(f"--output {args.output}: give a file in an existing folder.")
+        raise ValueError(f"--output {args.output}: this is a folder, or in no existing folder. Give a file to write.")
 
 
 def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -79,21 +79,25 @@ def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc drift",
-        description="Measure how much the attention of each encoding and its gradients differ from float64 in float16, "
-        "bfloat16 and autocast. Measuring all encodings takes some minutes.",
-        epilog="examples: drift --encodings shaw t5    drift --device cuda --json    "
+        description="Measure how much attention and its gradients differ from float64 in lower precisions and under "
+        "autocast, for each encoding. Measuring all encodings takes some minutes.",
+        epilog="Examples: drift --encodings shaw t5    drift --device cuda --json    "
         "drift --output docs/half-precision.md",
     )
     parser.add_argument("--encodings", nargs="+", metavar="NAME", help="Encodings to measure. Default: all.")
     parser.add_argument(
-        "--json", action="store_true", help="Print one JSON list of flat objects on stdout and nothing else."
+        "--json", action="store_true", help="Print the results on stdout as a JSON list and nothing else."
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="Device (default: %(default)s).")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="Device to measure on (default: %(default)s)."
+    )
     parser.add_argument(
         "--length", type=int, default=LENGTH, metavar="N", help="Sequence length in tokens (default: %(default)s)."
     )
     parser.add_argument(
         "--seed", type=int, default=SEED, metavar="N", help="Random seed for weights and inputs (default: %(default)s)."
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="Also write the output to this file.")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="File to which the printed results are also written."
+    )
     return parser

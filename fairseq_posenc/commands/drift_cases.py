@@ -1,4 +1,4 @@
-"""List the cases that `drift` and `gpu-check` measure: every encoding, with choices of options, in every stack."""
+"""List what `drift` and `gpu-check` measure: every encoding, in encoders and decoders, with its alternative forms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAYERS, HEADS, HEAD_DIM, LENGTH, SHORTEST, SEED = 2, 2, 64, 512, 8, 1
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Describe an encoding with its options, in an encoder or in a decoder."""
+    """Describe one case to measure: an encoding with its options, in an encoder or in a decoder."""
 
     encoding: str
     options: Mapping[str, Any]
@@ -34,32 +34,32 @@ class Case:
 
     @property
     def written(self) -> str:
-        """Return the options as --pos-enc-args takes them."""
+        """Return the options in the form of --pos-enc-args."""
         return ",".join(f"{name}={value}" for name, value in self.options.items())
 
     @property
     def stack(self) -> str:
-        """Return `encoder` or `decoder`."""
+        """Return `decoder` for a causal stack of layers, otherwise `encoder`."""
         return "decoder" if self.causal else "encoder"
 
     @property
     def shape(self) -> StackShape:
-        """Return the shape of the stack. Encoders have a [CLS], because some encodings treat it separately."""
+        """Return the shape of the layers. Encoders have a [CLS], because some encodings treat it separately."""
         return StackShape(
             LAYERS, HEADS, HEADS * HEAD_DIM, self.length, causal=self.causal, length_flag="--length",
             has_cls=not self.causal,
         )  # fmt: skip
 
     def works(self) -> bool:
-        """Return whether the encoding accepts these options in this stack."""
+        """Return whether the encoding accepts these options in this encoder or decoder."""
         return on_meta(self.encoding, dict(self.options), self.shape) is not None
 
     def built(self) -> Stack:
-        """Build the stack with its initial weights."""
+        """Build the layers with their initial weights."""
         return Stack(self.encoding, dict(self.options), self.shape, ffn=1)  # the FFN is never used
 
     def rows(self, device: torch.device, seed: int) -> list[dict[str, Any]]:
-        """Return one flat row per precision."""
+        """Measure the case, and return one row for each precision."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             stack = drawn(self.built(), seed).to(device)
@@ -69,10 +69,12 @@ class Case:
 
 
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
-    """Return each encoding with its defaults and with each choice of the options in `READINGS`, in all possible stacks.
+    """Return the cases of each encoding in encoders and decoders, as far as it works there.
+
+    There is a case for the default options, and one for each other choice of the options in `READINGS`.
 
     Raises:
-        ValueError: An encoding is unknown, or no stack of this length can have it.
+        ValueError: An encoding is unknown, or works at this length neither in encoders nor in decoders.
     """
     all_cases: list[Case] = []
     for name in encodings:
@@ -80,14 +82,14 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
         own_cases = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
         if not own_cases:
             raise ValueError(
-                f"--length {length}: no stack of this length can have the encoding {name}. Choose another length."
+                f"--length {length}: the encoding {name} does not work at this length. Choose another length."
             )
         all_cases += own_cases
     return all_cases
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the default case, and one per choice of the options in `READINGS`; none if the stack cannot have it."""
+    """Return the default case and a case for each other choice of `READINGS`; no case if the default does not work."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
@@ -98,16 +100,16 @@ def _readings(default: Case) -> list[Case]:
 
 
 def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
-    """Return an option with each choice that is not its default, or with its example if it has no choices."""
+    """Return each choice of an option that is not its default, or the option's example if it has no choices."""
     choices, example = field.metadata["choices"], field.metadata["example"]
     values = [choice for choice in choices if choice != field.default] if choices else [example]
     return [{written(field): value} for value in values if value is not None]
 
 
 def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
-    """Return the first case that works with the option `reading` and at most two of `others`; None if none works.
+    """Return the first case that works with the choice `reading` and at most two of `others`; None if no case works.
 
-    For example, form=original of rope also needs scaling=yarn and a factor.
+    For example, `form=original` of `rope` also needs `scaling=yarn` and a factor.
     """
     for more in itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(3)):
         options = dict(itertools.chain(reading.items(), *(other.items() for other in more)))
@@ -118,7 +120,7 @@ def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any
 
 
 def name_of(device: torch.device) -> str:
-    """Return the name of a GPU, or the vector instructions of a CPU."""
+    """Return the name of a GPU or, for a CPU, the name of its vector instructions."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})"  # the capability decides how half precision is multiplied

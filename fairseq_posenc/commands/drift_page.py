@@ -17,32 +17,31 @@ GRADIENTS = ("projections_rms", "tables_rms", "{} / {}")
 INTRODUCTION = f"""\
 # Half precision
 
-This page shows how much the outputs and gradients of attention in float16, bfloat16 and autocast differ from those in
-float64, for each encoding and with the same weights. This difference is called drift.
+For each encoding, this page shows how much the outputs and gradients of attention in lower precisions and under
+autocast differ from those in float64 with the same weights. This difference is called drift.
 `python -m fairseq_posenc drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
 
 ## How the plugin limits the drift
 
-Products of queries with keys, and products of both with tables, are computed in the precision of the model. Everything
-after these products is computed in float32 or better: distances, biases, further products, logits and softmax.
-Content is scaled before it is multiplied, and the mask is applied last. A table is converted to float32 before its rows
-are read, so that the gradient of a row is summed in float32. The same holds under autocast, where parameters stay
-float32. `tests/laws/test_half.py` checks this for every encoding and every option.
+Products of queries with keys, and products of both with position tables, are computed in the precision of the model.
+Everything after these products is computed in float32 or better: distances, biases, further products, logits and
+softmax. Queries are scaled before they are multiplied by keys, and the mask is applied last. A table is converted to
+float32 before its rows are read, so that the gradient of a row is summed in float32. The same holds under autocast,
+where parameters stay float32. `tests/laws/test_half.py` checks this for every encoding and every option.
 
 ## What is measured
 
 {{setting}}
-Each stack has heads of width 64 and reads two samples. A quarter of the second sample is padding. The weights of
-projections are drawn as in BERT and scaled so that queries have BERT's standard deviation, 0.55. Noise is added to each
-parameter of an encoding, so that positions have an effect. If all initial values of a parameter are equal (zeros or
-ones), the noise has the standard deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is
-{MOVED}. The column *positions* shows the relative difference between the outputs with and without positions, for the
-same weights. All these values are typical of the start of training, not of its end.
+Each encoding is measured in two layers, whose heads have width 64, on two samples. A quarter of the second sample is
+padding. The projections are initialised as in BERT, but scaled so that queries have BERT's standard deviation, 0.55.
+Noise is added to each parameter of an encoding, so that positions have an effect. If all initial values of a parameter
+are equal (zeros or ones), the standard deviation of the noise is {MOVED_CONSTANT}, which is about that of the content
+logits. Otherwise it is {MOVED}. The column *positions* shows the relative difference between the outputs with and
+without positions, for the same weights. All these values are typical of the start of training, not of its end.
 
-The layers are not chained, because the norm between chained layers would hide drift: every layer reads the same
-input, which has unit variance. The weights of a
-module in float16 or bfloat16 are rounded, which causes a part of its drift. *Weights alone* is the drift of a
-computation in float64 with these rounded weights.
+Every layer reads the same input, which has unit variance. If a layer read the output of another, the norm between them
+would hide drift. The weights of a module in float16 or bfloat16 are rounded, which causes a part of its drift.
+*Weights alone* is the drift of a computation in float64 with these rounded weights.
 
 {{verdict}}
 """
@@ -52,12 +51,12 @@ REASONS = {
     "cope": """\
 - The gradients of `cope` drift far, even if its weights are not rounded. `cope` computes a position as a sum of gates,
   and interpolates between the table's rows for the integers below and above this sum. The slope of the interpolation
-  jumps where the sum passes an integer, and rounding moves these jumps. If neighbouring rows are similar, `cope` does
-  not drift more than other encodings (a test uses a smoothed table).
+  jumps where the sum passes an integer, and rounding moves these jumps. If neighbouring rows of the table are similar,
+  `cope` does not drift more than other encodings (a test uses a smoothed table).
 """,
     "fire": """\
 - The gradients of `fire`'s own parameters drift far because these parameters are rounded. With rounded weights and
-  exact arithmetic, these gradients drift just as far (column *weights alone*).
+  computations in float64, these gradients drift just as far (column *weights alone*).
 """,
     "alibi": """\
 - A bias in float32 adds no drift. In these stacks, `alibi` subtracts up to a sixteenth of the distance from a logit,
@@ -68,9 +67,10 @@ REASONS = {
 OUTPUT_TEXT = """\
 ## Outputs
 
-Each number is the rms of the difference from the output in float64, divided by the rms of that output. The number in
-brackets is the largest difference divided by the largest output. Both numbers are computed over the outputs of a
-training step and of inference. The unit is one millionth for float32 and one thousandth for the other precisions.
+Each number is the root mean square (rms) of the difference from the output in float64, divided by the rms of that
+output. The number in brackets is the largest difference divided by the largest output. Both numbers are computed over
+the outputs of a training step and of inference. All numbers are multiplied by 1,000,000 for float32 and by 1,000 for
+the other precisions.
 """
 
 GRADIENT_TEXT = """\
@@ -79,12 +79,12 @@ GRADIENT_TEXT = """\
 Each number is the rms of the difference from the gradient in float64, divided by the rms of that gradient. The first
 number is for the query, key, value and output projections. The second number, after the slash, is for the encoding's
 own parameters (`-` if it has none). The gradient with respect to the outputs is noise of unit variance, as after loss
-scaling. The unit is one millionth for float32 and one thousandth for the other precisions.
+scaling. All numbers are multiplied by 1,000,000 for float32 and by 1,000 for the other precisions.
 """
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Return the page in Markdown, from one row per encoding, options, stack and precision."""
+    """Return the page as Markdown. There is a row for each encoding, its options, encoder or decoder, and precision."""
     place = f"torch {rows[0]['torch']} on {rows[0]['device']}; `--device cuda` uses a GPU"
     setting = f"Sequences have {rows[0]['length']} tokens, and the seed is {rows[0]['seed']}. The run used {place}."
     parts = [
@@ -112,19 +112,19 @@ def _verdict(rows: Sequence[Row]) -> str:
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
     """Return the section on the encodings that drift most in bfloat16."""
     head = (
-        "## Which encodings drift most\n\nThese drifts are in bfloat16, in units of one thousandth. The table of "
-        "gradients shows the larger of two drifts: the drift\nof the projections and that of the encoding's own "
-        "parameters.\n"
+        "## Which encodings drift most\n\nThe tables show the drift of computations in bfloat16, multiplied by 1,000. "
+        "The table of gradients shows the larger of\ntwo drifts: the drift of the projections and that of the "
+        "encoding's own parameters.\n"
     )
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
-    for what, keys in (("outputs", OUTPUTS[:1]), ("gradients", GRADIENTS[:2])):
-        parts.append(_lines([what, "stack", "module", "weights alone", "autocast"], _ranked(rows, keys, most)))
+    for title, keys in (("outputs", OUTPUTS[:1]), ("gradients", GRADIENTS[:2])):
+        parts.append(_lines([title, "stack", "module", "weights alone", "autocast"], _ranked(rows, keys, most)))
     return "\n".join(parts)
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """Return the lines of the `most` encodings that drift most in the columns `keys`, and of `none`."""
+    """Return the table lines of the `most` encodings with the largest drifts in the columns `keys`, and of `none`."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)
@@ -139,13 +139,17 @@ def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[st
     return [[*key, *(_number(number, 1e3) for number in numbers)] for key, numbers in drifts]
 
 
-def _table(rows: Sequence[Row], what: tuple[str, str, str]) -> str:
-    """Return a table with one row per encoding, options and stack, and one column per precision."""
+def _table(rows: Sequence[Row], shown: tuple[str, str, str]) -> str:
+    """Return a table with a row for each case, and a column for each precision.
+
+    Args:
+        shown: Names of the two numbers in a cell, and the format that joins them.
+    """
     columns = ["positions", *map(str, PRECISIONS)]
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         line = cells.setdefault((_label(row), row["stack"]), {"positions": _number(row["positions"], 1)})
-        line[row["precision"]] = _cell(row, what)
+        line[row["precision"]] = _cell(row, shown)
     lines = [[*key, *(line[column] for column in columns)] for key, line in cells.items()]
     return _lines(["encoding", "stack", *columns], lines)
 
@@ -154,23 +158,23 @@ def _label(row: Row) -> str:
     return f"`{row['encoding']}`" + (f" `{row['options']}`" if row["options"] else "")
 
 
-def _cell(row: Row, what: tuple[str, str, str]) -> str:
+def _cell(row: Row, shown: tuple[str, str, str]) -> str:
     if not row["finite"]:
         return "**not finite**"
     unit = 1e6 if row["precision"] == "float32" else 1e3
-    first, second, form = what
+    first, second, form = shown
     text = form.format(_number(row[first], unit), _number(row[second], unit))
     return text if row["near"] else f"**{text}, too far**"
 
 
 def _number(value: float | None, unit: float) -> str:
-    """Format `value * unit` as a whole number if it is at least 10, otherwise with two digits. Return `-` for None."""
+    """Format `value * unit` without decimals if it is at least 10, otherwise with two digits; return `-` for None."""
     if value is None:
         return "-"
     return f"{value * unit:.0f}" if value * unit >= 10 else f"{value * unit:.2g}"
 
 
 def _lines(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table whose first two columns contain text."""
+    """Return a Markdown table with two columns of text, followed by columns of numbers."""
     align = ("left", "left", *["right"] * (len(head) - 2))
     return tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=align) + "\n"

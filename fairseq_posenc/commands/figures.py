@@ -22,7 +22,7 @@ from ..analysis import (
     sweep,
 )
 from ..analysis.style import Row, save
-from ..analysis.trained import Lacking, Stack, load
+from ..analysis.trained import FigureError, Stack, load
 from ..compat.checkpoints import CheckpointError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Options = argparse.Namespace
 
 
 class Picture(NamedTuple):
-    """Hold a figure, the data that it shows, and the lines to print about it."""
+    """Hold a figure, its data as rows of a table, and the lines of text to print about it."""
 
     figure: Figure
     rows: Sequence[Row]
@@ -43,10 +43,10 @@ class Kind(NamedTuple):
     """Describe a kind of figure that the command can draw.
 
     Args:
-        paper: Figure or table of the paper.
+        paper: Paper and number of the figure or table there.
         text: What the figure shows.
         reads: Options that affect this kind of figure, with their defaults; None for an option without a default.
-        make: Function that returns the pictures, keyed by the suffix of their file names; a single picture has none.
+        make: Function that returns the figures, keyed by the suffix of their file names; it is empty for one figure.
     """
 
     paper: str
@@ -57,7 +57,7 @@ class Kind(NamedTuple):
 
 def _stacks(options: Options) -> list[Stack]:
     if not options.checkpoint:
-        raise Lacking("This figure needs a trained model. Name its checkpoint with --checkpoint FILE.")
+        raise FigureError("--checkpoint: this figure needs a trained model. Give its checkpoint: --checkpoint FILE.")
     return [load(path, options.data, getattr(options, "side", None)) for path in options.checkpoint]
 
 
@@ -121,7 +121,7 @@ def _lengths(options: Options) -> dict[str, Picture]:
 
 def _all_scores(options: Options) -> list[results.Score]:
     if not options.results:
-        raise results.ResultsError("This figure needs results of recipes. Name their folders with --results DIR.")
+        raise results.ResultsError("--results: this figure needs results of recipes. Give a folder: --results DIR.")
     return [score for folder in options.results for score in results.scores(folder, options.score)]
 
 
@@ -143,7 +143,7 @@ MODEL = {"checkpoint": None, "data": None, "side": None}
 TEXT = {"split": "valid", "texts": 8}
 KINDS = {
     "embedding-heat-map": Kind(
-        *("M1-M4, Figure 4", "The values in the table of an encoding."),
+        *("M1-M4, Figure 4", "The values that an encoding has learned for distances or positions."),
         {**MODEL, "layer": 1, "head": 1, "columns": 50},
         _heat_map,
     ),
@@ -155,13 +155,13 @@ KINDS = {
     "rank": Kind(
         *(
             "DIET, Figures 2 and 8, Theorem 1",
-            "The rank of the attention logits (random logits if there is no checkpoint).",
+            "The rank of the attention logits of a checkpoint, or of random logits without --checkpoint.",
         ),
         {**MODEL, **TEXT, "layer": 1, "columns": 128},
         _rank,
     ),
     "cosine": Kind(
-        *("DIET, Figure 5", "The cosine similarity of the position vectors at the input."),
+        *("DIET, Figure 5", "The cosine similarities between the position vectors at the input."),
         {**MODEL, "columns": None},
         _cosine,
     ),
@@ -184,12 +184,12 @@ KINDS = {
         _lengths,
     ),
     "divergence": Kind(
-        *("LFHC and GCDF, Figures 5 and 6", "The divergence between the fixed encodings of two distances."),
+        *("LFHC and GCDF, Figures 5 and 6", "How far apart the fixed encodings of two distances are, in XL and GCDF."),
         {"columns": 1024, "dim": 512},
         _divergence,
     ),
     "scores": Kind(
-        *("DIET, Figure 1", "The scores of recipes' runs, with their confidence intervals."),
+        *("DIET, Figure 1", "The scores in the results of recipes, with their confidence intervals."),
         {"results": None, "score": None},
         _scores,
     ),
@@ -201,7 +201,7 @@ KINDS = {
     "diagrams": Kind(
         *(
             "LFHC and GCDF, Figure 1; M1-M4, Figure 3; DIET, Figure 3",
-            "Which row a pair reads, and where encodings act.",
+            "Which row of a table each distance reads, and where in a layer each encoding acts.",
         ),
         {},
         _diagrams,
@@ -214,11 +214,11 @@ examples:
   python -m fairseq_posenc figures rank --checkpoint learned.pt --checkpoint diet-abs.pt --output figures
   python -m fairseq_posenc figures scores --results results/demo --output figures
 
-Each figure is written as NAME.png, NAME.pdf and NAME.csv, which holds its data."""
+Each figure is written as NAME.png and NAME.pdf, and its data as NAME.csv."""
 
 
 def _whole(least: int) -> Callable[[str], int]:
-    """Return a function that parses whole numbers and refuses numbers below `least`."""
+    """Return a function that parses an integer and refuses values below `least`."""
 
     def number(text: str) -> int:
         value = int(text)
@@ -246,19 +246,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write the files to.")
     add = parser.add_argument
     add("--checkpoint", type=Path, action="append", metavar="FILE", help="fairseq checkpoint. Can be repeated.")
-    add("--data", type=Path, metavar="DIR", help="Folder of fairseq-preprocess (default: the training data).")
-    add("--side", choices=("encoder", "decoder"), help="Stack of an encoder-decoder model (default: encoder).")
+    add("--data", type=Path, metavar="DIR", help="Folder with dictionary and text (default: the training data).")
+    add("--side", choices=("encoder", "decoder"), help="Part of an encoder-decoder model (default: encoder).")
     add("--split", metavar="NAME", help="Split of the data to read (default: valid; train for the figure lengths).")
     add("--texts", type=_whole(1), metavar="N", help="Number of texts to read (default: 8).")
     add("--layer", type=_whole(1), metavar="N", help="Number of the layer, counted from 1 (default: 1).")
     add("--head", type=_whole(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
     defaults = ", ".join(f"{name} {kind.reads['columns']}" for name, kind in KINDS.items() if kind.reads.get("columns"))
     add("--columns", type=_whole(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
-    add("--second-segment", type=_whole(0), metavar="N", help="Column where a second segment begins (default: none).")
-    add("--dim", type=_whole(2), metavar="N", help="Model width (default: 512).")
-    add("--lengths", type=_numbers, metavar="A,B", help="Text lengths in tokens, if there is no --data (default: 5).")
+    add(
+        "--second-segment",
+        type=_whole(0),
+        metavar="N",
+        help="Position of a second segment's first token (default: none).",
+    )
+    add("--dim", type=_whole(2), metavar="N", help="Width of the encoded distances (default: 512).")
+    add("--lengths", type=_numbers, metavar="A,B", help="Lengths of texts in tokens, instead of --data (default: 5).")
     add("--results", type=Path, action="append", metavar="DIR", help="Output folder of a recipe. Can be repeated.")
-    add("--score", metavar="NAME", help="Column of the score in the results (default: the recipe's main score).")
+    add("--score", metavar="NAME", help="Name of the score in the results (default: the recipe's main score).")
     add("--over", metavar="NAME", help="Option or setting on the x-axis of the figure sweep (default: clip).")
     return parser
 
@@ -271,16 +276,17 @@ def main(argv: Sequence[str]) -> int:
     unread = sorted(set(vars(options)) - set(kind.reads) - {"name", "output"})
     if unread:
         known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output"
-        parser.error(f"--{unread[0].replace('_', '-')} has no effect on {options.name}, which reads only {known}.")
+        flag = f"--{unread[0].replace('_', '-')}"
+        parser.error(f"{flag} has no effect on {options.name}, which reads only {known}. Leave out {flag}.")
     if {"data", "lengths"} <= set(vars(options)):
-        parser.error("--lengths and --data exclude each other. Leave one of them out.")
+        parser.error("--lengths and --data cannot be used together. Leave one of them out.")
     for name, default in kind.reads.items():
         setattr(options, name, getattr(options, name, default))
     try:
         for end, picture in kind.make(options).items():
             paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
             print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
-    except (Lacking, CheckpointError, results.ResultsError, OSError, ValueError) as error:
+    except (FigureError, CheckpointError, results.ResultsError, OSError, ValueError) as error:
         print(f"figures: {error}", file=sys.stderr)
         return 1
     return 0

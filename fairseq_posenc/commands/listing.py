@@ -24,16 +24,16 @@ CAPABILITIES = {
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return one flat row per encoding: name, paper, equation, options, capabilities."""
+    """Return a row for each encoding, with its name, paper, equation, options and capabilities."""
     return [_row(name) for name in names()]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the encodings as text or, with --json, as one list."""
+    """Print the encodings as text or, with --json, as a JSON list."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc list",
         description="List the position encodings that --pos-enc takes, with their options (--pos-enc-args).",
-        epilog="examples: python -m fairseq_posenc list shaw t5    python -m fairseq_posenc list --json",
+        epilog="Examples: python -m fairseq_posenc list shaw t5    python -m fairseq_posenc list --json",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="Encodings to list. Default: all.")
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
@@ -61,9 +61,9 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def declared(spec: str, options: str | None = None) -> dict[str, bool]:
-    """Return the capabilities that the encoding declares in encoders or decoders.
+    """Return which capabilities the encoding has in encoders, in decoders or in both.
 
-    The encoders get a [CLS] only if the encoding does not support encoders without one.
+    The encoders have a [CLS] only if the encoding does not work in encoders or decoders without one.
     """
     return _declared(spec, options, has_cls=False) or _declared(spec, options, has_cls=True)
 
@@ -98,9 +98,9 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
     """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
 
     Returns:
-        A tuple (part, option, stacks) for each part. The option is the setting that adds this part; it is empty for
-        the defaults. The list names the stacks that have the part; the list is empty if all stacks with this option
-        have the part.
+        A tuple (part, option, stacks) for each part. `option` adds this part, such as `form=original`; it is empty for
+        the default options. `stacks` says in which of `STACKS` the encoding has this part; it is empty if the encoding
+        has it wherever it works.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):
@@ -112,7 +112,7 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
 
 
 def _settings(name: str) -> list[str]:
-    """Return the settings to try: the defaults (an empty string), then each choice of each option."""
+    """Return the options to try: the defaults (an empty text), then each choice of each option."""
     options = describe(get(name).Options)
     return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
 

@@ -1,7 +1,7 @@
-"""`python -m fairseq_posenc docs`: write an index and a page for every encoding, from the registry's facts.
+"""`python -m fairseq_posenc docs`: write a page for every encoding and an index of them, from the registry's facts.
 
-The command also fills the derived blocks of the hand-written page that helps to choose an encoding (`choosing.py`). It
-also writes a file with facts about the encodings, which recipes read before torch is installed.
+The command also fills the generated blocks of docs/which-encoding.md and README.md (see `choosing.py`). It also writes
+a file with facts about the encodings, which recipes read before torch is installed.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ OPTIONS = """\
 `share` says which layers and heads share a table. With `none`, each head of each layer has a table of its own. With
 `head-wise`, the heads of a layer share a table. With `layer-wise`, heads with the same number share a table across all
 layers. With `all`, there is a single table. `init` says how a table is initialised: `normal`, `zeros`, `ones` or
-`xavier-uniform`. `extend` says what happens beyond the trained length: `error` refuses longer sequences, `repeat` reads
+`xavier-uniform`. `extend` says what happens if a sequence is longer than the table: `error` refuses it, `repeat` reads
 the table again from its start, and `interpolate` stretches the table."""
 
 
 WHOLE = """\
-Each model is BERT-base with a masked-LM head and n = 512 positions. Its vocabulary has 30,522 types or, in the columns
-for 100 languages, 120,000 types. The columns *printed* show the numbers of Table 6 of the DIET paper."""
+Each model is BERT-base with a masked-LM head and n = 512 positions. Its vocabulary has 30,522 pieces or, in the columns
+for 100 languages, 120,000 pieces. The columns *printed* show the numbers in Table 6 of the DIET paper. The columns
+*more* show the growth over the model with learned positions."""
 
 
 def pages() -> dict[str, str]:
-    """Return the Markdown of each page, by the name of its file."""
+    """Return the Markdown of each page, keyed by file name."""
     counted = rows()
     by_encoding = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
     return {"index.md": index(counted), **by_encoding}
@@ -62,7 +63,7 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
         _options(describe(cls.Options)),
         "## Parameters",
         f"Number of parameters: {_sentence(facts.count)} "
-        "Here m is the number of layers, h the number of heads, d the width, n the length.",
+        "Here m is the number of layers, h the number of heads, d the width and n the maximum length.",
         "At base size (12 layers, 12 heads, width 768, length 512):",
         _counts(counted),
         *_no_decay(name),
@@ -72,7 +73,7 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
 
 
 def index(counted: list[dict[str, Any]]) -> str:
-    """Return the index page, with one row per encoding and the parameters of whole models."""
+    """Return the index page, with a table of the encodings and a table of the parameters of whole models."""
     head = ["encoding", "method", "paper", *CAPABILITIES.values()]
     lines = []
     for name in names():
@@ -81,7 +82,7 @@ def index(counted: list[dict[str, Any]]) -> str:
         marks = ["yes" if capabilities.get(key) else "" for key in CAPABILITIES]
         lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks])
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
-    note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table is for the default options."
+    note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table shows the default options."
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
     more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
@@ -90,7 +91,7 @@ def index(counted: list[dict[str, Any]]) -> str:
 
 
 def known() -> str:
-    """Return the facts that recipes need, as JSON: whether an encoding has segment memory, and its default options."""
+    """Return JSON for recipes: whether each encoding supports a memory of segments, and its default options."""
     rows = []
     for name in names():
         defaults = {option["name"]: option["default"] for option in describe(get(name).Options)}
@@ -104,7 +105,7 @@ def _answer(name: str, key: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """Return the docstrings of the classes that implement the choices of an option, if there are several classes."""
+    """Return texts about the choices of an option, if different classes implement them: the classes' docstrings."""
     texts = []
     for option in describe(get(name).Options):
         forms = {choice: _form(name, {option["name"]: choice}) for choice in option["choices"]}
@@ -114,7 +115,7 @@ def _forms(name: str) -> list[str]:
 
 
 def _form(name: str, options: dict[str, str]) -> type | None:
-    """Return the class that implements these options; None if they need further options."""
+    """Return the class that implements the encoding with these options; None if they need further options."""
     cls = get(name)
     try:
         return form_of(cls, fill(cls.Options, options))
@@ -170,19 +171,23 @@ def _without_effect(name: str) -> list[str]:
 def main(argv: Sequence[str]) -> int:
     """Write the generated pages, and fill the generated blocks of hand-written pages.
 
-    Return 1 if a block cannot be filled.
+    Return 1 if a block cannot be filled, and 0 otherwise.
     """
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
-        description=f"Write a page for every encoding and an index. Update {paths_page.PAGE}, the derived "
-        f"blocks of {choosing.PAGE} and README.md, and the file {KNOWN}, if they exist.",
-        epilog="example: python -m fairseq_posenc docs --output docs/encodings",
+        description=f"Write a page for every encoding and an index. Also update, where they exist, {paths_page.PAGE}, "
+        f"the generated blocks of {choosing.PAGE} and README.md, and the file {KNOWN}.",
+        epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("docs/encodings"), metavar="DIR", help="Folder (default: %(default)s)."
+        "--output",
+        type=Path,
+        default=Path("docs/encodings"),
+        metavar="DIR",
+        help="Folder of the pages (default: %(default)s).",
     )
     parser.add_argument(
-        "--memory", action="store_true", help=f"Also measure and write {paths_memory.PAGE}, which takes some minutes."
+        "--memory", action="store_true", help=f"Also measure for and write {paths_memory.PAGE}; this takes minutes."
     )
     args = parser.parse_args(argv)
     folder = args.output
@@ -204,12 +209,12 @@ def _fill(page: Path) -> int:
     except ValueError as error:
         print(f"{page}: {error}", file=sys.stderr)
         return 1
-    print(f"{page}: updated the derived blocks")
+    print(f"docs: updated the generated blocks of {page}")
     return 0
 
 
 def _write(folder: Path) -> int:
-    """Write the pages and return their number. Delete pages of removed encodings, but no other file."""
+    """Write the pages and return their number. Delete the pages of encodings that are no longer registered."""
     written = pages()
     for path in folder.glob("*.md"):
         if path.name not in written and _is_ours(path):
@@ -220,9 +225,6 @@ def _write(folder: Path) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether this command wrote the file.
-
-    The folder may also contain files of the user, which begin differently.
-    """
+    """Return whether this command wrote the file, as its first line shows. Other files may be the user's."""
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith(f"# `{path.stem}`:")

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc params`: count the parameters of each encoding, next to the counts in the papers."""
+"""`python -m fairseq_posenc params`: count the parameters of each encoding, and show the papers' counts beside them."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ NOTES = {
     "deberta": "the paper counts only one of the matrices W^R and W^T",
     "deberta[tie_wr_wt=true]": "one matrix for both terms",
     "deberta[form=original]": "the authors' code: one table for all layers",
-    "tupe": "the paper counts only one of U^Q and U^K, and not theta of the reset",
-    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; no reset, so no theta",
+    "tupe": "the paper counts only one of U^Q and U^K, and does not count theta of the reset",
+    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; there is no theta without reset",
     "tupe[form=original]": "TUPE-R as in the authors' code, with reset",
     "tupe[form=original,relative=false]": "TUPE-A as in the authors' code, with reset",
 }
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return one flat row per number that the papers print, and one per formula or encoding without such a number."""
+    """Return a row for each number that the papers print, and one for each other formula or encoding."""
     formulas = {row.encoding: row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="formula")}
     formulas |= FORMULAS
     labels = dict.fromkeys([*formulas, *names()])
@@ -100,7 +100,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _printed(label: str) -> list[str]:
-    """Return the numbers that the papers print for an encoding; a list with an empty string if there are none."""
+    """Return the parameter counts that the papers print for an encoding, or an empty text if they print none."""
     encoding = PRINTED_AS.get(label, label)
     papers = ("M1-M4", "M4M", "DIET")
     numbers = [row.printed for paper in papers for row in figures(paper, column="parameters", encoding=encoding)]
@@ -128,42 +128,42 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
 
 
 def _printed_memory(label: str) -> str:
-    """Return the complexity of storage that the papers print for an encoding, or an empty string."""
+    """Return the memory complexity that the papers print for an encoding, or an empty text."""
     label = PRINTED_AS.get(label, label)
     printed = [row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="complexity", encoding=label)]
     return " or ".join(dict.fromkeys(printed))
 
 
 def split(label: str) -> tuple[str, str]:
-    """Split a label, as in recipes and tables, into name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
+    """Split a label of recipes and tables into its name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
     encoding, _, options = label.strip().removesuffix("]").partition("[")
     return encoding, options
 
 
 def at_base_size(encoding: str, options: str) -> Composition:
-    """Build an encoding at base size without allocating it: in an encoder if possible, otherwise in a decoder."""
+    """Build an encoding of an encoder (of a decoder if it needs one) at base size, without allocating its tensors."""
     if built := on_meta(encoding, options, BASE):
         return built
     with torch.device("meta"):
         return build(encoding, options, StackShape(12, 12, 768, 512, causal=True))
 
 
-def cost(built: Composition, which: int) -> str:
-    """Return the cost term that is largest at base size; `which` is 0 for time and 1 for memory."""
-    terms = [(cost[which], member) for member in built.members.values() for cost in costs_of(member)]
+def cost(built: Composition, resource: int) -> str:
+    """Return the cost term that is largest at base size; `resource` is 0 for time and 1 for memory."""
+    terms = [(cost[resource], member) for member in built.members.values() for cost in costs_of(member)]
     values = {term: _value(term, member) for term, member in terms}
     return f"O({max(values, key=lambda term: values[term], default='0')})"
 
 
 def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
-    """Return the costs that the encoding declares, or else the costs of its hooks."""
+    """Return the costs that the encoding declares; if it declares none, return the costs of its hooks."""
     return member.costs or tuple(_of_hook(member, hook) for hook in member.hooks)
 
 
 def _of_hook(member: PositionEncoding, hook: str) -> Cost:
-    """Return the cost of a hook.
+    """Return what a hook of the encoding costs.
 
-    The bias of a table of scalars is computed once for all layers and heads that share the table.
+    If the encoding learns only scalars, layers and heads with a common table share its bias, too.
     """
     scalars = [parameter.dim() == 3 for parameter in member.parameters()]  # [L or 1, h or 1, rows]
     if hook in ("bias", "scores") and scalars and all(scalars) and hasattr(member.options, "share"):
@@ -188,16 +188,18 @@ MODEL_FLAGS = tuple(f"--pos-enc{stack}{args}" for stack in ("", "-encoder", "-de
 
 
 def _field(flag: str) -> str:
-    """Return the attribute that holds the value of a flag: `--pos-enc` -> `pos_enc`."""
+    """Return the name of the attribute that holds a flag's value, such as `pos_enc` for `--pos-enc`."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
-    """Count the parameters of a whole model. Its dictionary has `TYPES[arch]` symbols, or only special symbols.
+    """Count the parameters of a whole model and of its position encodings.
+
+    Its dictionary has `TYPES[arch]` symbols. If `TYPES` lacks the architecture, it has only special symbols.
 
     Args:
         arch: Name of the architecture.
-        flags: Values of flags in `MODEL_FLAGS`, by flag. Any flag may be missing.
+        flags: Values of the model's flags, keyed by flag; some of `MODEL_FLAGS`.
 
     Raises:
         ValueError: The architecture is unknown, or the model refuses these flags.
@@ -214,7 +216,7 @@ def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
     options = {field.name for field in fields(MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY[arch]])}
     surplus = [flag for flag in flags if _field(flag) not in options]
     if surplus:
-        raise ValueError(f"{surplus[0]}: {arch} does not have this flag. Use --pos-enc.")
+        raise ValueError(f"{surplus[0]}: the architecture {arch} does not have this flag. Use --pos-enc instead.")
     words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in flags.items())]
     if ARCH_MODEL_NAME_REGISTRY[arch] == "posenc_transformer_lm":
         words += ["--task=language_modeling", f"--tokens-per-sample={BASE.max_length}"]
@@ -235,19 +237,19 @@ def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the counts as text or, with --json, as one list of flat objects."""
+    """Print the counts as text or, with --json, as a JSON list. Return 1 if the architecture or a flag is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc params",
         description="Count the parameters of each encoding at base size: 12 layers, 12 heads, width 768, n = 512.",
-        epilog="examples: params --json    params --arch posenc_transformer_small --pos-enc shaw    "
+        epilog="Examples: params --json    params --arch posenc_transformer_small --pos-enc shaw    "
         "params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
     )
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
     parser.add_argument("--arch", metavar="NAME", help="Count the parameters of a model of this architecture instead.")
     for flag in MODEL_FLAGS:
         default = " Default: none." if flag == "--pos-enc" else ""
-        metavar, what = ("OPTIONS", "Options") if flag.endswith("-args") else ("NAME", "Position encoding")
-        parser.add_argument(flag, metavar=metavar, help=f"{what} as in fairseq-train. Needs --arch.{default}")
+        metavar, kind = ("OPTIONS", "Options") if flag.endswith("-args") else ("NAME", "Position encoding")
+        parser.add_argument(flag, metavar=metavar, help=f"{kind} as in fairseq-train; for --arch.{default}")
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if flags and not args.arch:
@@ -265,7 +267,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
-    """Return the table of all encodings."""
+    """Return a table of all encodings, and a table of whole models."""
     head = ["encoding", "options", "count", "printed", "formula", "time", "memory", "printed memory", "note"]
     lines = [[f"{row[name]:,}" if name == "count" else row[name] for name in head] for row in rows]
     align = ("left", "left", "right", "right")

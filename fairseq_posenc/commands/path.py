@@ -12,7 +12,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc path",
         description="Print the folder of the plugin, for --user-dir.",
-        epilog='example: fairseq-train data-bin --user-dir "$(python -m fairseq_posenc path)" ...',
+        epilog='Example: fairseq-train data-bin --user-dir "$(python -m fairseq_posenc path)" ...',
     )
     parser.parse_args(argv)
     print(Path(__file__).resolve().parents[1])

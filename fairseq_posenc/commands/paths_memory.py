@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc docs --memory`: write docs/attention-memory.md, which shows the memory of each path."""
+"""Write docs/attention-memory.md (`docs --memory`), which shows how much memory each attention path keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from ..attention import attend
+from ..attention import PathRefusedError, attend
 from ..attention.choice import Mode, choose
 from ..attention.flex import gradients_on_a_cpu
 from ..core.quiet import warnings_only
@@ -27,17 +27,17 @@ INTRODUCTION = f"""\
 `python -m fairseq_posenc docs --memory` writes this page in a few minutes; do not edit it. [Attention
 paths](attention-paths.md) explains the paths.
 
-The table shows how much memory each path keeps from the forward pass to the backward pass, for one head and one sample
-of {LENGTH} tokens, in bfloat16, in MiB. Each number is the total size of the tensors that autograd saves, each counted
-once: queries, keys, values, and those results computed from them that the path keeps. The sizes are measured on a CPU,
-where FlexAttention runs uncompiled, and not on a GPU. A bias that does not depend on the content is counted for this
-sample, although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path auto` takes on
-a GPU. A dash means that the path is not exact for the encoding.
+The table shows how many MiB each path keeps from the forward pass to the backward pass, for one head and one sample of
+{LENGTH} tokens in bfloat16. Each number is the total size of the tensors that autograd saves, each counted once:
+queries, keys, values, and what the path computes from them and keeps. The sizes were measured on a CPU, where
+FlexAttention runs uncompiled, and not on a GPU. A bias that does not depend on the content is counted for this sample,
+although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path auto` takes on a GPU. A
+dash means that the path is not exact for the encoding.
 """
 
 
 def page() -> str:
-    """Measure, and return the Markdown of the page."""
+    """Measure the memory of all paths, and return the page as Markdown."""
     with warnings_only(__package__.rpartition(".")[0]), gradients_on_a_cpu():
         lines = list(_lines())
     return "\n".join([INTRODUCTION, tabulate(lines, ["encoding", "auto", *PATHS], tablefmt="github"), ""])
@@ -52,14 +52,14 @@ def _lines() -> Iterator[list[str]]:
 
 
 def chosen_path(name: str, options: str, length: int) -> str:
-    """Return the path that auto takes on a GPU in training, in half precision."""
+    """Return the path that `--pos-enc-path auto` takes on a GPU in training, in half precision."""
     causal = on_meta(name, options, shape_of(False)) is None
     x, call = inputs(name, options, causal, torch.bfloat16, length)
     return choose(x, call, Mode(training=True), place=GPU).path
 
 
 def kept_for_backward(name: str, options: str, path: str, length: int) -> int | None:
-    """Return how many bytes autograd keeps for the attention of one head, or None if the path is not exact."""
+    """Return how many bytes autograd keeps for the attention of one head; None if the path is not exact."""
     causal = on_meta(name, options, shape_of(False)) is None
     kept: dict[int, int] = {}
 
@@ -74,7 +74,7 @@ def kept_for_backward(name: str, options: str, path: str, length: int) -> int | 
         kept.clear()  # what is computed once for all layers
         try:
             out, _ = attend(x, call, path=path)
-        except ValueError:
+        except PathRefusedError:
             return None
     assert out.shape[-1] == HEAD_DIM
     return sum(kept.values())

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..analysis.report.charts import Unavailable
+from ..analysis.report.charts import BokehMissingError
 from ..analysis.report.page import page
 from ..analysis.report.runs import read_runs
 from ..analysis.report.tables import to_csv, to_latex
@@ -18,13 +18,13 @@ EPILOG = """\
 example:
   python -m fairseq_posenc report results/demo results/lm_wikitext103 --output results/report.html
 
-The page needs no network. Its main table is also written as CSV and as LaTeX, in files of the same name beside it."""
+The page loads nothing from the network. Its main table is also written as CSV and LaTeX: FILE.csv and FILE.tex."""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc report",
-        description="Write a page that compares runs of recipes: table, losses, score and cost, figures, commands.",
+        description="Write a page that compares runs of recipes: their scores, losses, costs, figures and commands.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -47,9 +47,10 @@ def main(argv: Sequence[str]) -> int:
         texts = {".csv": to_csv(entries), ".tex": to_latex(entries), ".html": page(runs)}
         for suffix, text in texts.items():
             write_whole(output.with_suffix(suffix), text)
-    except (ResultsError, Unavailable, OSError) as error:
+    except (ResultsError, BokehMissingError, OSError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 1
     rows = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
-    print(f"{output}: {rows} of {len(runs)} run{'s' * (len(runs) != 1)} (and .csv, .tex)")
+    stem, count = output.with_suffix(""), f"{len(runs)} run{'s' * (len(runs) != 1)}"
+    print(f"report: wrote {output} with {rows} of {count}, and its main table as {stem}.csv and {stem}.tex")
     return 0

@@ -1,4 +1,4 @@
-"""Measure how much the attention of an encoding and its gradients differ from float64 in lower precision.
+"""Measure how much attention with an encoding, and its gradients, differ from float64 in lower precisions.
 
 Legend: B batch size, T tokens, N tokens without padding, L layers, d model width.
 """
@@ -6,7 +6,7 @@ Legend: B batch size, T tokens, N tokens without padding, L layers, d model widt
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..attention import KeyValueCache
 from ..ops.precision import HALF
 from ..positions import Positions
 from ..stack import Block, Stack
@@ -32,7 +33,7 @@ class Precision:
     """Describe a precision to measure: a module cast to `dtype`, or a float32 module under autocast.
 
     Args:
-        outputs, gradients: Largest drift that is allowed, as a relative rms.
+        outputs, gradients: Largest drift that is allowed: the rms of the difference, relative to the rms in float64.
     """
 
     dtype: torch.dtype
@@ -46,7 +47,7 @@ class Precision:
 
     @property
     def rounds_weights(self) -> bool:
-        """Return whether float32 weights are rounded before anything is computed."""
+        """Return whether the weights themselves are in half precision; under autocast they stay float32."""
         return self.dtype in HALF and not self.autocast
 
     def cast(self, stack: Stack) -> Stack:
@@ -78,11 +79,12 @@ PRECISIONS = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """Hold inputs and output gradients, which are the same for every precision.
+    """Hold the inputs and the gradients of the outputs, which are the same for every precision.
 
     Args:
-        x: [B, T, d], with unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, with unit variance.
-        real: [B, T] bool, false at padding.
+        x: Random inputs of unit variance, [B, T, d].
+        real: True for tokens, false for padding, [B, T].
+        to_outputs: Random gradients of unit variance with respect to the outputs, [L, B, T, d].
     """
 
     x: Tensor
@@ -96,8 +98,9 @@ class Run:
     """Hold the outputs and gradients of one precision, converted to float64.
 
     Args:
-        outputs: [2, L, N, d], first in training (explicit attention), then in inference (fused kernel if possible).
-        gradients: The gradient of each parameter, by name.
+        outputs: Outputs [2, L, N, d], first in training (separate operations), then in inference (a fused kernel if
+            possible).
+        gradients: Gradients of the parameters, keyed by name.
     """
 
     outputs: Tensor
@@ -105,19 +108,19 @@ class Run:
 
     @property
     def finite(self) -> bool:
-        """Return whether no output and no gradient is NaN or infinite."""
+        """Return whether all outputs and gradients are finite."""
         return all(bool(x.isfinite().all()) for x in (self.outputs, *self.gradients.values()))
 
     def of(self, tables: bool) -> Tensor:
-        """Return the gradients of the encoding (if `tables`) or of the layers' projections, as one vector."""
+        """Return the gradients of the encoding (if `tables`) or of the projections (otherwise) as one vector."""
         gradients = [x.flatten() for name, x in self.gradients.items() if name.startswith("pos.") == tables]
         return torch.cat(gradients) if gradients else torch.empty(0)
 
 
 def drawn(stack: Stack, seed: int) -> Stack:
-    """Draw projections as in BERT, add noise to the parameters of the encoding, and return the stack."""
+    """Initialise the projections as in BERT, add noise to the parameters of the encoding, and return the layers."""
     generator = torch.Generator().manual_seed(seed + 1)  # other random numbers than those of the encoding
-    for block in _blocks(stack):
+    for block in blocks_of(stack):
         attention = block.self_attn
         for projection in (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj):
             nn.init.normal_(projection.weight, std=BERT_STD * (BERT_DIM / stack.shape.dim) ** 0.5, generator=generator)
@@ -131,10 +134,7 @@ def drawn(stack: Stack, seed: int) -> Stack:
 
 
 def inputs(stack: Stack, seed: int) -> Inputs:
-    """Make two samples of the maximum length, with segments and sentences.
-
-    A quarter of the second sample is padding.
-    """
+    """Return two random samples of the maximum length, with two segments. A quarter of the second one is padding."""
     shape, device = stack.shape, next(stack.layers.parameters()).device
     generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
     size = 2, shape.max_length
@@ -151,40 +151,51 @@ def inputs(stack: Stack, seed: int) -> Inputs:
     return Inputs(x.to(device), positions, real, to_outputs.to(device))
 
 
-def attended(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
+def attend_all(
+    stack: Stack,
+    x: Tensor,
+    positions: Positions,
+    *,
+    memory: Tensor | None = None,
+    caches: Sequence[KeyValueCache] | None = None,
+) -> Tensor:
     """Return the attention output of each layer on the same input, [L, B, T, d].
 
-    Because all layers get the same input, no norm hides drift, and drift does not add up over the layers.
+    As all layers get the same input, no norm hides the drift of a layer, and drift does not add up over the layers.
     """
     stack.pos.check(positions)
     x = stack.pos.embed(x, positions)
-    layers = zip(_blocks(stack), stack.pos.per_layer(positions), strict=True)
-    return torch.stack([block.self_attn(x, positions, tensors)[0] for block, tensors in layers])
+    outputs = []
+    for i, (block, tensors) in enumerate(zip(blocks_of(stack), stack.pos.per_layer(positions), strict=True)):
+        cache = None if caches is None else caches[i]
+        outputs.append(block.self_attn(x, positions, tensors, memory=memory, cache=cache)[0])
+    return torch.stack(outputs)
 
 
 def run(stack: Stack, precision: Precision, data: Inputs) -> Run:
-    """Run a training step and a forward pass in inference."""
+    """Run a training step and an inference step in this precision, and return their outputs and gradients."""
     stack = precision.cast(stack)
     x = data.x if precision.autocast else data.x.to(precision.dtype)
     with precision.context(x.device):
-        trained = attended(stack.train(), x, data.positions)
+        trained = attend_all(stack.train(), x, data.positions)
     wide = trained.to(torch.promote_types(trained.dtype, torch.float32))
     (wide * data.to_outputs.to(wide.dtype))[:, data.real].sum().backward()
     with precision.context(x.device), torch.no_grad():
-        inferred = attended(stack.eval(), x, data.positions)
+        inferred = attend_all(stack.eval(), x, data.positions)
     outputs = torch.stack([trained.detach(), inferred])[:, :, data.real].double()
     used = ((name, p) for name, p in stack.named_parameters() if name.startswith("pos.") or ".self_attn." in name)
     return Run(outputs, {name: (torch.zeros_like(p) if p.grad is None else p.grad).double() for name, p in used})
 
 
-def _blocks(stack: Stack) -> list[Block]:
+def blocks_of(stack: Stack) -> list[Block]:
+    """Return the layers of a stack."""
     return [block for block in stack.layers if isinstance(block, Block)]
 
 
 def relative(actual: Tensor, expected: Tensor, *, largest: bool = False) -> float | None:
-    """Return the rms of the difference, relative to the rms of `expected`; None if it is not finite.
+    """Return the rms of `actual - expected`, divided by the rms of `expected`; None if it is not finite.
 
-    With `largest`, the maximum of the absolute values replaces the rms.
+    If `largest` is true, use the largest absolute values instead of the rms.
     """
     sizes = [float(x.abs().max() if largest else x.square().mean().sqrt()) for x in (actual - expected, expected)]
     ratio = sizes[0] / sizes[1] if sizes[1] else sizes[0]
@@ -192,10 +203,10 @@ def relative(actual: Tensor, expected: Tensor, *, largest: bool = False) -> floa
 
 
 def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
-    """Return one flat row per precision, for a float32 stack at its maximum length.
+    """Measure the drift of float32 layers at their maximum length, and return one row for each precision.
 
     The fields `weights_...` are the drifts of a computation in float64 whose weights were rounded to half precision.
-    The fields `weights_...` are None for float32 and autocast.
+    They are None for float32 and autocast, which do not round the weights.
     """
     data, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, data)
@@ -214,8 +225,8 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
 
 
 def _plain(stack: Stack) -> Stack:
-    """Return a stack with the same layers, but without positions."""
-    (width,) = {block.fc1.out_features for block in _blocks(stack)}
+    """Return the same layers without a position encoding."""
+    (width,) = {block.fc1.out_features for block in blocks_of(stack)}
     plain = Stack("none", None, stack.shape, ffn=width)
     plain.layers.load_state_dict(stack.layers.state_dict())
     return plain.to(next(stack.layers.parameters()).device)

@@ -22,7 +22,7 @@ COLUMNS = ("total", "printed total", "more", "printed more")
 NOTES = {
     "learned": "total of the whole model (DIET paper, Table 6)",
     # 3.14M for positions, which no count at n = 512 gives
-    "shaw": "total of the whole model (DIET paper, Table 6); we cannot derive this number",
+    "shaw": "total of the whole model (DIET paper, Table 6), which does not follow from the paper",
 }
 NOTE = "total of the whole model, without the 393,216 parameters of the input table"
 #: Notes on the growth that Table 6 prints.
@@ -33,7 +33,7 @@ ROUNDED = (
 
 
 def total(count: int, shape: StackShape, vocabulary: int = VOCABULARIES[""]) -> int:
-    """Return the number of parameters of a BERT with a masked-LM head, of which `count` encode positions."""
+    """Return the number of parameters of a BERT with a masked-LM head and a position encoding of `count` parameters."""
     d = shape.dim
     embeddings = vocabulary * d + 2 * d + 2 * d  # words, segments, the norm
     layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
@@ -42,11 +42,11 @@ def total(count: int, shape: StackShape, vocabulary: int = VOCABULARIES[""]) -> 
 
 
 def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
-    """Return totals with both vocabularies, percentages above learned positions, and what Table 6 prints for both.
+    """Return a model's totals with both vocabularies, their growth over learned positions, and Table 6's numbers.
 
     Args:
-        label: The encoding as the tables of papers write it.
-        count: Number of parameters of the encoding. If `count` is None, all values are None.
+        label: Encoding, with its options in brackets.
+        count: Number of parameters of the encoding. If `count` is None, all returned values are None.
         shape: Size of the model.
     """
     facts: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
 
 
 def text(rows: Sequence[Mapping[str, Any]], tablefmt: str = "plain") -> str:
-    """Return a table that compares our totals with those of Table 6, for the rows that have a total."""
+    """Return a table that compares our totals with those of Table 6, for the encodings in Table 6."""
     head = ["encoding", "options", *(f"{name}{ending}" for ending in VOCABULARIES for name in COLUMNS)]
     lines = [
         [f"{row[name]:,}" if isinstance(row[name], int) else row[name] for name in head] for row in rows if row["total"]

@@ -152,7 +152,7 @@ def test_bad_input_is_one_line(arguments: list[str], text: str, tmp_path: Path, 
     [
         (["divergence", "--head", "2"], "--head has no effect on divergence, which reads only --columns, --dim"),
         (["diagrams", "--columns", "2"], "which reads only --output"),
-        (["lengths", "--data", "x", "--lengths", "5"], "exclude each other"),
+        (["lengths", "--data", "x", "--lengths", "5"], "cannot be used together"),
         (["patterns", "--layer", "0"], "must be at least 1, not 0"),
         (["no-such-figure"], "invalid choice"),
     ],
@@ -190,7 +190,8 @@ def test_a_sweep_is_over_an_option_or_a_setting(run: Path, tmp_path: Path) -> No
 
 
 def test_results_without_scores_are_refused(run: Path) -> None:
-    with pytest.raises(results.ResultsError, match="Choose one with --score: encoding, score, score of seeds, seeds"):
+    columns = "encoding, score, score of seeds, seeds"
+    with pytest.raises(results.ResultsError, match=f"Choose a column with --score: {columns}"):
         results.scores(run, "BLEU")
     (run / "result.json").write_text("[]", encoding="utf-8")
     with pytest.raises(results.ResultsError, match="not the result of a recipe"):

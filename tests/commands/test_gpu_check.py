@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,19 @@ import torch
 from test_rooms import PACKAGE, imports, modules
 from torch import Tensor
 
-from fairseq_posenc.commands import gpu_check
-from fairseq_posenc.commands.gpu_check import laws
-from fairseq_posenc.commands.gpu_check.results import Task
+from fairseq_posenc.attention import PathRefusedError
+from fairseq_posenc.commands import gpu_check, peer_layers
+from fairseq_posenc.commands.gpu_check import cost, laws, results
+from fairseq_posenc.commands.gpu_check.cost import Setting
+from fairseq_posenc.commands.gpu_check.page import page
+from fairseq_posenc.commands.gpu_check.results import Results, Task
 from fairseq_posenc.commands.gpu_check.subjects import Sizes, Subject
 from fairseq_posenc.core.terms import OfQuery
 from fairseq_posenc.encodings import names
 
 QUICK = ["--device", "cpu", "--quick"]
+CPU = torch.device("cpu")
+SIZES, TRAIN = Sizes.quick(CPU), Setting("train", 16, 2)
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -37,8 +43,10 @@ def test_every_part_runs_on_a_cpu_and_a_second_run_has_nothing_to_do(
     assert all(row["ok"] for row in rows)
     done = {row["law"] for row in rows if row["part"] == "laws"}
     assert done == {*(f"equals float64, {path}" for path in ("auto", "explicit", "fused", "flex")), *laws.LAWS}
-    page = (tmp_path / "gpu.md").read_text()
-    assert "not measured on a GPU" in page
+    text = (tmp_path / "gpu.md").read_text()
+    assert "not measured on a GPU" in text
+    for name in cost.peer_names():
+        assert f"| {name} |" in text or peer_layers.ORIGINS[name].missing()
     capsys.readouterr()
     assert gpu_check.main([*QUICK, "--output", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
@@ -115,6 +123,38 @@ def test_a_missing_gpu_is_named(
     assert "torch sees no GPU" in capsys.readouterr().err
 
 
+SHAW = Subject("shaw", "clip=4", causal=True)
+
+
+def failed(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["law"] for row in rows if not row["ok"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "broken"),
+    [
+        (PathRefusedError("no Triton"), ["auto", "explicit"]),
+        (ValueError("a fault"), ["auto", "explicit", "fused", "flex"]),
+    ],
+    ids=["refused", "fault"],
+)
+def test_only_a_refused_path_that_is_forced_breaks_no_law(
+    error: ValueError, broken: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run(self: laws.Scene, stack: Any, dtype: torch.dtype) -> Any:
+        if stack is self.exact:
+            return torch.ones(1), {}
+        raise error
+
+    monkeypatch.setattr(laws.Scene, "run", run)
+    rows = laws.check(SHAW, SIZES, torch.float32)
+    assert failed(rows) == [f"equals float64, {path}" for path in broken]
+    assert {"causality", "padding"} <= {row["law"] for row in rows}  # the other laws go on
+    found = Results(tmp_path, CPU, quick=True)
+    found.add("laws", Task("shaw", lambda: rows))
+    assert ("no Triton (2 cases: shaw, shaw)" in page(found)) is (len(broken) == 2)
+
+
 def test_a_path_that_differs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = OfQuery.at
 
@@ -122,10 +162,79 @@ def test_a_path_that_differs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         return 2 * original(self, numbers, b, h, i, j)
 
     monkeypatch.setattr(OfQuery, "at", at)
-    sizes = Sizes.quick(torch.device("cpu"))
-    rows = laws.check(Subject("shaw", "clip=4", causal=True), sizes, torch.float32)
-    failed = [row["law"] for row in rows if not row["ok"]]
-    assert failed == ["equals float64, flex"]
+    rows = laws.check(SHAW, SIZES, torch.float32)
+    assert failed(rows) == ["equals float64, flex"]
+
+
+def test_costs_are_relative_to_the_fused_path_without_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, auto would take the explicit path in training."""
+    built, original = [], cost.step_of
+
+    def step_of(subject: Subject, setting: Setting, sizes: Sizes, path: str) -> Any:
+        built.append((subject, path))
+        return original(subject, setting, sizes, path)
+
+    monkeypatch.setattr(cost, "step_of", step_of)
+    (row,) = cost.measured(SHAW, TRAIN, SIZES)
+    assert row["ratio"] > 0
+    assert built == [(SHAW, "auto"), (Subject("none", "", causal=True), "fused")]
+
+
+def test_a_training_step_has_gradients() -> None:
+    """The sum of a layer norm's outputs would have none. The bias of the keys may have none: softmax ignores it."""
+    gradients: Any = cost.step_of(SHAW, TRAIN, SIZES, "auto")()
+    assert sum(g is None or not bool(g.abs().max() > 1e-4) for g in gradients) <= 1
+
+
+def test_a_path_that_is_refused_or_fails_does_not_stop_the_other_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = replace(SIZES, paths=("auto", "explicit", "flex"))
+    rows = cost.measured(SHAW, TRAIN, sizes)
+    assert [("ratio" in row, "refused" in row) for row in rows] == [(True, False), (True, False), (False, True)]
+    assert "trains on a GPU only" in rows[2]["refused"]
+    monkeypatch.setattr(cost, "_costs", lambda *given: 1 / 0)
+    rows = cost.measured(SHAW, TRAIN, sizes)
+    assert [row["ok"] for row in rows] == [False] * 3
+    assert rows[0]["text"] == "auto: ZeroDivisionError: division by zero"
+
+
+def test_an_error_of_another_package_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_layers.Origin, "label", lambda self: "transformers 4.46.3")
+    monkeypatch.setitem(peer_layers.LAYERS, "hf-t5", lambda size: 1 / 0)
+    (row,) = cost.measured_peer("hf-t5", TRAIN, SIZES)
+    assert row["ok"]
+    assert row["refused"] == "hf-t5: ZeroDivisionError: division by zero"
+
+
+def test_packages_that_are_not_installed_are_named_on_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(peer_layers.Origin, "missing", lambda self: f"{self.package} is not installed")
+    assert not {task.name.split()[0] for task in cost.tasks(SIZES)} & set(cost.peer_names())
+    line = "x-t5, x-rotary, x-alibi (x-transformers is not installed)."
+    assert line in page(Results(tmp_path, CPU, quick=True))
+
+
+def test_no_encoding_that_compresses_keys_decodes() -> None:
+    decoding = [task.name for task in cost.tasks(replace(SIZES, few=False)) if " decode " in task.name]
+    assert any(name.startswith("m4m ") for name in decoding)
+    assert not any(name.startswith(("linformer ", "diet-abs-lin ")) for name in decoding)
+
+
+def test_results_of_other_code_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows() -> int:
+        return len(Results(tmp_path, CPU, quick=True).rows)
+
+    Results(tmp_path, CPU, quick=True).add("laws", Task("first", lambda: [{"ok": True}]))
+    assert rows() == 1
+    monkeypatch.setattr(results, "_code", lambda: "another")
+    assert rows() == 0
+
+
+def test_every_task_forgets_the_kernels_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch raises an error if a process compiles too many versions of one kernel."""
+    resets: list[int] = []
+    monkeypatch.setattr(torch._dynamo, "reset", lambda: resets.append(1))
+    Parts(monkeypatch).broken = False
+    gpu_check.main([*QUICK, "--output", str(tmp_path)])
+    assert len(resets) == 2
 
 
 def test_the_full_check_has_every_encoding() -> None:
@@ -148,4 +257,6 @@ def test_it_needs_torch_and_numpy_only() -> None:
             packages = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             packages += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             own = {package.partition(".")[0] for package in packages} - {"__future__", "torch", "numpy"}
+            if module == "commands.peer_layers":  # imports a package only to build its layer
+                own -= {"fairseq", "transformers", "x_transformers"}
             assert own <= set(sys.stdlib_module_names), module

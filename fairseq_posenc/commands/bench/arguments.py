@@ -17,7 +17,7 @@ def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(
         prog="python -m fairseq_posenc bench",
         description="Measure the cost of each encoding, relative to the same layer without an encoding.",
-        epilog="The exit status is 1 if a ratio exceeds its target. example: bench --quick --encodings shaw m4:clip=64",
+        epilog="The exit status is 1 if a ratio exceeds its target. Example: bench --quick --encodings shaw m4:clip=64",
     )
     add = command.add_argument
     add("--json", action="store_true", help="Print one JSON list of flat objects on stdout and nothing else.")
@@ -25,32 +25,41 @@ def parser() -> argparse.ArgumentParser:
         "--encodings",
         nargs="+",
         metavar="NAME[:OPTIONS]",
-        help="Encodings to measure. Default: each with its default options, and with other options that have a target.",
+        help="Encodings to measure. Default: all with default options, and with other options that have a target.",
     )
     add("--shapes", metavar="A,B", help=f"Sizes of layers: {', '.join(SHAPES)}. Default: all; with --quick, base.")
     add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: the CPU (float32) or a GPU (bfloat16).")
     add("--quick", action="store_true", help="Measure only the layers for which the project has set a cost target.")
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
-    add("--peers", action="store_true", help="Also measure other implementations that are installed.")
-    add("--translation", type=Path, metavar="DIR", help="Also measure translation (DIR: output of fairseq-preprocess).")
+    add("--peers", action="store_true", help="Also measure the implementations of other installed packages.")
+    add(
+        "--translation",
+        type=Path,
+        metavar="DIR",
+        help="Also measure translation models, on data in this output folder of fairseq-preprocess.",
+    )
     add(
         "--memory",
         dest="lm_memory",
         action="store_true",
         help="Also measure decoders with a memory of earlier segments.",
     )
-    add("--what", metavar="A,B", help=f"Parts: {', '.join([*PARTS, *EXTRA_PARTS])}. Default: {', '.join(PARTS)}.")
+    add(
+        "--parts",
+        metavar="A,B",
+        help=f"Parts to measure: {', '.join([*PARTS, *EXTRA_PARTS])}. Default: {', '.join(PARTS)}.",
+    )
     add(
         "--rounds",
         type=_count,
         metavar="N",
-        help=f"Number of timing rounds. Default: {ROUNDS}; with --quick, at least {LEAST}.",
+        help=f"Number of rounds; each round times every layer once. Default: {ROUNDS}; with --quick, at least {LEAST}.",
     )
     add(
         "--threads",
         type=_count,
         metavar="N",
-        help="Number of CPU threads; with 1, bench measures CPU time. Default: torch's choice.",
+        help="Number of CPU threads; with 1, bench measures CPU time instead of elapsed time. Default: torch's choice.",
     )
     add("--output", type=Path, metavar="DIR", help="Folder to write bench.json, bench.md and the figure bench.png to.")
     return command
@@ -63,12 +72,13 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     try:
         args.subjects = parsed_subjects(args.encodings) if args.encodings else default_subjects()
         shapes = _chosen("--shapes", args.shapes, SHAPES, ["base"] if args.quick else SHAPES)
-        args.parts = _chosen("--what", args.what, [*PARTS, *EXTRA_PARTS], ["layer"] if args.quick else PARTS)
+        args.parts = _chosen("--parts", args.parts, [*PARTS, *EXTRA_PARTS], ["layer"] if args.quick else PARTS)
     except ValueError as error:
         command.error(str(error))
     args.parts += [part for part in EXTRA_PARTS if getattr(args, part.replace("-", "_")) and part not in args.parts]
     if "translation" in args.parts and not (args.translation and args.translation.is_dir()):
-        command.error(f"--translation {args.translation}: give the output folder of fairseq-preprocess.")
+        wrong = f"{args.translation} is not a folder" if args.translation else "no folder is given"
+        command.error(f"--translation: {wrong}. Give the output folder of fairseq-preprocess.")
     if "translation" in args.parts and args.device == "cuda":
         command.error("--translation: translation is measured on the CPU only. Leave out --device cuda.")
     if args.device == "cuda" and not torch.cuda.is_available():

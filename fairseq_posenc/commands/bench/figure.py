@@ -1,4 +1,4 @@
-"""Draw the ratio of each encoding as a mark, with a bar at its target, for training and for inference."""
+"""Draw the time ratio of each encoding as a mark and its target as a bar, for training and for inference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ BLUE, RED = COLOURS[:2]
 
 
 def chosen(rows: Sequence[Row]) -> list[Row]:
-    """Return the layers of the first shape without padding, at length 512 or else at the longest length."""
+    """Return the rows to draw: unpadded layers of the first shape, at length 512 or, if there is none, at the longest.
+
+    Args:
+        rows: Measurements of the benchmark.
+    """
     layers = [row for row in rows if row.what == "layer" and not row.padded]
     layers = [row for row in layers if row.shape == layers[0].shape]
     lengths = {row.length for row in layers}
@@ -25,7 +29,7 @@ def chosen(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], folder: Path) -> bool:
-    """Write bench.png, bench.pdf and the data as bench.csv. Return whether there was anything to draw.
+    """Write the figure as bench.png and bench.pdf, and its data as bench.csv. Return False if no layer was measured.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -58,7 +62,7 @@ def _panel(axes: Axes, rows: Sequence[Row], names: Sequence[str]) -> None:
     axes.axvline(1.0, color=GREY, linestyle="--", linewidth=1, zorder=0)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.7, len(names) - 0.3)
-    axes.set_xlabel("time relative to no encoding\ngrey bar: target; cross: above the target")
+    axes.set_xlabel("time relative to a layer without encoding\ngrey bar: target; cross: above the target")
 
 
 def _cells(row: Row) -> dict[str, object]:

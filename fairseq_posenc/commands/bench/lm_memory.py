@@ -1,13 +1,13 @@
-"""Measure decoders with memory of earlier segments, relative to the same encoding without memory.
+"""Measure decoders with a memory of earlier segments, relative to the same decoder without memory.
 
 In training, measure the time of a step on a segment of T tokens with M memory states, relative to a step without
 memory.
 
-In evaluation, measure the time per token with memory, relative to a model without memory. Without memory, the model
-reads a window of M + 1 tokens to predict one token, so each prediction has M earlier tokens as context. With memory, a
-token has M to M + T - 1 earlier tokens as context.
+In evaluation, measure the time per token with memory, relative to the time per token without memory. Without memory,
+the model reads a window of M + 1 tokens to predict one token, so each prediction has M earlier tokens as context. With
+memory, a token has M to M + T - 1 earlier tokens as context.
 
-Legend: B streams, T tokens of a segment, M memory states, d width.
+Legend: B parallel streams of text, T tokens of a segment, M memory states, d model width.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from torch import Tensor
 from ...encodings import StackShape
 from ...positions import Positions
 from ...stack import Stack
+from .. import clock
+from ..clock import Rounds, Step
 from ..listing import on_meta
-from . import clock, targets
-from .clock import Rounds, Step
+from . import targets
 from .measure import Plan
 from .rows import Row
 from .settings import Setting, Shape, Subject
@@ -37,7 +38,7 @@ FFN, MEMORY, LAYERS = 2100, 150, 4
 
 
 def remembers(subject: Subject) -> bool:
-    """Return whether a decoder with this encoding supports memory of earlier segments."""
+    """Return whether a decoder with this encoding can have a memory of earlier segments."""
     built = on_meta(subject.encoding, subject.options, _shape(SHAPE, SHAPE.batches[0][0]))
     return built is not None and built.capabilities.memory
 
@@ -51,7 +52,7 @@ def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Itera
     able = [subject for subject in subjects if remembers(subject)]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: left out {left_out} (no support for segment memory)", file=sys.stderr)
+        print(f"bench: skips {left_out}: these encodings do not support a memory of segments", file=sys.stderr)
     length, batch = SHAPE.on(device)[0]
     for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
         for number, subject in enumerate(able):
@@ -77,7 +78,7 @@ def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> R
 
 
 def steps(subject: Subject, setting: Setting) -> list[Step]:
-    """Return functions that run a step, without memory (in evaluation: one window per stream) and with memory."""
+    """Return two functions: one runs a step without memory (in evaluation: one window per stream), one with memory."""
     with torch.random.fork_rng(), torch.device(setting.device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)
@@ -96,7 +97,7 @@ def _step(stack: Stack, setting: Setting, memory: int) -> Step:
 
 
 def _inputs(setting: Setting, memory: int) -> tuple[Tensor, list[Tensor]]:
-    """Return inputs [B, T, d], and memory [B, M, d] for each layer; without memory, an empty list."""
+    """Return random inputs [B, T, d], and a list with the memory [B, M, d] of each layer (empty without memory)."""
 
     def noise(length: int) -> Tensor:
         return torch.randn(setting.batch, length, setting.shape.dim, device=setting.device, dtype=setting.dtype)

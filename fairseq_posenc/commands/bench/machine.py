@@ -1,4 +1,4 @@
-"""Record what a measurement depends on besides the code: the allocator, the machine, the versions."""
+"""Record what a measurement depends on besides the code: the memory allocator, the machine and the versions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str
 
 
 def pinned(env: Mapping[str, str], libc: str) -> dict[str, str] | None:
-    """Return the environment for a restart, which keeps what the user set; None if nothing needs to be set."""
+    """Return the environment with the allocator's settings that the user did not set; None if none is missing."""
     missing = {name: value for name, value in ALLOCATOR.items() if not env.get(name)}
     return {**env, **missing} if missing and libc == "glibc" else None
 
 
 def start_again_pinned(argv: Sequence[str], environ: Mapping[str, str]) -> None:
-    """Replace this process by one with the allocator's settings, unless they are set already."""
+    """Restart the benchmark with the allocator's settings, unless they are set already."""
     env = pinned(environ, platform.libc_ver()[0])
     if env is not None:
-        print("bench: restarting with higher thresholds of the memory allocator", file=sys.stderr, flush=True)
+        print("bench: restarts itself with higher memory-allocator thresholds", file=sys.stderr, flush=True)
         os.execve(sys.executable, [sys.executable, "-m", "fairseq_posenc", "bench", *argv], env)
 
 
@@ -40,7 +40,11 @@ def allocator(env: Mapping[str, str], libc: str) -> str:
 
 
 def facts(device: torch.device) -> dict[str, Any]:
-    """Return the fields that all rows share. The load is measured before the benchmark."""
+    """Return the facts about the machine and the software for every row. Call this before the benchmark loads the CPU.
+
+    Args:
+        device: Device of the measurements.
+    """
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return {
         "device": gpu or "cpu",
@@ -73,7 +77,7 @@ def _version() -> str:
 
 
 def _commit() -> str:
-    """Return the commit, with `-dirty` if tracked files differ from it; `unknown` outside of git."""
+    """Return the commit of the code, with `-dirty` if tracked files differ from it; `unknown` outside of git."""
     here = Path(__file__).parent
     command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:

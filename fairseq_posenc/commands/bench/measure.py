@@ -1,4 +1,4 @@
-"""Time groups of encodings that share one baseline, and repeat the measurements that exceed their targets."""
+"""Time encodings in groups that share one baseline, and repeat the measurements that exceed their targets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from . import clock, targets
-from .clock import Rounds, Step
+from .. import clock
+from ..clock import Rounds, Step
+from . import targets
 from .settings import Setting, Subject
 
 #: Largest number of subjects that share a baseline.
@@ -21,7 +22,7 @@ FIRST_PART, TRAIN_WEIGHT, INFER_WEIGHT = 0.6, 3, 2
 
 @dataclass
 class Measured:
-    """Hold the measurements of an encoding in a setting. `ratios` has one entry for each round of all passes."""
+    """Hold the measurements of an encoding in a setting. `ratios` and `seconds` have one entry for each round."""
 
     subject: Subject
     setting: Setting
@@ -33,7 +34,7 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """Return the median over all rounds."""
+        """Return the median ratio of all rounds."""
         return statistics.median(self.ratios)
 
     @property
@@ -47,9 +48,10 @@ class Plan:
     """Say how long to measure, and how to build the steps to time.
 
     Args:
-        least, most: Smallest and largest number of rounds of the first pass. seconds: Time for all passes together.
-        build: Function that returns the step to time, for an encoding (or None for the baseline) and a setting.
-        tell: Function that is called before each group, with a line about the group and the number of groups left.
+        least, most: Smallest and largest number of rounds of the first pass.
+        seconds: Time for all passes together.
+        build: Function that returns the step to time, for an encoding (None for the baseline) and a setting.
+        tell: Function that is called before each group, with a description of it and the number of groups left.
     """
 
     least: int
@@ -60,7 +62,7 @@ class Plan:
 
 
 def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
-    """Measure each encoding in its setting. Return the measurements in the order of `pairs`."""
+    """Measure each pair of an encoding and a setting. Return the measurements in the order of the pairs."""
     results = [Measured(*pair, *target_of(*pair)) for pair in pairs]
     start = clock.now()
     _one_pass(results, plan, 1, start + FIRST_PART * plan.seconds)
@@ -73,10 +75,10 @@ def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measur
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """Return the target and the aim of an encoding in a setting. A value is None if there is no target or no aim.
+    """Return the target and the aim of an encoding in a setting; None stands for no target or no aim.
 
-    Targets of translation hold for all settings. Other targets are for one shape on a CPU, without padding. Only layers
-    have aims.
+    For translation, there is a target in every setting. For anything else, there are targets only on a CPU, for shapes
+    with `has_targets` and without padding. Only layers have aims.
     """
     if setting.what == "translation":
         return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None
@@ -92,9 +94,9 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 
 
 def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
-    """Time each group for its share of the remaining time.
+    """Time each group for its share of the time that remains until `until`.
 
-    Passes after the first one have more rounds, and stop when the time is over.
+    The second pass allows twice as many rounds as the first, and so on. Passes after the first end at `until`.
     """
     groups = list(_groups(results))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}
@@ -109,7 +111,7 @@ def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: floa
 
 
 def _groups(results: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:
-    """Yield groups of at most `GROUP` results with the same setting, in the order of `results`."""
+    """Yield groups of at most `GROUP` results that have the same setting, in the order of `results`."""
     together: dict[Setting, list[Measured]] = {}
     for result in results:
         together.setdefault(result.setting, []).append(result)

@@ -1,8 +1,8 @@
 """Measure the peak memory of the attention core by counting every allocation instead of sampling.
 
-The core is everything between the projections: from q, k and v to the attended values, and back. The memory of the
-core's inputs and parameters is not counted. Everything that is computed from inputs and parameters is counted,
-including temporary memory inside kernels.
+The core is everything between the projections: the forward pass from q, k and v to the attended values, and the
+backward pass. The memory of the core's inputs and parameters is not counted. Everything that is computed from them is
+counted, including temporary memory inside kernels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLAIN = Subject("none")
 
 
 def peak(step: Step, device: torch.device) -> int:
-    """Return the peak memory of a step in bytes, without the memory that was already in use before the step."""
+    """Return the peak memory of a step in bytes, not counting memory that was in use before the step."""
     return _peak_on_cpu(step) if device.type == "cpu" else _peak_on_gpu(step, device)
 
 
@@ -54,9 +54,9 @@ def _peak_on_gpu(step: Step, device: torch.device) -> int:
 
 
 def core_step(subject: Subject, setting: Setting) -> Step:
-    """Return a step of the core: a forward pass and, in training, a backward pass to q, k, v and all parameters.
+    """Return a step of the attention core: a forward pass and, in training, a backward pass.
 
-    In training, attention is computed explicitly, without a fused kernel.
+    The backward pass computes the gradients of q, k, v and all parameters. In training, no fused kernel is used.
     """
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype).train(setting.mode == "train")
     batch, training = Batch(setting), setting.mode == "train"
@@ -97,16 +97,14 @@ def _heads(x: Tensor, heads: int) -> Tensor:
 
 
 def measured(subject: Subject, setting: Setting) -> int:
-    """Return the peak memory of the attention core in bytes. A first run, which compiles and fills caches, is not
-    counted.
-    """
+    """Return the peak memory of the attention core in bytes, after one run that compiles and fills caches."""
     step = core_step(subject, setting)
     step()
     return peak(step, setting.device)
 
 
 def rows(pairs: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
-    """Yield one row per encoding, relative to the core without positions, which is also computed explicitly."""
+    """Yield one row per encoding, relative to the core without positions, which does not use a fused kernel either."""
     plain: dict[Setting, int] = {}
     for i, (subject, setting) in enumerate(pairs):
         tell(f"{setting}: {subject}", len(pairs) - i)

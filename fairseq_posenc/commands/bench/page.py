@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc cost`: write the page docs/cost.md and its figure from the results of benchmarks."""
+"""`python -m fairseq_posenc cost`: write docs/cost.md and its figure from the results of `bench`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabulate import tabulate
 from ...core.quiet import warnings_only
 from ...core.writing import write_whole
 from ...papers.reading import figures
-from . import figure, table, targets
+from . import figure, gpu_page, table, targets
 from .machine import ALLOCATOR
 from .rows import Row
 from .table import FACTS
@@ -22,14 +22,16 @@ from .table import FACTS
 INTRODUCTION = """\
 # What each encoding costs
 
-Time and memory are relative to the same layer without an encoding, whose attention is torch's fused kernel.
+Unless a section says otherwise, the numbers are ratios: time or memory of a layer with an encoding, divided by that of
+a baseline. The baseline is the same layer without an encoding, and uses torch's fused attention kernel.
 `python -m fairseq_posenc cost` writes this page from the measurements of `bench`; do not edit it.
 
 Each ratio is a median over several rounds. In each round, the layers with and without an encoding run in turn in one
 process, so that other load on the machine slows both alike. The number after ± is half the interquartile range. Times
-in ms depend on the machine. A *target* is an upper limit on a ratio, which the project set after measuring prototypes.
-If a ratio exceeds its target by more than 0.03, it is measured again, up to three times. The page then shows the median
-over all rounds. `!` marks a target that is exceeded. An *aim* is the ratio that the best known method might reach.
+in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the targets after measuring
+prototypes. If a ratio exceeds its target by more than 0.03, it is measured again, up to three times. The page then
+shows the median over all rounds. `!` marks a target that is exceeded. An *aim* is the ratio that the best known method
+might reach.
 
 ![ratios of a base layer](cost.png)
 """
@@ -41,15 +43,15 @@ These costs keep the encodings of each family from reaching their aim:
   forward pass and added to the logits.
 - RoPE and xPos need two passes over the queries and keys.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. This takes half as many products as multiplying all queries by all vectors,
-  but still 1.12 times as many as the logits need. The products must then be copied into the logits. XL and GCDF also
-  project the vectors of the distances.
+  the vectors of distances that occur in it. This takes half as many products as multiplying all queries by all vectors.
+  It is still 1.12 times as many as the products of queries and keys. The products must then be copied into the logits.
+  XL and GCDF also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
   in Shaw. The products of the keys must also be transposed. In C++ this takes as long as copying them; without a C++
   compiler, it takes several times as long. The number of operations alone would give a ratio of 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
   content logits, a gate from the queries and a gate from the keys. M4M stores the gate from the keys for the backward
-  pass. M4M computes the other two matrices twice, which saves memory for two matrices per layer.
+  pass. It computes the other two matrices again there, which saves the memory of two matrices per layer.
 - If distances are clipped, each query has only a few different products with the vectors of distances. One pass in C++
   adds the products to the content logits, or multiplies the content logits by the products. Without a C++ compiler,
   the products are computed in blocks, as described above. The remaining cost is the time for the products with the
@@ -64,35 +66,25 @@ REPRODUCE = """\
 
     bench="python -m fairseq_posenc bench"
     $bench --quick --output results/bench                                     # layers with targets, 20 minutes
-    $bench --shapes small --what layer --encodings shaw tupe diet-abs diet-rel --output results/small
-    $bench --what model --encodings shaw tupe diet-abs diet-rel --threads 1 --rounds 5 --output results/model
-    $bench --what padded --shapes base --rounds 3 --threads 1 --output results/padded
-    $bench --what memory,decode --shapes base --output results/more
-    $bench --what scaling --rounds 5 --threads 1 --output results/scaling
-    $bench --what peers --shapes base --rounds 5 --output results/peers       # installed packages only
-    $bench --what lm-memory --output results/lm-memory                        # memory of earlier segments
-    $bench --what translation --translation DATA-BIN --rounds 3 --threads 1 --output results/translation
+    $bench --shapes small --parts layer --encodings shaw tupe diet-abs diet-rel --output results/small
+    $bench --parts model --encodings shaw tupe diet-abs diet-rel --threads 1 --rounds 5 --output results/model
+    $bench --parts padded --shapes base --rounds 3 --threads 1 --output results/padded
+    $bench --parts memory,decode --shapes base --output results/more
+    $bench --parts scaling --rounds 5 --threads 1 --output results/scaling
+    $bench --parts peers --shapes base --rounds 5 --output results/peers      # installed packages only
+    $bench --parts lm-memory --output results/lm-memory                       # memory of earlier segments
+    $bench --parts translation --translation DATA-BIN --rounds 3 --threads 1 --output results/translation
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
-are set. With its default thresholds, glibc maps new memory for every large tensor. Explicit attention at n = 512 then
-costs 2.3 times as much as fused attention, instead of 1.2 times. The recipes set these two environment variables, too.
-For your own runs, set the variables with:
+are set. With its default thresholds, glibc maps new memory for every large tensor. Attention at n = 512 without a fused
+kernel then takes 2.3 times as long as fused attention, instead of 1.2 times. The recipes set these two environment
+variables, too. For your own runs, set the variables with:
 
     export {allocator}
 
 `DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k. The translation recipe keeps this folder in its
 results.
-"""
-
-GPU = """\
-## On a GPU
-
-These costs were not measured on a GPU, because no GPU was available. On a GPU, FlexAttention adds the terms of most
-encodings to the logits inside its kernel, in float32. [Attention paths](attention-paths.md) shows which encodings can
-use FlexAttention, and how much memory each path keeps. Encodings that add nothing to the logits use torch's fused
-attention. `python -m fairseq_posenc gpu-check --output DIR` checks and measures all paths on a GPU, and
-`bench --device cuda` measures base layers at n = 128, 512 and 2048 in bfloat16.
 """
 
 TITLES = {
@@ -105,18 +97,21 @@ encoding. `--threads 1` measures CPU time, in which other programs on the machin
     "memory": """\
 ## Memory
 
-The table shows the peak memory of attention in training, relative to attention without positions. The projections are
-not counted.""",
-    "decode": "## Decoding\n\nThe time per token is relative to the same layer and cache without an encoding.",
+The table shows the peak memory of attention in training, relative to attention without positions. The memory of the
+projections is not counted. Neither side uses a fused kernel.""",
+    "decode": """\
+## Decoding
+
+The time per token is relative to the same layer without an encoding, with a cache of the same length.""",
     "translation": """\
 ## Translation, compared with stock fairseq
 
 The time per word is relative to fairseq's `transformer` of the same size on Multi30k; below 1 is faster. Encodings that
 do not work in decoders are used in the encoder only. The maximum length of all models is the length of the longest
-sentence, but at least 64. Each target is the reciprocal of the speed that the encoding should reach, in words per
-second relative to fairseq. In training, this speed is 0.97 (content-free), 0.90 (Shaw, LFHC, XL, GCDF) or 0.85
-(others). In beam search, it is 1.0 (content-free), 0.7 (DeBERTa) or 0.85 (others).""",
-    "exponent": "## Growth\n\nTime and memory are about proportional to a power of the length. The exponents are:",
+sentence, but at least 64. Each target is the reciprocal of the speed that the encoding should reach: its words per
+second, divided by those of fairseq's model. In training, this speed is 0.97 (content-free encodings), 0.90 (Shaw, LFHC,
+XL, GCDF) or 0.85 (others). In beam search, it is 1.0 (content-free encodings), 0.7 (DeBERTa) or 0.85 (others).""",
+    "exponent": "## Growth\n\nTime and memory grow about as a power of the length. The tables show its exponents.",
     "length": "### Time and memory at each length",
 }
 
@@ -124,6 +119,7 @@ second relative to fairseq. In training, this speed is 0.97 (content-free), 0.90
 def main(argv: Sequence[str]) -> int:
     """Write docs/cost.md and its figure. Return 1 if the results contain no layer, and 0 otherwise."""
     args = _parser().parse_args(argv)
+    on_a_gpu = None if args.gpu is None else gpu_page.read(args.gpu)
     own: list[Row] = []
     beside: list[Row] = []
     raw_rows: list[Mapping[str, Any]] = []
@@ -136,27 +132,35 @@ def main(argv: Sequence[str]) -> int:
     with warnings_only():
         drawn = figure.draw(own, picture)
     if not drawn:
-        print(f"cost: wrote neither {picture.name} nor the page, because no layer was measured", file=sys.stderr)
+        problem = "the results contain no layers, so neither the page nor its figure was written"
+        print(f"cost: {problem}. Add the results of bench --parts layer.", file=sys.stderr)
         return 1
-    write_whole(args.output, text(own, beside, raw_rows).replace("cost.png", picture.name))
+    write_whole(args.output, text(own, beside, raw_rows, on_a_gpu).replace("cost.png", picture.name))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc cost",
-        description="Write the page on cost, and its figure, from the results of bench.",
-        epilog="example: cost results/*/bench.json --output docs/cost.md",
+        description="Write a page that shows what each encoding costs, and its figure, from the results of bench.",
+        epilog="Example: python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md",
     )
-    parser.add_argument("results", nargs="+", type=Path, metavar="FILE", help="The bench.json of each benchmark.")
+    parser.add_argument("results", nargs="+", type=Path, metavar="FILE", help="Files bench.json that bench wrote.")
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="Markdown page to write, with its figure beside it."
+        "--gpu", type=Path, metavar="FILE", help="File gpu.json that gpu-check wrote, for the section about GPUs."
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="Markdown page to write. Its figure is written beside it.",
     )
     return parser
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of one benchmark.
+    """Return the rows of a bench.json.
 
     Raises:
         SystemExit: The file cannot be read, or its rows lack fields.
@@ -167,16 +171,23 @@ def _read(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError) as error:
         raise SystemExit(f"cost: {path}: {error}. Give the bench.json that bench --output wrote.") from error
     if missing:
-        raise SystemExit(f"cost: {path}: the rows have no {', '.join(missing)}. Measure again with this version.")
+        raise SystemExit(f"cost: {path}: the rows have no {', '.join(missing)}. Run bench of this version again.")
     return rows
 
 
-def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[str, Any]]) -> str:
+def text(
+    own: Sequence[Row],
+    peers: Sequence[Row],
+    raw_rows: Sequence[Mapping[str, Any]],
+    on_a_gpu: Mapping[str, Any] | None,
+) -> str:
     """Return docs/cost.md as Markdown.
 
-    `own` contains the rows of our encodings. `peers` contains the rows of other implementations, and of our encodings
-    that were measured together with them. `raw_rows` contains all rows as read from the files, which also describe the
-    machines.
+    Args:
+        own: Rows of our encodings.
+        peers: Rows of other implementations, and of our encodings that were measured together with them.
+        raw_rows: All rows as the files contain them, with the facts about the machines.
+        on_a_gpu: The content of gpu.json; None if nothing was measured on a GPU.
     """
     parts = [INTRODUCTION, diet(own)]
     for what, title in TITLES.items():
@@ -185,15 +196,18 @@ def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[st
             parts += [title, table.markdown_tables(members, "**{}**")]
             parts += [aims(members), STOPS] if what == "layer" else []
     if peers:
-        title = "## Other implementations\n\nThe tables compare layers of other packages with the plugin's layers."
+        title = "## Other implementations\n\nThe tables compare the layers of other packages with the plugin's layers."
         parts += [title, table.markdown_tables(peers, "**{}**")]
     allocator = " ".join(f"{name}={value}" for name, value in ALLOCATOR.items())
     reproduce = REPRODUCE.strip().replace("{allocator}", allocator)
-    return "\n\n".join([*(part.strip() for part in parts), GPU.strip(), reproduce, _machines(raw_rows)]) + "\n"
+    return (
+        "\n\n".join([*(part.strip() for part in parts), gpu_page.section(on_a_gpu), reproduce, _machines(raw_rows)])
+        + "\n"
+    )
 
 
 def diet(rows: Sequence[Row]) -> str:
-    """Return the section with Table 1 of the DIET paper, next to our measurements."""
+    """Return the section that shows Table 1 of the DIET paper next to our measurements."""
     ours = {
         (row.what, row.shape, row.mode, row.encoding): f"{row.ratio:.2f}"
         for row in rows
@@ -212,14 +226,14 @@ def diet(rows: Sequence[Row]) -> str:
         lines.append([column, *cells])
     text = "## Comparison with Table 1 of the DIET paper\n\n"
     text += (
-        "The DIET paper measured BERT on TPU v2: base has 12 layers of width 768, small has 4 layers of width 512. We\n"
-        "measured one layer of each model and both whole models at n = 512 in float32 on a CPU.\n\n"
+        "The DIET paper measured two BERT models on TPU v2: base has 12 layers of width 768, small has 4 layers of\n"
+        "width 512. We measured one layer of each model and both whole models at n = 512 in float32 on a CPU.\n\n"
     )
     return text + tabulate(lines, head, tablefmt="github", disable_numparse=True)
 
 
 def aims(rows: Sequence[Row]) -> str:
-    """Return a section with each family's aim, and the range of ratios that the encodings of the family reach."""
+    """Return a section with the aim of each family, and the range of ratios that its encodings reach."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         family = targets.family(row.encoding, row.options, set()) if row.stretch else None
@@ -240,6 +254,6 @@ def aims(rows: Sequence[Row]) -> str:
 
 
 def _machines(raw_rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a list of the machines with their versions, without duplicates."""
+    """Return a list of the different machines and software versions with which the rows were measured."""
     facts = dict.fromkeys("; ".join(f"{name} {row[name]}" for name in FACTS if name in row) for row in raw_rows)
     return "The measurements were made with:\n\n" + "\n".join(f"- {line}" for line in facts)

@@ -1,4 +1,4 @@
-"""Run the parts of the benchmark: layers, padded layers, models, decoding, memory, and further parts on request."""
+"""Run the parts of the benchmark: by default layers, padded layers, models, decoding and memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Pair = tuple[Subject, Setting]
 
 
 def rows(args: Namespace) -> list[Row]:
-    """Return the rows of all parts that the arguments name."""
+    """Run the parts that the command line names, and return their rows."""
     parts: dict[str, Callable[[Namespace, Tell], Iterable[Row]]] = {
         "layer": lambda args, tell: _timed(_layers(args), args, tell),
         "padded": lambda args, tell: _timed(_layers(args, padded=True), args, tell),
@@ -47,19 +47,17 @@ def rows(args: Namespace) -> list[Row]:
     }
     with tqdm(file=sys.stderr, unit="group", dynamic_ncols=True, leave=False) as bar:
 
-        def tell(what: str, left: int) -> None:
-            """Show in the progress bar that a group begins. `left` is the number of remaining groups, including this
-            one.
-            """
+        def tell(description: str, left: int) -> None:
+            """Show in the progress bar that a group begins, and that `left` groups remain, including this one."""
             bar.update(bool(bar.desc))
             bar.total = bar.n + left
-            bar.set_description(what)
+            bar.set_description(description)
 
         return [row for part in args.parts for row in parts[part](args, tell)]
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
-    """Return the number of rounds: `--rounds` or, if only `--quick` is given, as many as the time allows."""
+    """Plan `--rounds` rounds. With `--quick` and without `--rounds`, plan as many rounds as fit into QUICK_SECONDS."""
     if args.quick and not args.rounds:
         return Plan(LEAST, MOST, QUICK_SECONDS, step_of, tell)
     rounds = args.rounds or ROUNDS
@@ -71,9 +69,9 @@ def _timed(pairs: Iterable[Pair], args: Namespace, tell: Tell) -> Iterator[Row]:
 
 
 def _layers(args: Namespace, what: str = "layer", *, padded: bool = False) -> Iterator[Pair]:
-    """Yield each encoding with its setting, for a layer or for a model.
+    """Yield pairs of an encoding and the setting in which a layer or model with the encoding is measured.
 
-    Encodings with the same setting are adjacent and share a baseline.
+    Encodings with the same setting follow each other and share a baseline.
     """
     for shape, (length, batch) in _sizes(args, what):
         for mode in ("train", "infer"):
@@ -92,9 +90,9 @@ def _decoding(args: Namespace) -> Iterator[Pair]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """Measure decoding. Also measure fairseq's layer if fairseq is installed; the layer's cost limits our targets."""
+    """Measure decoding. If fairseq is installed, also measure its layer, because our targets do not exceed its cost."""
     pairs = list(_decoding(args))
-    stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
+    stock = [] if peers.FAIRSEQ.origin.missing() else [peers.FAIRSEQ]
     pairs += [(peer, setting) for peer in stock for setting in dict.fromkeys(setting for _, setting in pairs)]
     results = measuring.measure(pairs, replace(plan_of(args, tell), build=peers.step_of_peer))
     rows = [timed(result, peer=peers.label(result.subject)) for result in results]
@@ -103,7 +101,7 @@ def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
 
 
 def _at_most(row: Row, limit: float | None) -> Row:
-    """Lower the target of a row to `limit`, the cost of fairseq's layer. Only DeBERTa may cost more than this layer."""
+    """Lower the target of a row to the cost of fairseq's layer, `limit`. Only the target of DeBERTa may be higher."""
     if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
         return row
     return replace(row, target=min(limit, row.target or limit))

@@ -1,47 +1,41 @@
-"""Measure other implementations, each next to our implementation of the same method with the same sizes.
+"""Measure other packages' implementations of position encodings, each next to ours with the same sizes.
 
 Each implementation is a whole layer, as its package builds it. All layers have the same width, no dropout, and an FFN
 of four times the width. Some layers are pre-norm. The layers of T5 and DeBERTa include computations that a model does
-only once for all layers. A package is imported only when it is measured. Packages that are not installed are named on
-stderr.
+only once for all layers. A package is imported only when it is measured. If a package is not installed, a line on
+stderr says so.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from ..peer_layers import LAYERS, ORIGINS, Layer, Origin, Size, fairseq_decoder
 from .measure import Plan, measure
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
 from .subjects import TOKENS, Step, step_of, step_on, without_gradients
 
-if TYPE_CHECKING:
-    from .peer_layers import Layer
-
-#: Later versions changed relative_key and relative_key_query, with which our methods are compared.
-TRANSFORMERS = "4.46"
 #: Numbers of columns in the cache, and the number of sequences: 4 sentences with a beam of 4.
 DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 
 
 @dataclass(frozen=True)
 class Peer(Subject):
-    """Another implementation.
-
-    `encoding` is the name of the implementation, `module` its Python module, and `package` the distribution to install.
+    """Describe another package's implementation of an encoding.
 
     Args:
-        ours: Our encoding to compare it with, as the user would name it.
+        encoding: Name of the implementation.
+        module: Python module to import.
+        package: Distribution to install with pip.
+        ours: Our encoding to compare it with, in the form of --encodings.
     """
 
     module: str = ""
@@ -49,57 +43,38 @@ class Peer(Subject):
     ours: str = ""
 
     def causal(self) -> bool:
-        """Return False, because all other implementations are encoders."""
+        """Return False, because all other implementations are measured as encoders."""
         return False
 
     def hooks(self) -> set[str]:
-        """Return a name that no hook of an encoding has, so that no target applies to other implementations."""
+        """Return a name that is not the name of any hook, so that no target applies to other implementations."""
         return {"of a peer"}
 
-    def missing(self) -> str:
-        """Return why this implementation cannot be measured; empty if it can."""
-        if importlib.util.find_spec(self.module) is None:
-            return f"{self.package} is not installed"
-        if self.module == "transformers" and not version(self.package).startswith(TRANSFORMERS):
-            return f"{self.package} {version(self.package)} is installed, but {TRANSFORMERS}.x is needed"
-        return ""
+    @property
+    def origin(self) -> Origin:
+        """Return where the layer comes from."""
+        return Origin(self.module, self.package, self.ours)
 
 
-_FAIRSEQ = ("fairseq", "fairseq-fixed")
-_TRANSFORMERS = ("transformers", "transformers")
-_X = ("x_transformers", "x-transformers")
-_LIKE_V2 = "deberta:form=original,buckets=256,share-att-key=true,layer-norm=true"
-PEERS = (
-    Peer("fairseq", "", *_FAIRSEQ, "none"),
-    Peer("bert-relative-key", "", *_TRANSFORMERS, "shaw"),
-    Peer("bert-relative-key-query", "", *_TRANSFORMERS, "m4"),
-    Peer("deberta-v2", "", *_TRANSFORMERS, _LIKE_V2),
-    Peer("hf-t5", "", *_TRANSFORMERS, "t5"),
-    Peer("x-t5", "", *_X, "t5"),
-    Peer("xlnet", "", *_TRANSFORMERS, "xl"),
-    Peer("x-rotary", "", *_X, "rope"),
-    Peer("x-alibi", "", *_X, "alibi"),
-)
-
-
+PEERS = tuple(Peer(name, "", *origin) for name, origin in ORIGINS.items())
 FAIRSEQ = PEERS[0]
 
 
 def label(subject: Subject) -> str | None:
     """Return the package and version of another implementation; None for our own encodings."""
-    return f"{subject.package} {version(subject.package)}" if isinstance(subject, Peer) else None
+    return subject.origin.label() if isinstance(subject, Peer) else None
 
 
 def installed() -> list[Peer]:
     """Return the implementations that can be measured, and print on stderr why the others cannot."""
-    missing = {peer.encoding: reason for peer in PEERS if (reason := peer.missing())}
+    missing = {peer.encoding: reason for peer in PEERS if (reason := peer.origin.missing())}
     for name, reason in missing.items():
-        print(f"bench: left out {name}: {reason}", file=sys.stderr)
+        print(f"bench: skips {name}: {reason}", file=sys.stderr)
     return [peer for peer in PEERS if peer.encoding not in missing]
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield the rows of all other implementations and of fairseq's decoding, each measured together with our layer."""
+    """Yield a row for each other implementation and for our layer beside it; for fairseq's layer, also for decoding."""
     peers = installed()
     subjects = list(dict.fromkeys(subject for peer in peers for subject in (Subject.of(peer.ours), peer)))
     pairs: list[tuple[Subject, Setting]] = [
@@ -124,14 +99,16 @@ def step_of_peer(subject: Subject | None, setting: Setting) -> Step:
     """Return a step of another implementation or of our own layer."""
     if not isinstance(subject, Peer):
         return step_of(subject, setting)
-    from . import peer_layers
-
     with torch.random.fork_rng():
         torch.manual_seed(0)
         if setting.what == "decode":
             return _decoding_step(setting)
-        layer = peer_layers.LAYERS[subject.encoding](setting)
+        layer = LAYERS[subject.encoding](_size(setting))
         return _layer_step(layer, setting)
+
+
+def _size(setting: Setting) -> Size:
+    return Size(setting.shape.dim, setting.shape.heads, setting.length, setting.batch, setting.device)
 
 
 def _layer_step(layer: Layer, setting: Setting) -> Step:
@@ -142,10 +119,8 @@ def _layer_step(layer: Layer, setting: Setting) -> Step:
 
 
 def _decoding_step(setting: Setting) -> Step:
-    """Return a decoding step of fairseq's layer, whose cache concatenates all keys and values for each token."""
-    from . import peer_layers
-
-    layer = peer_layers.fairseq_decoder(setting).to(setting.device, setting.dtype).eval()
+    """Return a decoding step of fairseq's layer, which copies all cached keys and values for each new token."""
+    layer = fairseq_decoder(_size(setting)).to(setting.device, setting.dtype).eval()
     start = setting.length - TOKENS
     kind = {"device": setting.device, "dtype": setting.dtype}
     x = torch.randn(TOKENS, 1, setting.batch, setting.shape.dim, **kind)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Represent the measurements of a benchmark as flat rows. All rows have the same fields, whatever they measure."""
+"""Hold the measurements of a benchmark in rows, which all have the same fields whatever was measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from . import clock, targets
+from .. import clock
+from . import targets
 from .measure import Measured
 from .settings import Setting, Subject
 from .subjects import TOKENS
@@ -18,15 +19,17 @@ class Row:
     """Hold the result of one measurement.
 
     Args:
-        what: layer, model, decode, memory, length, exponent, translation or lm-memory.
-        mode: train or infer. In rows whose `what` is exponent, the mode can also be memory.
-        ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all `rounds` of
-            all `passes`. Memory is counted exactly, so its spread is 0.
-        target, stretch: Largest ratio that is allowed (None without a target), and the aim (None without an aim).
-        milliseconds: Time of a step with the encoding; in decoding, time per token. mib: Memory of one sequence in MiB.
-        exponent: Exponent of the growth from the length `first` to `length`: of memory if `mode` is memory, otherwise
-            of time. The exponent is None in all rows whose `what` is not exponent.
-        peer: The package of another implementation.
+        what: What was measured: layer, model, decode, memory, length, exponent, translation or lm-memory.
+        mode: train or infer. If `what` is exponent, the mode can also be memory.
+        ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all rounds.
+            Memory is counted exactly, so its spread is 0.
+        target, stretch: Target and aim of the ratio; None if there is no target or no aim.
+        rounds, passes: Number of all rounds, and number of passes in which they were run.
+        milliseconds: Time of a step with the encoding; in decoding, time per token.
+        mib: Memory of one sequence in MiB.
+        exponent: Exponent with which time (or memory, if `mode` is memory) grows between the lengths `first` and
+            `length`; None if `what` is not exponent.
+        peer: Package and version of another implementation; None for ours.
     """
 
     encoding: str
@@ -55,8 +58,8 @@ class Row:
     peer: str | None = None
 
     @classmethod
-    def of(cls, subject: Subject, setting: Setting, **figures: Any) -> Row:
-        """Return the row of an encoding in a setting; `figures` contains its other fields."""
+    def of(cls, subject: Subject, setting: Setting, **measurements: Any) -> Row:
+        """Return the row of an encoding in a setting; `measurements` are the row's other fields."""
         return cls(
             encoding=subject.encoding,
             options=subject.options,
@@ -71,12 +74,12 @@ class Row:
             causal=setting.causal,
             padded=setting.padded,
             dtype=str(setting.dtype).removeprefix("torch."),
-            **figures,
+            **measurements,
         )
 
     @property
     def noise(self) -> float:
-        """Return how far a ratio may exceed its target: 0 for exact memory and for the small targets of lm-memory."""
+        """Return by how much a ratio may exceed its target: 0 for memory and for the small targets of lm-memory."""
         exact = self.what == "memory" or (self.what, self.mode) == ("lm-memory", "infer")
         return 0.0 if exact else targets.NOISE
 
@@ -86,17 +89,17 @@ class Row:
         return None if self.target is None or self.ratio is None else self.ratio <= self.target + self.noise
 
     def flat(self, machine: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the row as a flat object for JSON."""
+        """Return the row with the facts about the machine as one JSON object without nested objects."""
         return {**dataclasses.asdict(self), "holds": self.holds, **machine}
 
     @property
     def name(self) -> str:
-        """Return the encoding with its options, as the user names it."""
+        """Return the encoding with its options, in the form of --encodings."""
         return str(Subject(self.encoding, self.options))
 
     @property
     def origin(self) -> str:
-        """Return the package of another implementation in brackets; an empty string for our own."""
+        """Return the package of another implementation in brackets; an empty text for our own implementation."""
         return f" [{self.peer}]" if self.peer else ""
 
     def __str__(self) -> str:
@@ -106,7 +109,7 @@ class Row:
 
 
 def timed(result: Measured, peer: str | None = None) -> Row:
-    """Return the row of a time measurement."""
+    """Return the row for the measured times of an encoding."""
     tokens = TOKENS if result.setting.what == "decode" else 1
     return Row.of(
         result.subject,

@@ -1,8 +1,8 @@
-"""Measure how time and memory grow with the length, as exponents from least squares on logarithms.
+"""Measure how time and memory grow with the length: fit the exponent of a power law to the measured values.
 
 The layer has width 256 and 4 heads; the batch is one sequence. At short lengths, the parts that are linear in n
 (projections, FFN) take a large share of the time. Therefore the measured exponents of time are smaller than the
-exponents in the formulas, which hold for large n.
+theoretical exponents for large n.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MOST = 3 * 2**30
 
 
 def exponent(lengths: Sequence[int], values: Sequence[float]) -> float | None:
-    """Return the slope of log(value) over log(length); None for fewer than two lengths."""
+    """Return the slope of a line fitted to log(value) over log(length); None for fewer than two lengths."""
     if len(lengths) < 2:
         return None
     return statistics.linear_regression([*map(math.log, lengths)], [*map(math.log, values)]).slope
 
 
 def rows(subjects: Sequence[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield a row for each length and mode, then the rows with the exponents."""
+    """Yield a row for each encoding, length and mode, then the rows with the exponents."""
     measured_rows: list[Row] = []
     fits = list(subjects)
     for length, batch in SHAPE.on(device):
@@ -63,7 +63,7 @@ def _row(result: Measured, counted: int) -> Row:
 
 
 def _exponents(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the exponents of the time in training and inference, and of the memory in training."""
+    """Yield rows with the exponents of the time in training and inference, and of the memory in training."""
     series: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         series[row.encoding, row.options, row.mode].append(row)

@@ -17,11 +17,12 @@ from . import targets
 
 @dataclass(frozen=True)
 class Shape:
-    """Hold the sizes of a layer, and the batches on which the layer is measured.
+    """Hold the sizes of a layer, and the batch sizes with which the layer is measured.
 
     Args:
-        batches: Pairs (n, B) for a CPU. on_gpu: Pairs (n, B) for a GPU.
-        has_targets: Whether the targets are for this shape.
+        batches: Pairs (n, B) for a CPU.
+        on_gpu: Pairs (n, B) for a GPU.
+        has_targets: Whether the project has set targets for layers of this shape.
         layers: Number of layers of a whole model.
     """
 
@@ -49,7 +50,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """Name an encoding with its options, as the user writes it."""
+    """Name an encoding with its options; its text has the form of --encodings."""
 
     encoding: str
     options: str = ""
@@ -76,7 +77,7 @@ class Subject:
         return True
 
     def serves(self, *, causal: bool) -> bool:
-        """Return whether the encoding works in decoders (`causal`) or in encoders."""
+        """Return whether the encoding works in decoders (if `causal` is true) or in encoders (otherwise)."""
         return on_meta(self.encoding, self.options, self._shape(causal)) is not None
 
     def decodes(self) -> bool:
@@ -97,8 +98,10 @@ class Setting:
     """Hold the conditions of a measurement. All encodings of a group have the same conditions.
 
     Args:
-        what: layer, model, decode, memory, translation or lm-memory. mode: train or infer.
-        length: n; in decoding, the number of columns that the last token attends to. batch: Number of sequences.
+        what: What is measured: layer, model, decode, memory, translation or lm-memory.
+        mode: train or infer.
+        length: Number n of tokens in a sequence; in decoding, the number of tokens to which the last one attends.
+        batch: Number of sequences.
         layers: Number of layers.
         padded: Whether sequences are padded on the left, by up to half of their length.
     """
@@ -115,12 +118,12 @@ class Setting:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Return bfloat16 on a GPU and float32 on a CPU. Times of bfloat16 on a CPU would say nothing about a GPU."""
+        """Return bfloat16 on a GPU, and float32 on a CPU, where times in bfloat16 would say nothing about a GPU."""
         return torch.float32 if self.device.type == "cpu" else torch.bfloat16
 
     @property
     def stack(self) -> StackShape:
-        """Return the shape of the stack. The stack's maximum length is n, so that every row of a table is read."""
+        """Return the shape of the layers. Their maximum length is n, so that every row of a position table is read."""
         size = (self.layers, self.shape.heads, self.shape.dim, self.length)
         return StackShape(*size, causal=self.causal, has_cls=not self.causal)
 
@@ -130,20 +133,20 @@ class Setting:
 
 
 def default_subjects() -> list[Subject]:
-    """Return every encoding of the registry with its default options, and with all other options that have a target."""
+    """Return every encoding with its default options, followed by the same encoding with other options for a target."""
     subjects: list[Subject] = []
     for name in names():
         subjects += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
     return subjects
 
 
-def parsed_subjects(words: Sequence[str]) -> list[Subject]:
-    """Return the encodings that the user names.
+def parsed_subjects(arguments: Sequence[str]) -> list[Subject]:
+    """Parse the arguments of --encodings, such as `m4:clip=64`.
 
     Raises:
         ValueError: A name or an option is unknown, or an encoding is named twice.
     """
-    subjects = [Subject.of(word) for word in words]
+    subjects = [Subject.of(argument) for argument in arguments]
     for subject in subjects:
         subject.causal()
         if subjects.count(subject) > 1:
@@ -152,5 +155,5 @@ def parsed_subjects(words: Sequence[str]) -> list[Subject]:
 
 
 def with_targets(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the encodings whose layers have a target."""
+    """Return those of the encodings whose layers have a target."""
     return [subject for subject in subjects if targets.family(subject.encoding, subject.options, subject.hooks())]

@@ -1,7 +1,7 @@
 """Build the steps that a benchmark times: steps of a layer, a model or decoding, with or without an encoding.
 
-The baseline is the same layer without an encoding, whose attention is `F.scaled_dot_product_attention`. The layers have
-no dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
+The baseline is the same layer without an encoding. It uses `F.scaled_dot_product_attention`. The layers have no
+dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
 input and all parameters. A step has no optimizer, because an optimizer would cost the same with and without an
 encoding. Each forward pass computes its positions, as in a model.
 
@@ -33,7 +33,7 @@ TOKENS = 8
 
 
 class PlainAttention(SelfAttention):
-    """Compute attention without positions: projections, and the attention kernel of torch."""
+    """Compute the attention of the baseline: projections and, except for single queries on a CPU, torch's kernel."""
 
     def forward(
         self,
@@ -61,7 +61,7 @@ class PlainAttention(SelfAttention):
 
 
 def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, dtype: torch.dtype) -> Stack:
-    """Return a stack with the encoding, or the baseline if `subject` is None.
+    """Return layers with the encoding, or the baseline if `subject` is None.
 
     The weights outside the encoding are the same with every encoding and in the baseline.
     """
@@ -75,7 +75,7 @@ def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, d
 
 
 class Batch:
-    """Hold tokens, and their positions as a model passes them to an encoding."""
+    """Hold random tokens, and return their positions in the form in which a model passes them to an encoding."""
 
     def __init__(self, setting: Setting) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -93,7 +93,12 @@ class Batch:
         self.segments = (columns >= setting.length // 2).long().expand_as(self.tokens)
 
     def positions(self, stack: Stack, columns: int | None = None, queries: int | None = None) -> Positions:
-        """Return the positions of the last `queries` of the first `columns` tokens. None means all tokens."""
+        """Return the positions of queries and keys.
+
+        Args:
+            columns: Number of keys, which are the first tokens; None for all tokens.
+            queries: Number of queries, which are the last of these tokens; None for all of them.
+        """
         seen = self.tokens[:, :columns]
         pos = stack.pos
         return Positions(
@@ -109,7 +114,7 @@ class Batch:
 
 
 class Model(nn.Module):
-    """Compute a masked language model: word embeddings, a stack, and the logits of the predicted tokens."""
+    """Compute a masked language model: word embeddings, Transformer layers, and the logits of the predicted tokens."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__()
@@ -123,7 +128,7 @@ class Model(nn.Module):
 
 
 def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step. If `subject` is None, the function runs the baseline."""
+    """Return a function that runs one step with the encoding, or of the baseline if `subject` is None."""
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype)
     make = {"layer": _layer_step, "model": _model_step, "decode": _decoding_step}[setting.what]
     return make(stack.train(setting.mode == "train"), setting, Batch(setting))
@@ -135,7 +140,7 @@ def _layer_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> Step:
-    """Return a step that runs a module on x and, in training, a backward pass to x and its parameters."""
+    """Return a step that runs the module on x and, in training, a backward pass to x and the module's parameters."""
     if not module.training:
         return without_gradients(lambda: run(x))
     inputs, gradient = [x.requires_grad_(), *module.parameters()], torch.randn_like(x)
@@ -160,7 +165,7 @@ def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
     """Return a step that decodes the last `TOKENS` tokens one by one.
 
-    The cache of the earlier tokens is filled only once.
+    The cache is filled with the earlier tokens before the step, so their time is not measured.
     """
     x = torch.randn(setting.batch, setting.length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
     start = setting.length - TOKENS
@@ -178,5 +183,5 @@ def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def without_gradients(step: Step) -> Step:
-    """Return the step without gradients, as in inference."""
+    """Return a function that runs the step without gradients, as in inference."""
     return torch.no_grad()(step)

@@ -1,4 +1,4 @@
-"""Format the rows as tables, one section per size: text for a terminal, Markdown for the docs."""
+"""Format the rows as tables, one for each size: as text for a terminal, and as Markdown for the docs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Section:
 
 
 def text(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Return the tables as text, with aligned columns."""
+    """Return the tables as text for a terminal, with the number of targets that are met and the facts."""
     return "\n\n".join([_tables(rows, "{}\n", "plain"), _verdict(rows), _below(facts)])
 
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Return the tables as Markdown."""
+    """Return the tables as Markdown, with the number of targets that are met and the facts."""
     return "\n\n".join([markdown_tables(rows, "### {}"), _verdict(rows), _below(facts)]) + "\n"
 
 
 def markdown_tables(rows: Sequence[Row], title: str) -> str:
-    """Return all sections in Markdown. `title` is the format of the sections' titles, such as `### {}`."""
+    """Return only the tables as Markdown. `title` is the format of their titles, such as `### {}`."""
     return _tables(rows, f"{title}\n\n", "github")
 
 
@@ -50,7 +50,7 @@ def _tables(rows: Sequence[Row], title: str, form: str) -> str:
 
 
 def sections(rows: Sequence[Row]) -> Iterator[Section]:
-    """Yield one section per size, in the order of the rows, with train and infer side by side."""
+    """Yield one table per size, in the order of the rows, with the columns of all modes side by side."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         together.setdefault(_title(row), []).append(row)
@@ -69,7 +69,7 @@ def sections(rows: Sequence[Row]) -> Iterator[Section]:
 def _title(row: Row) -> str:
     size = f"width {row.width}, {row.heads} heads"
     if row.what == "exponent":
-        return f"Exponents of the length, {size}, n = {row.first} to {row.length}"
+        return f"Exponents of growth with the length, {size}, n = {row.first} to {row.length}"
     pads = ", left-padded" if row.padded else ""
     if row.what == "translation":
         size = f"width {row.width}, {row.layers} + {row.layers} layers"
@@ -108,8 +108,8 @@ def _cells(row: Row) -> list[str]:
 
 def _verdict(rows: Sequence[Row]) -> str:
     with_target = [row for row in rows if row.holds is not None]
-    held = sum(row.holds is True for row in with_target)
-    return f"{held} of {len(with_target)} targets hold ({MISSED.strip()} marks the others)."
+    met = sum(row.holds is True for row in with_target)
+    return f"{met} of {len(with_target)} targets are met; {MISSED.strip()} marks the others."
 
 
 def _below(facts: Mapping[str, Any]) -> str:

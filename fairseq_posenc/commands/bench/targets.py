@@ -1,7 +1,8 @@
 """Define the targets: what each encoding may cost, relative to a layer without positions.
 
-The project set these targets after measuring prototypes of a base layer in float32 on two CPU cores, with a tuned
-allocator. A batch has 16 sequences at n = 128 and 4 sequences at n = 512. A ratio may exceed its target by `NOISE`.
+The project set these targets after measuring prototypes of a base layer in float32 on two CPU cores, with higher
+thresholds of the memory allocator. A batch has 16 sequences at n = 128 and 4 sequences at n = 512. A ratio may exceed
+its target by `NOISE`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ class Family:
     """Group encodings that have the same targets.
 
     Args:
-        short, long: Targets (train, infer) at n = 128 and at n = 512.
-        stretch: Aims (train, infer) at n = 512.
+        short: Targets for training and inference at n = 128.
+        long: Targets for training and inference at n = 512.
         members: Encodings of the family as `name` or `name:options`, separated by spaces.
+        stretch: Aims for training and inference at n = 512; None without aims.
     """
 
     name: str
@@ -39,7 +41,7 @@ class Family:
 
 
 _INPUT = "none learned sinusoidal sentence-restart segments-input"
-_BIASES = "t5 raffel diet-rel diet-abs alibi kerple fire segments m1 m2"
+_BIASES = "t5 raffel diet-rel diet-abs alibi kerple sandwich fire segments m1 m2"
 #: The family of every encoding that only embeds or adds biases.
 CONTENT_FREE = Family("content-free", (1.02, 1.02), (1.03, 1.05), f"{_INPUT} {_BIASES}", (1.02, 1.02))
 #: TUPE is content-free, too. By default it has a table per layer, which costs more in training.
@@ -73,7 +75,7 @@ WORDS = dict.fromkeys(("shaw", "lfhc", "xl", "gcdf"), (1 / 0.9, 1 / 0.85)) | {"d
 
 
 def options_of(name: str) -> Iterator[str]:
-    """Yield the options with which an encoding has targets; an empty string stands for its defaults."""
+    """Yield the options with which an encoding has targets; an empty text stands for its default options."""
     for family in FAMILIES:
         for member in family.members.split():
             encoding, _, options = member.partition(":")
@@ -94,21 +96,21 @@ def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
 
 
 def of_memory(encoding: str, options: str, length: int) -> float | None:
-    """Return the memory target; None if there is none.
+    """Return the target for the peak memory; None if there is none.
 
-    Options that a family lists have the same target as the default options. Other options have no target.
+    There is the same target for the default options and for the options that a family lists, and none for others.
     """
     return MEMORY.get(encoding) if length == 512 and options in options_of(encoding) else None
 
 
 def of_translation(encoding: str, options: str, hooks: Set[str], mode: str) -> float:
-    """Return the target for the time per word, relative to fairseq's own `transformer`."""
+    """Return the target for the time per word in translation, relative to fairseq's own `transformer`."""
     free = family(encoding, options, hooks) in (CONTENT_FREE, TUPE)
     return WORDS.get(encoding, CONTENT_FREE_WORDS if free else OTHER_WORDS)[mode == "infer"]
 
 
 def of_decoding(encoding: str, options: str, hooks: Set[str], length: int) -> float | None:
-    """Return the target of a decoding step; None if there is none. Only the length `DECODING_LENGTH` has targets."""
+    """Return the target for a decoding step; None if there is none. Only `DECODING_LENGTH` has targets."""
     if length != DECODING_LENGTH:
         return None
     if encoding in DECODING and options in ("", "reset=vector"):

@@ -1,10 +1,11 @@
-"""Measure translation in fairseq, relative to its own `transformer` of the same size: training and beam search.
+"""Measure training and beam search of translation models, relative to fairseq's own `transformer` of the same size.
 
 A training step consists of fairseq's forward pass, loss, backward pass and Adam for `BATCHES` batches of `BATCH_TOKENS`
 tokens. A decoding step translates the first sentences of the test set with a beam of 5. All translations have `WORDS`
 words, so that the times per word can be compared. The models are untrained, which does not change their speed. The
-maximum length of a model (`--max-source-positions`, `--max-target-positions`) is that of the longest sentence, but at
-least 64. A larger maximum would make Linformer slower, because Linformer has one slot per four positions.
+maximum length of a model (`--max-source-positions`, `--max-target-positions`) is the length of the longest sentence,
+but at least 64. A larger maximum would make Linformer slower, because it compresses the keys to a quarter of the
+maximum length.
 """
 
 from __future__ import annotations
@@ -43,12 +44,13 @@ _SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 
 
 
 def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield the rows of every encoding that can be used for translation. The baseline is fairseq's `transformer`."""
+    """Yield the rows of every encoding that works in translation. The baseline is fairseq's `transformer`."""
     subjects = list(subjects)
     able = [subject for subject in subjects if sides(subject) and not get(subject.encoding).needs_segments]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: left out {left_out}, because translation has no [CLS] and no segments", file=sys.stderr)
+        needs = "these encodings need [CLS] or segments, which translation models do not have"
+        print(f"bench: skips {left_out}: {needs}", file=sys.stderr)
     settings = (
         Setting("translation", "train", SMALL, BATCH_TOKENS, BATCHES, device, layers=LAYERS),
         Setting("translation", "infer", SMALL, WORDS, SENTENCES, device, layers=LAYERS),
@@ -58,7 +60,7 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step. If `subject` is None, the function runs fairseq without the plugin."""
+    """Return a function that runs one step with the encoding, or of fairseq's `transformer` if `subject` is None."""
     arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
     most = str(_longest(data))
     with _quiet():
@@ -69,7 +71,7 @@ def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
 
 
 def _task(data: Path, *model: str) -> tuple[Any, Any]:
-    """Return fairseq's configuration and task."""
+    """Return fairseq's configuration and translation task for these flags of the model."""
     from fairseq import options, tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
@@ -90,10 +92,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return the stacks (encoder or decoder) that can have this encoding. Encodings that need a [CLS] cannot be used,
-    because translation
-    has none.
-    """
+    """Return whether an encoder, a decoder or both can have this encoding. Sentences have no [CLS] in translation."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")
@@ -102,7 +101,7 @@ def sides(subject: Subject) -> list[str]:
 
 
 def flags(subject: Subject) -> list[str]:
-    """Return flags that give the encoding to each stack that can have it, and no encoding to a stack that cannot."""
+    """Return the flags for the encoding. If only the encoder or only the decoder can have it, the other has none."""
     able = sides(subject)
     words = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:
@@ -161,7 +160,7 @@ def _batches(task: Any, split: str, cfg: Any, most: int) -> list[Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide output on stdout, and the warnings of Hydra and torch about how fairseq uses them."""
+    """Hide output on stdout and all Python warnings, such as those of Hydra and torch about fairseq's code."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield

@@ -1,8 +1,8 @@
 """`python -m fairseq_posenc doctor [--json]`: check this installation, and say how to repair what is wrong.
 
 Importing this package imports neither torch nor fairseq, so that the checks can report that torch or fairseq is broken.
-A new check needs a pure function from values to a `Check`, in one of the files of this package, and a line in
-`all_checks`.
+To add a check, write a pure function in one of the files of this package, which computes a `Check` from values, and add
+a line to `all_checks`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Check", "all_checks", "main"]
 
 
 def all_checks() -> list[Check]:
-    """Run every check on this machine, in the order of printing. This takes as long as importing fairseq."""
+    """Run all checks on this machine, in the order in which they are printed. This imports torch and fairseq."""
     packages = stack.stack_checks()
     gpus = stack.gpu_names()
     build = None if stack.import_error("torch") else stack.cuda_build()
@@ -37,7 +37,7 @@ def all_checks() -> list[Check]:
 def main(argv: Sequence[str]) -> int:
     """Print the results of all checks. Return 1 if a check fails."""
     parser = argparse.ArgumentParser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
-    parser.add_argument("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
+    parser.add_argument("--json", action="store_true", help="Print the results as a JSON list and nothing else.")
     options = parser.parse_args(argv)
     # Packages print while they are imported; this must not mix with the answer on stdout.
     with contextlib.redirect_stdout(sys.stderr):

@@ -1,9 +1,9 @@
-"""Check whether NVIDIA apex is installed, and whether fairseq will use it. docs/apex.md explains apex.
+"""Check whether NVIDIA's apex is installed, and whether fairseq will use it. See docs/apex.md.
 
-fairseq decides by importing apex (modules/layer_norm.py, optim/fused_adam.py), and it catches ImportError only. Three
-things can be wrong. The installed apex may be another project, such as the one on PyPI. Apex may lack its compiled
-kernels: then it can be imported, but fails when the first model is built on a GPU. The import of apex may raise an
-error that is not an ImportError.
+fairseq uses apex if it can import it (in modules/layer_norm.py and optim/fused_adam.py), and catches only ImportError.
+Three things can be wrong. The installed apex may be another project, such as the one on PyPI. Apex may lack its
+compiled kernels: then it can be imported, but fails when the first model is built on a GPU. The import of apex may
+raise an error that is not an ImportError.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ BUILD = "docs/apex.md says how to build NVIDIA's apex"
 
 @dataclasses.dataclass(frozen=True)
 class Apex:
-    """Hold what is known about the installed apex. `error` is the error that importing apex raised, unless it was an
-    ImportError.
+    """Hold what is known about the installed apex.
+
+    Args:
+        error: Error that importing apex raised; empty if there was none or if it was an ImportError.
+        is_nvidia: Whether it is NVIDIA's apex.
+        layer_norm, adam: Whether fairseq can use FusedLayerNorm and FusedAdam.
     """
 
     present: bool = False
@@ -34,7 +38,7 @@ class Apex:
 
 
 def probe() -> Apex:
-    """Import the parts of apex that fairseq would import, and return which parts work."""
+    """Import the parts of apex that fairseq uses, and return which parts work."""
     if importlib.util.find_spec("apex") is None:
         return Apex()
     error = import_error("apex.normalization")
@@ -66,7 +70,9 @@ def has_fused_adam() -> bool:
 def check_apex(apex: Apex, gpu: bool) -> Check:
     """Check apex, which is optional and may be absent.
 
-    `gpu` says whether torch can use a GPU; without one, fairseq never uses apex.
+    Args:
+        apex: What is known about the installed apex.
+        gpu: Whether torch can use a GPU. Without a GPU, fairseq never uses apex.
     """
     if not apex.present:
         return Check("apex", "ok", "not installed (it is optional, and speeds up training on NVIDIA GPUs)")

@@ -1,4 +1,4 @@
-"""Check that `import fairseq_posenc` gives this package, and not a folder that has the package's name.
+"""Check that `import fairseq_posenc` imports this package, and not a folder or another copy with the same name.
 
 A clone of the repository has the same name as the package that the clone contains. In the parent folder of the clone,
 Python may therefore import the clone itself as a namespace package, which has no code and registers nothing with
@@ -23,7 +23,7 @@ RUNNING = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Imported:
-    """Hold where a package is imported from: the file of its `__init__` (None if there is none) and its folders."""
+    """Hold where a package is imported from: its file `__init__.py` (None if there is none) and its folders."""
 
     file: str | None = None
     folders: Sequence[str] = ()
@@ -56,9 +56,13 @@ def in_folder(folder: str) -> Imported:
 
 
 def check_import(running: Path, here: Imported, folder: str, process: Imported) -> Check:
-    """Check that both imports give the package in `running`, which contains this check.
+    """Check that this process and new programs import the package that contains this check.
 
-    `here` is what a program started in `folder` would import; `process` is what this process imported.
+    Args:
+        running: Folder of the package that contains this check.
+        here: Package that a program started in `folder` would import.
+        folder: Current folder.
+        process: Package that this process imported.
     """
     wrong = next((imported for imported in (process, here) if imported.problem(running)), None)
     if wrong is None:
@@ -71,13 +75,13 @@ def check_import(running: Path, here: Imported, folder: str, process: Imported) 
 
 
 def import_check() -> Check:
-    """Return the result of the check for this process and the current folder."""
+    """Check the import of the package in this process and in the current folder."""
     folder = os.getcwd()
     return check_import(RUNNING, in_folder(folder), folder, in_this_process())
 
 
 def refusal() -> str:
-    """Return why no command can run in this process; empty if the package is imported as it should be."""
+    """Return why no command can run in this process; an empty text if Python imported the right package."""
     problem = in_this_process().problem(RUNNING)
     return problem and (
         f"error: in {os.getcwd()}, import {NAME} gives {problem} instead of {RUNNING}. "

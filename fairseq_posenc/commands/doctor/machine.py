@@ -1,4 +1,4 @@
-"""Check the machine: Python, compiler, GPU, disk, allocator."""
+"""Check the machine: its Python, C++ compiler, GPU, free disk space and memory allocator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 
 
 def check_python(version: Sequence[int]) -> Check:
-    """Check the Python version: older than 3.11 fails, newer is untested and gives a warning."""
+    """Check the Python version: versions before 3.11 fail, later ones give a warning, because they are untested."""
     python = ".".join(map(str, version[:3]))
     if tuple(version[:2]) == TESTED_PYTHON:
         return Check("python", "ok", python)
@@ -28,7 +28,7 @@ def check_python(version: Sequence[int]) -> Check:
 
 
 def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Check:
-    """Check for a C++ compiler: the installation of fairseq and fastBPE needs one, and so does torch.compile."""
+    """Check for a C++ compiler, which torch.compile and the installation of fairseq and fastBPE need."""
     candidates = [env["CXX"].split()[0]] if env.get("CXX", "").strip() else ["c++", "g++", "clang++"]
     compiler = next((path for name in candidates if (path := which(name))), None)
     if compiler:
@@ -40,7 +40,10 @@ def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = 
 def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Check:
     """Check that torch can use the GPUs of this machine.
 
-    `names` are the GPUs that torch sees; `driver` says whether the machine has an NVIDIA driver.
+    Args:
+        cuda_build: CUDA version that torch was built for; None for a CPU build.
+        names: Names of the GPUs that torch sees.
+        driver: Whether the machine has an NVIDIA driver.
     """
     if names:
         return Check("gpu", "ok", f"{len(names)} x {names[0]}")
@@ -54,7 +57,7 @@ def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Che
 
 
 def has_nvidia_driver() -> bool:
-    """Return whether an NVIDIA driver is installed: its device file or its tool nvidia-smi exists."""
+    """Return whether an NVIDIA driver is installed, that is, whether its device file or nvidia-smi exists."""
     return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
 
 
@@ -69,7 +72,7 @@ def check_disk(free_bytes: int, where: str) -> Check:
 
 
 def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
-    """Check that glibc keeps large blocks of memory: by default it returns them at once, which slows attention down."""
+    """Check that glibc keeps freed large blocks of memory. By default it does not, which slows attention down."""
     if (libc or platform.libc_ver()[0]) != "glibc":
         return Check("allocator", "ok", "the C library is not glibc, so nothing needs to be set")
     names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
@@ -80,7 +83,7 @@ def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
 
 
 def machine_checks(version: Sequence[int], folder: str) -> list[Check]:
-    """Run the checks of this machine that need no package."""
+    """Run those checks of the machine that do not need an installed package."""
     return [
         check_python(version),
         check_compiler(os.environ),

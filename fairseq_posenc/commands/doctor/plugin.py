@@ -19,13 +19,13 @@ NAME = "fairseq_posenc"
 
 
 def on_path(entries: Iterable[str]) -> set[Path]:
-    """Return the copies of the plugin in these folders, which an import statement could find."""
+    """Return the folders of all copies of the plugin in these folders of the Python path."""
     folders = {Path(entry or ".").resolve() / NAME for entry in entries}
     return {folder for folder in folders if (folder / "__init__.py").is_file()}
 
 
 def editable() -> set[Path]:
-    """Return the copy of an editable installation; an import hook can find it even if it is not on the path."""
+    """Return the folder of an editable installation, which Python finds even if it is not on the path."""
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -37,7 +37,13 @@ def editable() -> set[Path]:
 
 
 def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> Check:
-    """Check that there is no other copy. `running` is the copy that runs this check; `copies` are all copies."""
+    """Check that there is only one copy of the plugin.
+
+    Args:
+        running: Folder of the copy that runs this check.
+        copies: Folders of all copies.
+        is_installed: Whether a copy is installed.
+    """
     others = sorted({*copies} - {running})
     if others:
         mend = (
@@ -46,12 +52,12 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
         )
         state = f"there are several copies: {running} is running, but there is also {', '.join(map(str, others))}"
         return Check("plugin", "fail", state, mend)
-    how = "installed" if is_installed else "not installed, so it works with --user-dir only"
-    return Check("plugin", "ok", f"{running} ({how})")
+    state = "installed" if is_installed else "not installed, so it works with --user-dir only"
+    return Check("plugin", "ok", f"{running} ({state})")
 
 
 def plugin_check() -> Check:
-    """Check which copy this process runs, and which other copies there are."""
+    """Check that there is no copy of the plugin besides the one that this process runs."""
     running = Path(__file__).resolve().parents[2]
     installed_at = editable()
     return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or installed(NAME) is not None)

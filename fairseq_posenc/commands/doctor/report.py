@@ -12,7 +12,7 @@ Status = Literal["ok", "warn", "fail"]
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """Hold the result of one check: `found` says what was found, `mend` how to repair it (empty: no repair needed)."""
+    """Hold the result of a check: `found` says what was found, and `mend` how to repair it (empty if all is well)."""
 
     name: str
     status: Status
@@ -21,12 +21,12 @@ class Check:
 
 
 def as_json(checks: Iterable[Check]) -> str:
-    """Return the checks as one JSON list of flat objects."""
+    """Return the checks as a JSON list with one object for each check."""
     return json.dumps([dataclasses.asdict(check) for check in checks], indent=1)
 
 
 def as_text(checks: Iterable[Check]) -> str:
-    """Return one line per check, with the repair below it, and a last line with the counts."""
+    """Return a line for each check, with the repair below it, and a last line that counts the results by status."""
     checks = list(checks)
     lines = []
     for check in checks:

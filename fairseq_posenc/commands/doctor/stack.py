@@ -28,7 +28,7 @@ def installed(name: str) -> str | None:
 
 
 def import_error(module: str, importer: Importer = importlib.import_module) -> str:
-    """Return in one line why `module` cannot be imported; an empty string if it can be imported."""
+    """Return in one line why `module` cannot be imported; an empty text if it can be imported."""
     try:
         importer(module)
     except Exception as error:  # noqa: BLE001  a broken package may raise anything; the user must see which
@@ -37,7 +37,13 @@ def import_error(module: str, importer: Importer = importlib.import_module) -> s
 
 
 def check_torch(torch_version: str | None, cuda_build: str | None, error: str = "") -> Check:
-    """Check torch. `torch_version` is the version of torch; `cuda_build` is the CUDA version that it was built for."""
+    """Check torch.
+
+    Args:
+        torch_version: Installed version; None if torch is not installed.
+        cuda_build: CUDA version that torch was built for; None for a CPU build.
+        error: Why torch cannot be imported; empty if it can.
+    """
     if torch_version is None:
         return Check("torch", "fail", "not installed", f"pip install torch==2.13.0, or {SETUP}")
     if error:
@@ -52,7 +58,7 @@ def check_torch(torch_version: str | None, cuda_build: str | None, error: str = 
 
 
 def check_numpy(numpy_version: str | None) -> Check:
-    """Check numpy: 2.4 and 1.26 are tested. compat/numpy2.py restores what numpy 2 removed and fairseq needs."""
+    """Check numpy. Versions 2.4 and 1.26 are tested; compat/numpy2.py restores what numpy 2 removed."""
     if numpy_version is None:
         return Check("numpy", "fail", "not installed", SETUP)
     if ".".join(numpy_version.split(".")[:2]) in TESTED_NUMPY:
@@ -61,10 +67,16 @@ def check_numpy(numpy_version: str | None) -> Check:
 
 
 def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Check:
-    """Check fairseq. `fixed` and `stock` are the versions of the distributions fairseq-fixed and fairseq."""
+    """Check fairseq.
+
+    Args:
+        fixed: Installed version of the distribution fairseq-fixed; None if it is not installed.
+        stock: Installed version of the distribution fairseq; None if it is not installed.
+        error: Why fairseq cannot be imported; empty if it can.
+    """
     mend = "pip uninstall fairseq fairseq-fixed, then: make setup (or pip install -e . --no-build-isolation)"
     if fixed and stock:
-        state = f"fairseq-fixed {fixed} and fairseq {stock} are both installed, in the same folder"
+        state = f"fairseq-fixed {fixed} and fairseq {stock} are both installed, and overwrite each other's files"
         return Check("fairseq", "fail", state, mend)
     if not fixed:
         state = f"fairseq {stock} instead of fairseq-fixed" if stock else "not installed"
@@ -77,9 +89,9 @@ def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Chec
 
 
 def check_extension(importer: Importer = importlib.import_module) -> Check:
-    """Check fairseq's compiled extensions, which it needs to form batches.
+    """Check the compiled extensions that fairseq needs to form batches.
 
-    Without them, training stops at the first batch; extensions of an old build crash.
+    Without them, training stops at the first batch. Extensions that were built for other versions crash.
     """
     errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
     if not errors:
@@ -89,9 +101,15 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 
 
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
-    """Check a package that recipes use.
+    """Check a package that the recipes use.
 
-    `use` says for what the package is needed. If the package is missing, the check fails only if `needed` is true.
+    Args:
+        name: Distribution to install.
+        module: Module to import.
+        use: Text that says what the package is needed for.
+        needed: Whether the check fails if the package is missing; otherwise it warns.
+        error: Why the module cannot be imported; empty if it can.
+        package_version: Installed version; None if the package is not installed.
     """
     if package_version is not None and not error:
         return Check(name, "ok", package_version)
@@ -100,7 +118,7 @@ def check_package(name: str, module: str, use: str, needed: bool, error: str, pa
 
 
 def stack_checks() -> list[Check]:
-    """Run all checks of this file on the installed packages. The checks import torch and fairseq."""
+    """Check all installed packages that the plugin needs. This imports torch and fairseq."""
     torch_error = import_error("torch")
     packages = (
         ("sacrebleu", "sacrebleu", "needed for every BLEU score", True),
@@ -124,7 +142,7 @@ def cuda_build() -> str | None:
 
 
 def gpu_names() -> list[str]:
-    """Return the names of the GPUs that torch can use; an empty list if torch is missing or broken."""
+    """Return the names of the GPUs that torch can use; an empty list if torch cannot be imported."""
     if import_error("torch"):
         return []
     import torch

@@ -54,6 +54,7 @@ def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
         if time.monotonic() > until:
             return True
         print(f"{part} {number}/{len(tasks)} {task.name}", file=sys.stderr)
+        torch._dynamo.reset()  # forget the kernels of other encodings, because torch limits their number
         results.add(part, task)
     return False
 

@@ -1,26 +1,29 @@
-"""Measure the part `cost`: time and memory of a layer with each encoding on each path, relative to the layer without
-positions.
+"""Measure the part `cost`: time and memory of a layer with each encoding on each path, and of layers of other packages.
 
-The layer without positions uses torch's fused attention. Legend: B batch, n tokens, d width.
+All are relative to our layer without positions, whose attention is torch's fused kernel.
+
+Legend: B batch, n tokens, d width.
 """
 
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import torch
+from torch import Tensor, nn
 
-from ...attention import PATHS, KeyValueCache
+from ...attention import KeyValueCache, PathRefusedError
 from ...positions import Positions
 from ...stack import Block, Stack
-from .results import Row, Task
+from .. import clock
+from ..clock import Rounds, Step
+from ..peer_layers import FAIRSEQ, LAYERS, ORIGINS, Size
+from .results import Row, Task, described
 from .subjects import Sizes, Subject
 
-Step = Callable[[], object]
 MODES = ("train", "infer", "decode")
 
 
@@ -33,43 +36,68 @@ class Setting(NamedTuple):
 
 
 def tasks(sizes: Sizes) -> list[Task]:
-    """Return one task per encoding and setting."""
-    settings = [Setting(mode, *batch) for batch in sizes.batches for mode in MODES]
-    return [
-        Task(f"{subject} {setting.mode} n={setting.length}", partial(measured, subject, setting, sizes))
-        for setting in settings
-        for subject in _subjects(sizes, setting)
-    ]
+    """Return one task per encoding and setting, and one per installed layer of another package and setting."""
+    every: list[Task] = []
+    for setting in (Setting(mode, *batch) for batch in sizes.batches for mode in MODES):
+        where = f"{setting.mode} n={setting.length}"
+        every += [Task(f"{one} {where}", partial(measured, one, setting, sizes)) for one in _subjects(sizes, setting)]
+        peers = [] if setting.mode == "decode" else [name for name in peer_names() if not ORIGINS[name].missing()]
+        every += [Task(f"{name} {where}", partial(measured_peer, name, setting, sizes)) for name in peers]
+    return every
+
+
+def peer_names() -> list[str]:
+    """Return the names of the layers of other packages; fairseq's has no positions, and is left to `bench`."""
+    return [name for name in ORIGINS if name != FAIRSEQ]
 
 
 def _subjects(sizes: Sizes, setting: Setting) -> list[Subject]:
     """Return each encoding once, in an encoder if it works there; in the mode decode, all that can decode."""
     every = sizes.subjects()
     if setting.mode == "decode":
-        return [s for s in every if s.causal and not s.encoding.endswith(("linformer", "lin"))]
+        return [s for s in every if s.causal and "compress" not in (sizes.hooks(s) or ())]
     encoders = {s[:2] for s in every if not s.causal}
     return [s for s in every if not s.causal or s[:2] not in encoders]
 
 
 def measured(subject: Subject, setting: Setting, sizes: Sizes) -> list[Row]:
-    """Return one row per path that is exact in this setting."""
-    if sizes.device.type == "cuda":
-        torch._dynamo.reset()
-    plain = Subject("none", "", subject.causal)
-    rows = []
-    for path in PATHS if sizes.device.type == "cuda" else ("auto",):  # forced paths are compared on a GPU only
-        step = step_of(subject, setting, sizes, path)
-        try:
-            step()
-        except ValueError:  # the path is not exact here
-            continue
-        baseline = step_of(plain, setting, sizes, "auto")
-        seconds = [_interleaved(step, baseline, sizes) for _ in range(sizes.rounds)]
-        ratio = statistics.median(own / other for own, other in seconds)
-        row = {"ok": True, "path": path, "ratio": ratio, "ms": 1000 * statistics.median(own for own, _ in seconds)}
-        rows.append({**row, "memory": _memory_ratio(step, baseline, sizes.device)})
+    """Return one row per path: the costs, or the reason why the path was refused or failed."""
     facts = {"encoding": subject.encoding, "options": subject.options, **setting._asdict()}
-    return [{**row, **facts} for row in rows]
+    rows = []
+    for path in sizes.paths:
+        try:
+            row = _costs(step_of(subject, setting, sizes, path), subject.causal, setting, sizes)
+        except Exception as error:  # noqa: BLE001 - the other paths go on
+            refused = isinstance(error, PathRefusedError) and path != "auto"
+            row = {"refused": str(error)} if refused else {"ok": False, "text": f"{path}: {described(error)}"}
+        rows.append({"ok": True, **facts, "path": path, **row})
+    return rows
+
+
+def measured_peer(name: str, setting: Setting, sizes: Sizes) -> list[Row]:
+    """Return the row of another package's layer. Its error is no failure of ours, so the row only says it."""
+    facts = {"encoding": name, "options": "", **setting._asdict(), "path": ORIGINS[name].label()}
+    try:
+        row = _costs(_peer_step(name, setting, sizes), False, setting, sizes)
+    except Exception as error:  # noqa: BLE001 - for example, a layer that does not work in half precision
+        row = {"refused": f"{name}: {described(error)}"}
+    return [{"ok": True, **facts, **row}]
+
+
+def _costs(step: Step, causal: bool, setting: Setting, sizes: Sizes) -> Row:
+    """Return time and memory of a step, relative to the layer without positions on the fused path."""
+    baseline = step_of(Subject("none", "", causal), setting, sizes, "fused")
+    several = [partial(_repeated, one, sizes.steps) for one in (step, baseline)]
+    seconds = clock.interleaved(several, Rounds(sizes.rounds, sizes.rounds), sizes.device)
+    ratio = statistics.median(own / other for own, other in seconds)
+    ms = 1000 / sizes.steps * statistics.median(own for own, _ in seconds)
+    return {"ratio": ratio, "ms": ms, "memory": _memory_ratio(step, baseline, sizes.device)}
+
+
+def _repeated(step: Step, times: int) -> None:
+    """Run a step several times. On a GPU, a step is then launched while the step before it is computed."""
+    for _ in range(times):
+        step()
 
 
 def step_of(subject: Subject, setting: Setting, sizes: Sizes, path: str) -> Step:
@@ -81,24 +109,34 @@ def step_of(subject: Subject, setting: Setting, sizes: Sizes, path: str) -> Step
     for block in stack.layers:
         assert isinstance(block, Block)
         block.self_attn.path = path
-    x = torch.randn(setting.batch, setting.length, shape.dim, device=sizes.device, dtype=sizes.dtype)
     if setting.mode == "decode":
-        return _decoding(stack.eval(), x)
-    training = setting.mode == "train"
-    stack.train(training)
-    x.requires_grad_(training)
-
-    def step() -> object:
-        with torch.set_grad_enabled(training):
-            out = stack(x, _positions(stack, x))[0]
-            if training:
-                out.sum().backward()
-        return out
-
-    return step
+        return _decoding(stack.eval(), _input(setting, sizes))
+    return _layer_step(stack, lambda x: stack(x, _positions(stack, x))[0], setting, sizes)
 
 
-def _decoding(stack: Stack, x: torch.Tensor) -> Step:
+def _peer_step(name: str, setting: Setting, sizes: Sizes) -> Step:
+    size = Size(sizes.dim, sizes.heads, setting.length, setting.batch, sizes.device)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layer = LAYERS[name](size)
+    return _layer_step(layer.module.to(sizes.device, sizes.dtype), layer.run, setting, sizes)
+
+
+def _input(setting: Setting, sizes: Sizes) -> Tensor:
+    return torch.randn(setting.batch, setting.length, sizes.dim, device=sizes.device, dtype=sizes.dtype)
+
+
+def _layer_step(module: nn.Module, run: Callable[[Tensor], Tensor], setting: Setting, sizes: Sizes) -> Step:
+    """Return a step that runs a module and, in training, a backward pass to its input and parameters."""
+    x = _input(setting, sizes)
+    if setting.mode != "train":
+        module.eval()
+        return torch.no_grad()(lambda: run(x))
+    inputs, gradient = [x.requires_grad_(), *module.train().parameters()], torch.randn_like(x)
+    return lambda: torch.autograd.grad(run(x), inputs, gradient, allow_unused=True)
+
+
+def _decoding(stack: Stack, x: Tensor) -> Step:
     """Return a step that decodes the one token that follows the tokens x."""
     cache, length = KeyValueCache(), x.shape[1]
 
@@ -112,30 +150,12 @@ def _decoding(stack: Stack, x: torch.Tensor) -> Step:
     return step
 
 
-def _positions(stack: Stack, x: torch.Tensor, new: int = 0) -> Positions:
+def _positions(stack: Stack, x: Tensor, new: int = 0) -> Positions:
     """Return the positions of the tokens x or, if `new` is not 0, of the `new` tokens that follow them."""
     columns = x.shape[1] + new
     tokens = torch.full((len(x), columns), 3, device=x.device)
     segments = torch.zeros_like(tokens) if stack.pos.needs_segments else None
     return stack.positions(tokens, pad=1, boundaries=(2,), cached=x.shape[1] if new else 0, segments=segments)
-
-
-def _interleaved(step: Step, baseline: Step, sizes: Sizes) -> tuple[float, float]:
-    """Return the seconds of a step and of its baseline, one after the other."""
-    return _seconds(step, sizes.device), _seconds(baseline, sizes.device)
-
-
-def _seconds(step: Step, device: torch.device) -> float:
-    _wait(device)
-    start = time.perf_counter()
-    step()
-    _wait(device)
-    return time.perf_counter() - start
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def _memory_ratio(step: Step, baseline: Step, device: torch.device) -> float | None:
@@ -147,9 +167,9 @@ def _memory_ratio(step: Step, baseline: Step, device: torch.device) -> float | N
 
 def _peak(step: Step, device: torch.device) -> int:
     """Return the peak memory of a step in bytes, without the memory that was in use before it."""
-    _wait(device)
+    torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
     step()
-    _wait(device)
+    torch.cuda.synchronize(device)
     return torch.cuda.max_memory_allocated(device) - before

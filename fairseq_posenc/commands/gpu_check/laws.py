@@ -6,20 +6,21 @@ Legend: B batch, T tokens, L layers, d width.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
-from ...attention import PATHS, KeyValueCache
+from ...attention import PATHS, KeyValueCache, PathRefusedError
+from ...attention.choice import NAMES
 from ...attention.flex import gradients_on_a_cpu
 from ...positions import Positions
-from ...stack import Block, Stack
-from ..rounding import PRECISIONS, relative
-from .results import Row, Task
+from ...stack import Stack
+from ..rounding import PRECISIONS, attend_all, blocks_of, relative
+from .results import Row, Task, described
 from .subjects import Sizes, Subject
 
 PAD, END, WORDS = 1, 2, 30
@@ -53,6 +54,21 @@ class Scene:
         exact = _using(copy.deepcopy(stack).double(), "explicit")
         return cls(exact, stack.to(dtype), x.to(sizes.device), tokens.to(sizes.device), dtype)
 
+    @cached_property
+    def expected(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the outputs and gradients in float64."""
+        return self.run(self.exact, torch.float64)
+
+    def run(self, stack: Stack, dtype: torch.dtype) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the outputs of a stack at the tokens, and the gradient of each parameter by name."""
+        stack.zero_grad()
+        out = attend_all(stack, self.x.to(dtype), self.positions(self.tokens))[:, self.tokens.ne(PAD)]
+        wide = out.to(torch.promote_types(out.dtype, torch.float32))
+        direction = torch.arange(wide.numel(), device=wide.device, dtype=torch.float64).sin().view_as(wide)
+        (wide * direction.to(wide.dtype)).sum().backward()
+        named = ((name, p) for name, p in stack.named_parameters() if name.startswith("pos.") or ".self_attn." in name)
+        return out.detach(), {name: torch.zeros_like(p) if p.grad is None else p.grad.clone() for name, p in named}
+
     def positions(self, tokens: Tensor, *, cached: int = 0, memory: int = 0) -> Positions:
         """Return the positions of the tokens, [B, T]."""
         pos = self.stack.pos
@@ -69,6 +85,10 @@ class Scene:
         return [] if difference is not None and difference <= bound else [f"{what} differ by {difference}"]
 
 
+#: A function that returns how a law is broken, in no lines if it holds, or None if it does not apply.
+Law = Callable[[Scene], list[str] | None]
+
+
 def tasks(sizes: Sizes) -> list[Task]:
     """Return one task per precision and encoding."""
     pairs = [(dtype, subject) for dtype in sizes.precisions for subject in sizes.subjects()]
@@ -77,55 +97,42 @@ def tasks(sizes: Sizes) -> list[Task]:
 
 def check(subject: Subject, sizes: Sizes, dtype: torch.dtype) -> list[Row]:
     """Return one row per law and path."""
-    with _flex(sizes.device):
+    with gradients_on_a_cpu() if sizes.device.type == "cpu" else nullcontext():
         scene = Scene.of(subject, sizes, dtype)
-        rows = [_row(f"equals float64, {path}", lines) for path, lines in _equal(scene)]
-        rows += [_row(law, lines) for law, holds in LAWS.items() if (lines := _checked(holds, scene)) is not None]
+        rows = [row for law, holds in LAWS.items() if (row := _checked(law, holds, scene))]
     facts = {"encoding": subject.encoding, "options": subject.options, "causal": subject.causal}
     return [{**row, **facts, "precision": _name(dtype)} for row in rows]
 
 
-def _checked(law: Callable[[Scene], list[str] | None], scene: Scene) -> list[str] | None:
-    with torch.no_grad():
-        return law(scene)
-
-
-def _flex(device: torch.device) -> AbstractContextManager[None]:
-    """Forget the compiled kernels of other encodings; on a CPU, also let FlexAttention compute gradients."""
-    if device.type == "cpu":
-        return gradients_on_a_cpu()
-    torch._dynamo.reset()
-    return nullcontext()
-
-
-def _row(law: str, lines: list[str]) -> Row:
+def _checked(law: str, holds: Law, scene: Scene) -> Row | None:
+    """Return the row of a law, or None if the law does not apply. An exception is a failure of this law only."""
+    try:
+        lines = holds(scene)
+    except Exception as error:  # noqa: BLE001 - the other laws go on
+        if isinstance(error, PathRefusedError) and law in REFUSABLE:
+            return {"law": law, "ok": True, "text": "", "refused": str(error)}
+        lines = [described(error)]
+    if lines is None:
+        return None
     return {"law": law, "ok": not lines, "text": f"{law}: {'; '.join(lines)}" if lines else ""}
 
 
 # -- the laws ----------------------------------------------------------------------------------------------
 
 
-def _equal(scene: Scene) -> Iterator[tuple[str, list[str]]]:
-    """Yield each path that is exact here, and how its outputs and gradients differ from float64."""
-    positions = scene.positions(scene.tokens)
-    real = scene.tokens.ne(PAD)
-    expected, right = _with_gradients(scene.exact, scene.x, positions, real)
-    for path in PATHS:
-        try:
-            _using(scene.stack, path)
-            actual, gradients = _with_gradients(scene.stack, scene.x.to(scene.dtype), positions, real)
-        except ValueError:  # the path is not exact here
-            continue
-        lines = scene.far(actual, expected, "outputs")
-        for tables in (False, True):
-            own, other = (_vector(of, tables) for of in (gradients, right))
-            lines += scene.far(own, other, "gradients of " + ("tables" if tables else "projections"), _steep(scene))
-        yield path, lines
-    _using(scene.stack, "auto")
-
-
-def _steep(scene: Scene) -> float:
-    return BOUNDS[scene.dtype][1]
+def _equal(scene: Scene, path: str) -> list[str]:
+    """Check that the outputs and gradients of a path are those of float64."""
+    expected, right = scene.expected
+    try:
+        actual, gradients = scene.run(_using(scene.stack, path), scene.dtype)
+    finally:
+        _using(scene.stack, "auto")
+    lines = scene.far(actual, expected, "outputs")
+    for tables in (False, True):
+        own, other = (_vector(of, tables) for of in (gradients, right))
+        what = "gradients of " + ("tables" if tables else "projections")
+        lines += scene.far(own, other, what, BOUNDS[scene.dtype][1])
+    return lines
 
 
 def _causal(scene: Scene) -> list[str] | None:
@@ -134,7 +141,7 @@ def _causal(scene: Scene) -> list[str] | None:
         return None
     x, half = scene.x.to(scene.dtype), scene.x.shape[1] // 2
     changed = torch.cat([x[:, :half], x[:, half:].flip(1)], 1)
-    one, other = (_attended(scene.stack, of, scene.positions(scene.tokens)) for of in (x, changed))
+    one, other = (attend_all(scene.stack, of, scene.positions(scene.tokens)) for of in (x, changed))
     return scene.far(other[:, :, :half], one[:, :, :half], "outputs before a change", 0.0)
 
 
@@ -143,8 +150,8 @@ def _padding(scene: Scene) -> list[str]:
     pads = scene.tokens.new_full((2, 3), PAD)
     tokens, x = torch.cat([pads, scene.tokens[:, :-3]], 1), torch.nn.functional.pad(scene.x[:, :-3], (0, 0, 3, 0))
     positions = scene.positions(tokens)
-    actual = _attended(scene.stack, x.to(scene.dtype), positions)
-    expected = _attended(scene.exact, scene.x[:, :-3], scene.positions(scene.tokens[:, :-3]))
+    actual = attend_all(scene.stack, x.to(scene.dtype), positions)
+    expected = attend_all(scene.exact, scene.x[:, :-3], scene.positions(scene.tokens[:, :-3]))
     real = tokens.ne(PAD)[:, 3:]
     return scene.far(actual[:, :, 3:][:, real], expected[:, real], "outputs of samples that are padded on the left")
 
@@ -152,7 +159,7 @@ def _padding(scene: Scene) -> list[str]:
 def _empty(scene: Scene) -> list[str]:
     """Check that a sample that consists only of padding gives neither NaN nor infinity."""
     tokens = torch.cat([scene.tokens[:1], torch.full_like(scene.tokens[:1], PAD)])
-    out = _attended(scene.stack, scene.x.to(scene.dtype), scene.positions(tokens))
+    out = attend_all(scene.stack, scene.x.to(scene.dtype), scene.positions(tokens))
     return [] if bool(out.isfinite().all()) else ["a sample that consists only of padding gives NaN or infinity"]
 
 
@@ -161,9 +168,9 @@ def _memory(scene: Scene) -> list[str] | None:
     if not scene.stack.pos.capabilities.memory:
         return None
     half, tokens = scene.x.shape[1] // 2, scene.tokens[:1]
-    whole = _attended(scene.exact, scene.x[:1], scene.positions(tokens))
+    whole = attend_all(scene.exact, scene.x[:1], scene.positions(tokens))
     x, positions = scene.x[:1].to(scene.dtype), scene.positions(tokens[:, half:], memory=half)
-    parts = _attended(scene.stack, x[:, half:], positions, memory=x[:, :half])
+    parts = attend_all(scene.stack, x[:, half:], positions, memory=x[:, :half])
     return scene.far(parts, whole[:, :, half:], "outputs with memory")
 
 
@@ -178,68 +185,41 @@ def _decoding(scene: Scene) -> list[str] | None:
     for end in ends:
         positions = scene.positions(tokens[:, :end], cached=done)
         x = scene.x[:1, done:end].to(scene.dtype)
-        outputs.append(_attended(scene.stack, x, positions, caches=caches))
+        outputs.append(attend_all(scene.stack, x, positions, caches=caches))
         done = end
-    whole = _attended(scene.exact, scene.x[:1], scene.positions(tokens))
+    whole = attend_all(scene.exact, scene.x[:1], scene.positions(tokens))
     return scene.far(torch.cat(outputs, 2), whole, "outputs of decoding")
 
 
-LAWS: dict[str, Callable[[Scene], list[str] | None]] = {
-    "causality": _causal,
-    "padding": _padding,
-    "empty samples": _empty,
-    "memory": _memory,
-    "decoding": _decoding,
+def _law_of(path: str) -> str:
+    return f"equals float64, {path}"
+
+
+LAWS: dict[str, Law] = {
+    **{_law_of(path): partial(_equal, path=path) for path in PATHS},
+    "causality": torch.no_grad()(_causal),
+    "padding": torch.no_grad()(_padding),
+    "empty samples": torch.no_grad()(_empty),
+    "memory": torch.no_grad()(_memory),
+    "decoding": torch.no_grad()(_decoding),
 }
+#: Laws of paths that may be refused, with the reason. The paths auto and explicit work always.
+REFUSABLE = {_law_of(path) for path in NAMES}
 
 
 # -- running a stack ---------------------------------------------------------------------------------------
 
 
 def _using(stack: Stack, path: str) -> Stack:
-    for block in _blocks(stack):
+    for block in blocks_of(stack):
         block.self_attn.path = path
     return stack
-
-
-def _attended(
-    stack: Stack,
-    x: Tensor,
-    positions: Positions,
-    *,
-    memory: Tensor | None = None,
-    caches: list[KeyValueCache] | None = None,
-) -> Tensor:
-    """Return the output of each layer's attention for the same input, [L, B, T, d]."""
-    stack.pos.check(positions)
-    x = stack.pos.embed(x, positions)
-    parts = enumerate(zip(_blocks(stack), stack.pos.per_layer(positions), strict=True))
-    given = [
-        block.self_attn(x, positions, tensors, memory=memory, cache=caches[i] if caches else None)[0]
-        for i, (block, tensors) in parts
-    ]
-    return torch.stack(given)
-
-
-def _with_gradients(stack: Stack, x: Tensor, positions: Positions, real: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the outputs at tokens, and the gradient of each parameter by name."""
-    stack.zero_grad()
-    out = _attended(stack, x, positions)[:, real]
-    wide = out.to(torch.promote_types(out.dtype, torch.float32))
-    direction = torch.arange(wide.numel(), device=wide.device, dtype=torch.float64).sin().view_as(wide)
-    (wide * direction.to(wide.dtype)).sum().backward()
-    named = ((name, p) for name, p in stack.named_parameters() if name.startswith("pos.") or ".self_attn." in name)
-    return out.detach(), {name: torch.zeros_like(p) if p.grad is None else p.grad.clone() for name, p in named}
 
 
 def _vector(gradients: dict[str, Tensor], tables: bool) -> Tensor:
     """Return the gradients of the encoding (if `tables`) or of the projections, as one vector."""
     parts = [x.flatten().double() for name, x in gradients.items() if name.startswith("pos.") == tables]
     return torch.cat(parts) if parts else torch.empty(0)
-
-
-def _blocks(stack: Stack) -> list[Block]:
-    return [block for block in stack.layers if isinstance(block, Block)]
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..peer_layers import ORIGINS
+from .cost import peer_names
 from .results import Results, Row
 
 UNMEASURED = "not measured on a GPU"
+NOT_RUN = "This part was not run."
 
 
 def page(results: Results) -> str:
@@ -14,18 +17,41 @@ def page(results: Results) -> str:
     setting = ", ".join(f"{name} {value}" for name, value in results.setting.items())
     parts = ["# GPU check", f"{setting}.", "## Failures", _failures(results.failures)]
     parts += ["## Laws", *_laws(results.of("laws")), "## Drift from float64", *_drift(results.of("drift"))]
-    return "\n\n".join([*parts, "## Cost", *_cost(results.of("cost"))]) + "\n"
+    parts += ["## Cost", *_cost(results.of("cost")), _left_out()]
+    return "\n\n".join([*parts, "## Refused", _refused(results.rows)]) + "\n"
 
 
 def _failures(rows: Sequence[Row]) -> str:
     return "\n".join(f"- {row['part']}: {row['task']}: {row['text']}" for row in rows) or "None."
 
 
+def _refused(rows: Sequence[Row]) -> str:
+    """Return the reasons why paths, or layers of other packages, were not checked, each with the cases."""
+    names = dict[str, list[str]]()
+    for row in rows:
+        if "refused" in row:
+            names.setdefault(row["refused"], []).append(row["task"])
+    return (
+        "\n".join(f"- {reason} ({len(tasks)} cases: {', '.join(tasks)})" for reason, tasks in names.items()) or "None."
+    )
+
+
+def _left_out() -> str:
+    """Return the layers of other packages that cannot be measured here, with the reasons, on one line."""
+    reasons = dict[str, list[str]]()
+    for name in peer_names():
+        if missing := ORIGINS[name].missing():
+            reasons.setdefault(missing, []).append(name)
+    listed = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    return f"Layers of other packages that were not measured: {listed or 'none'}."
+
+
 def _laws(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table of how many cases obey each law, with one column per precision."""
     if not rows:
-        yield UNMEASURED.capitalize() + "."
+        yield NOT_RUN
         return
+    rows = [row for row in rows if "refused" not in row]
     precisions = list(dict.fromkeys(row["precision"] for row in rows if "precision" in row))
     lines = []
     for law in dict.fromkeys(row["law"] for row in rows if "law" in row):
@@ -39,7 +65,7 @@ def _drift(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table with the drifts (relative rms) of outputs, gradients of projections and gradients of tables."""
     done = [row for row in rows if "precision" in row]
     if not done:
-        yield UNMEASURED.capitalize() + "."
+        yield NOT_RUN
         return
     names = ("encoding", "options", "stack", "precision", "output_rms", "projections_rms", "tables_rms")
     yield _table(names, [[_cell(row[name]) for name in names] for row in done])
@@ -49,7 +75,7 @@ def _cost(rows: Sequence[Row]) -> Iterator[str]:
     """Yield one table per mode and length: time and memory relative to a layer without positions."""
     done = [row for row in rows if "ratio" in row]
     if not done:
-        yield UNMEASURED.capitalize() + "."
+        yield NOT_RUN
     for mode, length in dict.fromkeys((row["mode"], row["length"]) for row in done):
         own = [row for row in done if (row["mode"], row["length"]) == (mode, length)]
         lines = [

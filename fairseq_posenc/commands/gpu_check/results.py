@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import sys
@@ -24,8 +25,23 @@ class Task(NamedTuple):
     run: Callable[[], list[Row]]
 
 
+def _code() -> str:
+    """Return a short hash of the code that is checked: the rooms from ops to the stack, and this command."""
+    package = Path(__file__).parents[2]
+    folders = [package / name for name in ("ops", "core", "encodings", "attention")] + [Path(__file__).parent]
+    files = [package / "positions.py", package / "stack.py", *(file for one in folders for file in one.glob("*.*"))]
+    code = (file.read_bytes() for file in sorted(files) if file.suffix in (".py", ".cpp", ".h"))
+    return hashlib.sha256(b"\0".join(code)).hexdigest()[:12]
+
+
+def described(error: Exception) -> str:
+    """Return the type and the first line of an error."""
+    first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}"
+
+
 class Results:
-    """Hold the rows of a folder. Drop rows of another device, torch version, Python version or --quick.
+    """Hold the rows of a folder. Drop rows of another device, torch version, Python version, --quick or code.
 
     Args:
         folder: Folder with gpu.json and gpu.md.
@@ -40,6 +56,7 @@ class Results:
             "torch": torch.__version__,
             "python": platform.python_version(),
             "quick": quick,
+            "code": _code(),
         }
         self.rows = self._read()
 
@@ -73,8 +90,7 @@ class Results:
         try:
             rows = task.run()
         except Exception as error:  # noqa: BLE001 - the other tasks go on
-            first = (str(error).splitlines() or [""])[0]
-            rows = [{"ok": False, "text": f"{type(error).__name__}: {first}"}]
+            rows = [{"ok": False, "text": described(error)}]
         old = self.of(part, task.name)
         self.rows = [row for row in self.rows if row not in old]
         self.rows += [{"part": part, "task": task.name, **row} for row in rows]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 
+from ...attention import PATHS
 from ...encodings import StackShape, names
 from ...stack import Stack
 from ..listing import on_meta
@@ -37,9 +38,10 @@ class Sizes:
         drift_length: Tokens of a sample, for the drift.
         dim, heads: Sizes of the layer whose cost is measured.
         batches: Pairs (n, B) for the cost.
-        rounds: Number of measurements of each time.
+        rounds: Number of measurements of each time. steps: Number of steps in each of them.
         precisions: Precisions of the laws.
         dtype: Precision of the cost.
+        paths: Paths whose cost is measured.
         few: Whether to check only one encoding for each combination of hooks.
     """
 
@@ -52,8 +54,10 @@ class Sizes:
     heads: int = 12
     batches: tuple[tuple[int, int], ...] = ((128, 64), (512, 32), (2048, 8))
     rounds: int = 10
+    steps: int = 5
     precisions: tuple[torch.dtype, ...] = (torch.bfloat16, torch.float32, torch.float16)
     dtype: torch.dtype = torch.bfloat16
+    paths: tuple[str, ...] = PATHS
     few: bool = False
 
     @classmethod
@@ -69,7 +73,7 @@ class Sizes:
         small = cls(
             device, length=20, head_dim=16, clip=4, drift_length=16, dim=32, heads=2, batches=((16, 2),), rounds=2
         )
-        return replace(small, precisions=(torch.float32,), dtype=torch.float32, few=True)
+        return replace(small, precisions=(torch.float32,), dtype=torch.float32, steps=1, paths=("auto",), few=True)
 
     def shape(self, causal: bool, length: int, layers: int = 2, dim: int | None = None) -> StackShape:
         """Return the shape of a stack with two heads, or with `heads` heads if its width `dim` is given."""
@@ -79,13 +83,13 @@ class Sizes:
     def subjects(self) -> list[Subject]:
         """Return all encodings in both stacks, with and without `clip`; if `few`, one per combination of hooks."""
         ways = itertools.product(names(), ("", f"clip={self.clip}"), (False, True))
-        works = [subject for way in ways if self._hooks(subject := Subject(*way)) is not None]
+        works = [subject for way in ways if self.hooks(subject := Subject(*way)) is not None]
         if not self.few:
             return works
-        last = {(self._hooks(subject), subject.options): subject for subject in works}
+        last = {(self.hooks(subject), subject.options): subject for subject in works}
         return list(last.values())
 
-    def _hooks(self, subject: Subject) -> tuple[str, ...] | None:
+    def hooks(self, subject: Subject) -> tuple[str, ...] | None:
         """Return the hooks of an encoding, or None if the stack or the encoding does not support the options."""
         built = on_meta(subject.encoding, subject.options, self.shape(subject.causal, self.length))
         return None if built is None else tuple(hook for member in built.members.values() for hook in member.hooks)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairseq_posenc.commands import bench
-from fairseq_posenc.commands.bench import clock, machine, scaling, settings
+from fairseq_posenc.commands import bench, clock
+from fairseq_posenc.commands.bench import machine, scaling, settings
 
 from .scene import TINY, Clock
 

@@ -34,7 +34,7 @@ def test_a_quick_run_has_at_least_forty_rows_with_targets() -> None:
         (["--encodings", "shaw", "shaw"], "twice"),
         (["--encodings", "segments+xpos"], "does not work in a decoder"),
         (["--shapes", "base,huge"], "'huge' is unknown"),
-        (["--what", "speed"], "'speed' is unknown"),
+        (["--parts", "speed"], "'speed' is unknown"),
         (["--rounds", "0"], "at least 1"),
     ],
 )

@@ -24,7 +24,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_training_and_evaluation_have_a_row_each(run: Any, time: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     """All steps take equally long here. A step on a window scores one token, a step on a segment eight."""
-    _, rows = run("--what", "lm-memory", "--encodings", "xl", "learned", "shaw:clip=3", "--rounds", "2")
+    _, rows = run("--parts", "lm-memory", "--encodings", "xl", "learned", "shaw:clip=3", "--rounds", "2")
     assert [(row["encoding"], row["mode"]) for row in rows] == [
         (name, mode) for mode in ("train", "infer") for name in ("xl", "shaw")
     ]

@@ -35,4 +35,4 @@ def test_the_benchmark_restarts_with_the_allocator_set(
     argv, env = replaced.value.args
     assert argv == ["-m", "fairseq_posenc", "bench", "--quick", "--json"]
     assert machine.ALLOCATOR.items() <= env.items()
-    assert "restarting" in capsys.readouterr().err
+    assert "restarts itself" in capsys.readouterr().err

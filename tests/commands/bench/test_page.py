@@ -16,7 +16,7 @@ from .scene import Clock
 
 def test_the_page_has_every_row_and_the_numbers_of_the_paper(run: Any, time: Clock, tmp_path: Path) -> None:
     arguments = "--encodings", "shaw", "diet-rel", "--rounds", "1", "--output", str(tmp_path)
-    _, rows = run("--what", "layer,model,memory,decode", *arguments)
+    _, rows = run("--parts", "layer,model,memory,decode", *arguments)
     for number, row in enumerate(
         rows
     ):  # pretend that the shape is that of the DIET paper, and give each row its own ratio
@@ -38,7 +38,10 @@ def test_the_page_has_every_row_and_the_numbers_of_the_paper(run: Any, time: Clo
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "bench.json that bench --output wrote"), ('[{"encoding": "shaw"}]', "the rows have no .*Measure again")],
+    [
+        ("{", "bench.json that bench --output wrote"),
+        ('[{"encoding": "shaw"}]', "the rows have no .*Run bench of this version again"),
+    ],
 )
 def test_invalid_results_are_refused(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(content)
@@ -48,5 +51,5 @@ def test_invalid_results_are_refused(content: str, message: str, tmp_path: Path)
 
 
 def test_results_without_layers_have_no_figure(run: Any, time: Clock, tmp_path: Path) -> None:
-    run("--what", "memory", "--encodings", "shaw", "--output", str(tmp_path))
+    run("--parts", "memory", "--encodings", "shaw", "--output", str(tmp_path))
     assert page.main([str(tmp_path / "bench.json"), "--output", str(tmp_path / "cost.md")]) == 1

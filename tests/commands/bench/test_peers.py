@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.commands.bench import peer_layers, peers
+from fairseq_posenc.commands import peer_layers
+from fairseq_posenc.commands.bench import peers
 from fairseq_posenc.commands.bench.peers import PEERS, Peer
 from fairseq_posenc.commands.bench.settings import Setting, Shape, Subject
+from fairseq_posenc.commands.peer_layers import Size
 
 from .scene import CPU, Clock
 
@@ -19,10 +21,10 @@ WIDE = Shape("wide", 64, 2, ((128, 2),), ())
 
 def installed(peer: Peer) -> Peer:
     """Return an installed peer. If it is missing, skip, or fail if the environment must be complete."""
-    if peer.missing():
+    if missing := peer.origin.missing():
         if os.environ.get("POSENC_REQUIRE_ORACLES", "0") not in ("", "0"):
-            pytest.fail(peer.missing())
-        pytest.skip(peer.missing())
+            pytest.fail(missing)
+        pytest.skip(missing)
     return peer
 
 
@@ -35,8 +37,7 @@ def test_every_peer_has_a_layer_and_an_encoding_of_ours() -> None:
 
 @pytest.mark.parametrize("peer", PEERS, ids=str)
 def test_a_peer_is_a_layer_of_the_size_of_ours(peer: Peer) -> None:
-    setting = Setting("layer", "train", WIDE, 128, 2, CPU)
-    layer = peer_layers.LAYERS[installed(peer).encoding](setting)
+    layer = peer_layers.LAYERS[installed(peer).encoding](Size(64, 2, 128, 2, CPU))
     x = torch.randn(2, 128, 64)
     assert layer.run(x).shape == x.shape
     matrices = [p.numel() for p in layer.module.parameters() if p.dim() > 1 and p.numel() >= 64 * 64]
@@ -55,7 +56,7 @@ def test_a_peer_has_a_step_of_training_and_of_inference(name: str) -> None:
 def test_rows_of_peers_are_next_to_ours_and_have_no_targets(run: Any, time: Clock) -> None:
     for peer in PEERS:
         installed(peer)
-    _, rows = run("--what", "peers", "--rounds", "1", "--quick")
+    _, rows = run("--parts", "peers", "--rounds", "1", "--quick")
     layers = [row for row in rows if row["what"] == "layer" and row["mode"] == "train" and row["length"] == 128]
     order = [row["encoding"] for row in layers]
     for peer in PEERS:
@@ -69,10 +70,10 @@ def test_rows_of_peers_are_next_to_ours_and_have_no_targets(run: Any, time: Cloc
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(peers, "PEERS", (Peer("theirs", "", "no_such_module", "no-such-package", "shaw"),))
     assert peers.installed() == []
-    assert "left out theirs: no-such-package is not installed" in capsys.readouterr().err
+    assert "skips theirs: no-such-package is not installed" in capsys.readouterr().err
 
 
 def test_another_version_of_transformers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     peer = installed(next(peer for peer in PEERS if peer.module == "transformers"))
-    monkeypatch.setattr(peers, "version", lambda package: "5.0.1")
-    assert peer.missing() == "transformers 5.0.1 is installed, but 4.46.x is needed"
+    monkeypatch.setattr(peer_layers, "version", lambda package: "5.0.1")
+    assert peer.origin.missing() == "transformers 5.0.1 is installed, but 4.46.x is needed"

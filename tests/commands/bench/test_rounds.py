@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.commands.bench import clock, measure
-from fairseq_posenc.commands.bench.clock import Rounds
+from fairseq_posenc.commands import clock
+from fairseq_posenc.commands.bench import measure
 from fairseq_posenc.commands.bench.settings import Setting, Subject
+from fairseq_posenc.commands.clock import Rounds
 from fairseq_posenc.encodings import names
 
 from .scene import CPU, Clock, layer

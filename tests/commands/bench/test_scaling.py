@@ -27,7 +27,7 @@ def test_exponents_of_time_and_memory(run: Any, time: Clock, monkeypatch: pytest
     monkeypatch.setattr(scaling, "SHAPE", Shape("scaling", 16, 2, sizes, sizes))
     monkeypatch.setattr(memory, "measured", lambda subject, setting: 1024 * setting.length**2)
     monkeypatch.setattr(scaling, "MOST", 1024 * 100**2)  # 64 needs 4096 * 1024 bytes; 128 would need more than this
-    _, rows = run("--encodings", "t5", "--what", "scaling", "--rounds", "1")
+    _, rows = run("--encodings", "t5", "--parts", "scaling", "--rounds", "1")
     exponents = {row["mode"]: row for row in rows if row["what"] == "exponent"}
     assert {mode: row["exponent"] for mode, row in exponents.items()} == {
         "train": pytest.approx(0.0), "infer": pytest.approx(0.0), "memory": pytest.approx(2.0, abs=1e-3),

@@ -31,7 +31,7 @@ def test_training_and_decoding_have_a_row_each(run: Any, data: Path) -> None:
         "--rounds",
         "1",
     )
-    _, rows = run("--what", "translation", *arguments)
+    _, rows = run("--parts", "translation", *arguments)
     assert [(row["encoding"], row["mode"]) for row in rows] == [
         (name, mode) for mode in ("train", "infer") for name in ("t5", "linformer")
     ]
@@ -73,5 +73,5 @@ def test_targets_are_words_per_second(name: str, train: float, infer: float) -> 
 
 def test_a_missing_folder_is_refused(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        run("--what", "translation", "--translation", "nowhere")
-    assert "--translation nowhere: give the output folder" in capsys.readouterr().err
+        run("--parts", "translation", "--translation", "nowhere")
+    assert "--translation: nowhere is not a folder. Give the output folder" in capsys.readouterr().err

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from scipy import stats
 
 Step = Callable[[], object]
 #: Tests replace these clocks: of the wall, and of the time that this process spends on a CPU.
@@ -17,14 +17,14 @@ now, busy = time.perf_counter, time.process_time
 
 @dataclass(frozen=True)
 class Rounds:
-    """Limit the rounds: after `least` rounds, another begins only before the time `until`, up to `most` rounds."""
+    """Limit the rounds: do at least `least` rounds and at most `most`, and begin no other after the time `until`."""
 
     least: int
     most: int
     until: float = math.inf
 
     def another(self, done: int) -> bool:
-        """Return whether to do another round after `done` rounds."""
+        """Return whether another round may begin after `done` rounds."""
         return done < self.least or (done < self.most and now() < self.until)
 
 
@@ -40,14 +40,14 @@ def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> 
     while rounds.another(len(rounds_done)):
         seconds = [0.0] * len(steps)
         for i in range(len(steps)):
-            which = (i + len(rounds_done)) % len(steps)
-            seconds[which] = _timed(steps[which], device)
+            number = (i + len(rounds_done)) % len(steps)
+            seconds[number] = _timed(steps[number], device)
         rounds_done.append(seconds)
     return rounds_done
 
 
 def _timed(step: Step, device: torch.device) -> float:
-    """Return the seconds of a step. With one thread on a CPU, time in which other programs run is not counted."""
+    """Return the duration of a step in seconds. With one CPU thread, it does not count the time of other programs."""
     clock = busy if device.type == "cpu" and torch.get_num_threads() == 1 else now
     _wait(device)
     start = clock()
@@ -62,5 +62,6 @@ def _wait(device: torch.device) -> None:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return half the interquartile range; it is 0 for a single value."""
-    return float(stats.iqr(values)) / 2
+    """Return half the interquartile range of the values; a single value has the range 0."""
+    low, high = np.percentile(values, (25, 75))
+    return float(high - low) / 2

@@ -1,0 +1,116 @@
+"""Write the section of docs/cost.md about GPUs: what `gpu-check` measured there, next to the targets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from ...core.quiet import warnings_only
+from ...core.terms import OfDistance
+from ..gpu_check.page import UNMEASURED
+from ..listing import on_meta
+from ..paths_page import COLUMNS, LENGTH, chosen, shape_of, subjects
+
+#: Targets in training: for terms that depend on the distance only, for products with few vectors, and for encodings
+#: without `clip`, of which no path is known to be best.
+DISTANCES, CLIPPED, UNCLIPPED = 1.10, 1.15, {"shaw": 1.3, "m4": 1.4}
+#: Targets of memory, for encodings that take flex, and of decoding, for all.
+MEMORY, DECODING = 1.2, 1.1
+HALF = next(column for column in COLUMNS if column.title == "GPU, half")
+
+UNMEASURED_TEXT = "These costs were not measured on a GPU, because no GPU was available."
+TEXT = f"""\
+## On a GPU
+
+{{state}}
+On a GPU, FlexAttention adds the terms of most encodings to the logits inside its kernel, in float32.
+[Attention paths](attention-paths.md) shows which encodings can use FlexAttention, and how much memory each path keeps.
+Encodings that add nothing to the logits use torch's fused attention. These commands measure the costs and write them
+into the table:
+
+    python -m fairseq_posenc gpu-check --output results/gpu
+    python -m fairseq_posenc cost results/*/bench.json --gpu results/gpu/gpu.json --output docs/cost.md
+
+The table is for bfloat16 and n = {LENGTH}, with the path that `auto` takes. Time and peak memory are those of a
+layer of width 768 in training, and decoding is the time for one token. All are relative to the same layer without
+positions. `!` marks a target that is exceeded. `results/gpu/gpu.md` also has the other lengths and paths, inference,
+and layers of other packages. `bench --device cuda` measures base layers on a GPU as the tables above do on a CPU.
+"""
+
+
+def section(results: Mapping[str, Any] | None) -> str:
+    """Return the section, from the content of gpu.json, or with cells that say that nothing was measured."""
+    rows = [] if results is None else [row for row in results["rows"] if row["part"] == "cost" and "ratio" in row]
+    state = UNMEASURED_TEXT if results is None else f"These costs were measured on {_machine(results['setting'])}."
+    with warnings_only("fairseq_posenc"):
+        lines = list(_lines(rows))
+    head = ["encoding", "path", "time", "target", "memory", "target", "decoding", "target"]
+    table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
+    return f"{TEXT.format(state=state)}\n{table}"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the content of gpu.json.
+
+    Raises:
+        SystemExit: The file cannot be read, is no result of gpu-check, or was not measured on a GPU.
+    """
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        setting, _ = content["setting"], content["rows"]
+        on_a_gpu = not setting["device"].startswith("cpu")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise SystemExit(f"cost: {path}: {error!r}. Give the gpu.json that gpu-check --output wrote.") from error
+    if not on_a_gpu:
+        raise SystemExit(f"cost: {path} was measured on a CPU. Run gpu-check on a GPU.")
+    return content
+
+
+def _machine(setting: Mapping[str, Any]) -> str:
+    return ", ".join([setting["device"], *(f"{name} {setting[name]}" for name in ("torch", "python"))])
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    for name, options in subjects():
+        path, time = _path_and_target(name, options)
+        own = {row["mode"]: row for row in rows if _is(row, name, options)}
+        decodes = _decodes(name, options)
+        cells = [
+            _cell(own.get("train"), "ratio", time),
+            _cell(own.get("train"), "memory", MEMORY if path == "flex" else None),
+            _cell(own.get("decode"), "ratio", DECODING) if decodes else ["-", ""],
+        ]
+        yield [f"`{name}`" + (f" `{options}`" if options else ""), path, *cells[0], *cells[1], *cells[2]]
+
+
+def _is(row: Mapping[str, Any], name: str, options: str) -> bool:
+    return (row["encoding"], row["options"], row["path"], row["length"]) == (name, options, "auto", LENGTH)
+
+
+def _cell(row: Mapping[str, Any] | None, field: str, target: float | None) -> list[str]:
+    """Return a measured ratio and its target."""
+    written = "" if target is None else f"{target:.2f}"
+    if row is None or row[field] is None:
+        return [UNMEASURED, written]
+    missed = " !" if target is not None and row[field] > target else ""
+    return [f"{row[field]:.2f}{missed}", written]
+
+
+def _path_and_target(name: str, options: str) -> tuple[str, float | None]:
+    """Return the path that auto takes, and the target of its time in training, if it has one."""
+    choice = chosen(name, options, HALF)
+    if choice.terms is None:
+        return choice.path, None if options else UNCLIPPED.get(name)
+    terms = (*choice.terms.factors, *choice.terms.added)
+    if all(isinstance(term, OfDistance) for term in terms):
+        return choice.path, DISTANCES
+    return choice.path, CLIPPED if 0 < choice.terms.width < LENGTH else None
+
+
+def _decodes(name: str, options: str) -> bool:
+    built = on_meta(name, options, shape_of(causal=True))
+    return built is not None and not any("compress" in member.hooks for member in built.members.values())

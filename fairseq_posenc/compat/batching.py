@@ -36,12 +36,12 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
     multiple = _argument(kwargs, args, "required_batch_size_multiple", 4)
     say_once(
         logger,
-        f"kept the last batch of {len(tail)} sentences; fairseq would drop it, because its size is not a multiple of "
-        f"--required-batch-size-multiple {multiple}",
+        f"The last batch of {len(tail)} sentences is kept. fairseq would drop it, because its size is not a multiple "
+        f"of --required-batch-size-multiple {multiple}.",
     )
     return [*batches, tail]
 
 
 def _argument(kwargs: dict[str, Any], args: tuple[Any, ...], name: str, place: int) -> Any:
-    """Return the argument `name` of a batch_by_size call; `place` is its index among the arguments after `indices`."""
+    """Return an argument of a call of batch_by_size; `place` is its index among the arguments after `indices`."""
     return args[place] if len(args) > place else kwargs.get(name)

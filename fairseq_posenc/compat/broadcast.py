@@ -1,4 +1,4 @@
-"""Resume training in several processes: rank 0 reads the checkpoint, and the other ranks receive it with torch.load."""
+"""Let several processes resume training: rank 0 reads the checkpoint, and the others receive it with torch.load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CONFIG = "__fairseq_posenc_config__"
 
 
 def mend() -> None:
-    """Send a checkpoint without OmegaConf containers, and let the receivers read the placeholders for its tensors.
+    """Send checkpoints without OmegaConf's objects, and let the receivers read the placeholders for the tensors.
 
-    The receiver reads the checkpoint with torch.load (distributed/utils.py:805). Configs are sent as plain
-    dictionaries, so that OmegaConf need not be on the allow-list of every checkpoint. A placeholder is a frozen
-    dataclass with one int. Files never contain placeholders, so torch.load may build placeholders only here.
+    A receiver reads the checkpoint with torch.load (distributed/utils.py:805). Configurations are sent as plain
+    dictionaries, so that OmegaConf need not be on the allow-list for all checkpoints. A placeholder is a frozen
+    dataclass with one integer. Files never contain placeholders, so torch.load may build them only here.
     """
     from fairseq.distributed import utils
 
@@ -35,10 +35,10 @@ def mend() -> None:
 
 
 def _plain(original: Callable[..., Any], obj: Any, *args: Any) -> Any:
-    """Send a checkpoint with each of its configs as a plain container, and restore the configs on arrival."""
+    """Send each configuration of a checkpoint as a plain dictionary, and turn it back when it is received."""
     plain = obj
     if isinstance(obj, dict) and any(isinstance(value, DictConfig) for value in obj.values()):
-        say_once(logger, "the checkpoint's configuration is sent to the other processes as plain data")
+        say_once(logger, "The checkpoint's configuration is sent to the other processes as plain data.")
         plain = {key: _strip(value) for key, value in obj.items()}
     received = original(plain, *args)
     if received is plain:

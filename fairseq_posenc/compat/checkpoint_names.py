@@ -1,9 +1,9 @@
 """Check that the names and options in a checkpoint's configuration cannot run code.
 
 fairseq builds the model, the task and the criterion that a checkpoint names, with the options in the checkpoint. Some
-models, tasks and criterions evaluate an option as Python, pass it to a shell, or unpickle a file that the option names.
-So a checkpoint may name only the models, tasks and criterions listed in this file. Options that fairseq evaluates as
-Python must be literals. This file does not need fairseq.
+of them evaluate an option as Python code, pass it to a shell, or unpickle a file that the option names. So a checkpoint
+may name only those of this package and those listed in this file. Options that fairseq evaluates as Python code must be
+literals. This file works without fairseq.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _ANY = "any name"
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that allows further names to the options of a command."""
+    """Add a flag to the parser of a command: it allows checkpoints to name further models, tasks and criterions."""
     parser.add_argument(
         FLAG,
         metavar="A,B",
-        help="Additional models, tasks and criterions that checkpoints may name, although fairseq could run their "
-        "options as code. Use it only for files that you trust. Default: none.",
+        help="Allow checkpoints to name these additional models, tasks and criterions, although fairseq might run "
+        "their options as code. Use this flag only for files that you trust. Default: none.",
     )
 
 
@@ -83,12 +83,12 @@ def allowing(names: Iterable[str]) -> Iterator[None]:
 
 
 def allowing_all() -> contextlib.AbstractContextManager[None]:
-    """Allow every name inside a `with` block that builds nothing from the checkpoint's configuration."""
+    """Allow every name inside a `with` block, which must not build anything from a checkpoint's configuration."""
     return allowing([_ANY])
 
 
 def named(configuration: Any) -> list[tuple[str, str]]:
-    """Return the (part, name) pairs of a configuration, such as ("model", "posenc_transformer").
+    """Return the parts that a configuration names, as pairs such as ("model", "posenc_transformer").
 
     Args:
         configuration: fairseq's nested configuration, or the flat options of old checkpoints (a Namespace).
@@ -101,7 +101,7 @@ def named(configuration: Any) -> list[tuple[str, str]]:
 
 
 def offence(state: Any) -> str | None:
-    """Return which part of a checkpoint's configuration could run code, and how to allow it; None if no part could."""
+    """Return which part of a checkpoint's configuration could run code, and what to do; None if no part could."""
     if not isinstance(state, Mapping):
         return None
     configurations = [state[key] for key in ("cfg", "args") if state.get(key) is not None]
@@ -124,7 +124,7 @@ def _mapping(settings: Any) -> Mapping[str, Any]:
 
 
 def _names_of(part: str, settings: Any) -> list[str]:
-    """Return every name that fairseq may read from the model, task or criterion part of a configuration."""
+    """Return every name that fairseq could read from a part of a configuration: model, task or criterion."""
     if isinstance(settings, str):
         return [settings]
     values = _mapping(settings)
@@ -166,8 +166,8 @@ def _refused_names(refused: list[tuple[str, str]]) -> str:
     reasons = " and ".join(f"the {part} {name!r}, {_why(part, name)}" for part, name in refused)
     names = ",".join(name for _, name in refused)
     return (
-        f"{reasons}. If you know where the file comes from and trust it, add {FLAG} {names}, or set {VARIABLE}={names} "
-        "for commands without that flag"
+        f"{reasons}. If you know where the file comes from and trust it, add {FLAG} {names}. For commands without that "
+        f"flag, set the environment variable {VARIABLE}={names}"
     )
 
 
@@ -178,7 +178,7 @@ def _why(part: str, name: str) -> str:
 
 
 def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str, Any]]:
-    """Yield the name and value of each option, at any depth, whose value is text or a mapping with attributes."""
+    """Yield the name and value of each option, at any depth, if its value is text or a mapping with attributes."""
     if isinstance(settings, argparse.Namespace) or (isinstance(settings, Mapping) and not _has_attributes(settings)):
         for key, value in _mapping(settings).items():
             yield from _values(value, str(key))
@@ -190,7 +190,7 @@ def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str,
 
 
 def _has_attributes(settings: object) -> bool:
-    """Return whether a mapping has attributes, which fairseq would read; a pickled OrderedDict can have attributes."""
+    """Return whether a mapping has attributes, as a pickled OrderedDict can have. fairseq would read them."""
     return bool(getattr(settings, "__dict__", None))
 
 
@@ -198,9 +198,9 @@ def _refused_value(option: str, value: Any) -> str | None:
     if not isinstance(value, str):
         return f"which is a {type(value).__name__} with attributes"
     if option == "configuration":
-        return "which is text instead of options"
+        return "which should be a mapping of options"
     if _INTERPOLATION.search(value):
-        return "which OmegaConf would fill in, from the environment for instance"
+        return "which OmegaConf would fill in, for instance with an environment variable"
     if option in REGISTRIES and not re.fullmatch(r"\w*", value):
         return "which is not a name"
     if option == "dataset_impl" and value.rpartition(".")[2] == "fasta":

@@ -1,8 +1,8 @@
 """Load checkpoints as data only, and explain why a file was refused.
 
-`torch.load(weights_only=True)` builds only the objects on its allow-list. Every type that this file adds to the
-allow-list must be unable to run code when it is built from a file. Nothing ever falls back to `weights_only=False`.
-`checkpoint_names` checks the configuration in a checkpoint.
+`torch.load(weights_only=True)` builds only objects whose types are on its allow-list. Building a type that this file
+adds to the list must never run code. Nothing ever falls back to `weights_only=False`. `checkpoint_names` checks the
+configuration in a checkpoint.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .patching import overlay, replace
 
 
 class CheckpointError(RuntimeError):
-    """Error for a checkpoint that cannot be used; the message names the file and says what to do."""
+    """Raised if a checkpoint cannot be used; the message names the file and says what to do."""
 
 
 class UnsafeCheckpointError(CheckpointError):
-    """Error for a checkpoint that was refused, because it contains more than weights, numbers and harmless options."""
+    """Raised if a checkpoint is refused, because it contains more than weights, numbers and harmless options."""
 
 
 def allowed_globals() -> list[Any]:
-    """Return the types that fairseq saves and torch does not allow: options of old models, numpy numbers."""
+    """Return the types that fairseq saves and torch does not allow: Namespace for old options, and those of numpy."""
     scalar = np.float64(0).__reduce__()[0]
     reconstruct = np.zeros(1).__reduce__()[0]
     named = [
@@ -49,8 +49,8 @@ def allowed_globals() -> list[Any]:
 def mend() -> None:
     """Make fairseq load checkpoints with `weights_only=True`, and explain each refusal.
 
-    This covers checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). The allow-list is also
-    given to torch itself, so that a plain `torch.load` of such a checkpoint works.
+    fairseq loads checkpoints in checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). The
+    types are also added to torch's own allow-list, so that a plain `torch.load` of such a checkpoint works.
     """
     from fairseq import checkpoint_utils
 
@@ -61,7 +61,7 @@ def mend() -> None:
 
 
 def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
-    """Check the configuration again after fairseq has converted old options, because fairseq may change names in it."""
+    """Check the configuration again after fairseq has converted old options, which may change the names in it."""
     from omegaconf import DictConfig, OmegaConf
 
     state = original(path, *args, **kwargs)
@@ -73,14 +73,14 @@ def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs
 
 
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
-    """Load a path or an open file by `torch.load`, without running code that the file could contain.
+    """Load a checkpoint from a path or an open file with `torch.load`, without running any code in the file.
 
     Raises:
         UnsafeCheckpointError: The file contains objects or a configuration that could run code.
         CheckpointError: The file cannot be read.
     """
     if options.pop("weights_only", True) is not True:
-        raise ValueError("weights_only: checkpoints can only be loaded with weights_only=True")
+        raise ValueError("weights_only: checkpoints can only be loaded with weights_only=True. Leave it out.")
     torch.serialization.add_safe_globals(allowed_globals())
     try:
         state = torch.load(file, map_location=map_location, weights_only=True, **options)
@@ -103,18 +103,20 @@ def load_model(file: Any) -> dict[str, Any]:
     """
     state = safe_load(file)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{file}: this is not a fairseq checkpoint, because it has no 'model'")
+        raise CheckpointError(
+            f"{file}: this is not a fairseq checkpoint, because it has no 'model'. Give a file of fairseq-train."
+        )
     return state
 
 
 def settings_of(state: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """Return the options of a checkpoint's model or task (`part`), also from the flat options of old checkpoints."""
+    """Return the options of a checkpoint's part `model` or `task`; for an old checkpoint, return all its options."""
     cfg = state.get("cfg")
     return as_dict(cfg[part] if cfg else state.get("args"))
 
 
 def as_dict(settings: Any) -> dict[str, Any]:
-    """Return a configuration, a dataclass or a namespace as a dictionary, and None as an empty one."""
+    """Convert a configuration, a dataclass or a namespace to a dictionary, and None to an empty dictionary."""
     if settings is None:
         return {}
     return dict(settings) if isinstance(settings, Mapping) else dict(vars(settings))
@@ -144,10 +146,10 @@ def _offending_global(message: str) -> str | None:
 
 
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
-    """Return the names of functions and classes in a pickle that torch did not write, without running the pickle.
+    """Return which functions and classes a pickle names that torch did not write, without running the pickle.
 
-    torch.load stops at the first pickle instruction that torch.save never writes ('Unsupported operand'), before it
-    reads any name.
+    torch.load itself cannot tell: it stops with 'Unsupported operand' at the first pickle instruction that torch.save
+    never writes, before it reads any name.
     """
     path = _name(file)
     if "Unsupported operand" not in str(error) or not os.path.isfile(path):
@@ -175,8 +177,8 @@ def _pickle(path: str) -> bytes:
 def _refusal(file: Any, offending: str) -> str:
     return (
         f"{_name(file)}: the file is refused, because it contains {offending}. A checkpoint may contain weights, "
-        "numbers, text and options, but nothing that could run code. Do not use it if it comes from a stranger. "
-        "If you trust it, save it again in the program that wrote it, without that object."
+        "numbers, text and options, but nothing that could run code. Do not use a file whose source you do not trust. "
+        "If you trust it, save it again with the program that wrote it, without that object."
     )
 
 
@@ -186,8 +188,8 @@ def _unreadable(file: Any, error: Exception) -> str:
     reason = match.group(1) if match else message.splitlines()[0]
     return (
         f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {type(error).__name__}: {reason}). It may be "
-        "cut off by a full disk or an interrupted copy. Copy it again, or give an earlier one (checkpoint_best.pt, "
-        "checkpointN.pt) to --checkpoint, --path or --restore-file."
+        "incomplete because of a full disk or an interrupted copy. Copy it again, or give another checkpoint, such as "
+        "checkpoint_best.pt or checkpointN.pt, to --checkpoint, --path or --restore-file."
     )
 
 

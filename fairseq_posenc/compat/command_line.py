@@ -1,4 +1,4 @@
-"""Fixes for fairseq's command line: --bf16, --user-dir and --allow-checkpoint-names."""
+"""Fix fairseq's flags --bf16 and --user-dir, and add the flag --allow-checkpoint-names to its commands."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def mend() -> None:
     """Read `--bf16` as bfloat16, add the flag `--allow-checkpoint-names`, and refuse a second copy of this package.
 
-    Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). fairseq imports the plugin inside
-    `options.get_parser`, just before it adds the parser's first options, those of CommonConfig.
+    fairseq takes `--bf16` for `--tpu` (options.py:200), which fails without torch_xla. The new flag is added with the
+    options of CommonConfig: fairseq adds these to a parser just after it has imported the plugin.
     """
     from fairseq import options, utils
 
@@ -55,10 +55,10 @@ def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args
 
 
 def _of_one_copy(original: Callable[..., None], args: Any) -> None:
-    """Raise an error that names both folders if --user-dir is not the imported copy of this package (utils.py:464).
+    """Refuse a --user-dir that is another copy of this package than the imported one, and name both folders.
 
-    fairseq's own message ('not globally unique') names only one of the folders, and only the first call raises it.
-    fairseq would also refuse a symbolic link to the imported folder.
+    fairseq's own message ('not globally unique', utils.py:464) names only one of the folders, and only the first call
+    raises it. fairseq would also refuse a symbolic link to the imported folder.
     """
     folder = _user_dir(args)
     # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.
@@ -67,7 +67,7 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
     elif folder is not None and folder.name == _PACKAGE.name:
         raise ImportError(
             f"--user-dir {folder}: another copy of {_PACKAGE.name} is already imported from {_PACKAGE}. Pass "
-            f"--user-dir {_PACKAGE}. To use {folder} instead, take the other copy off the Python path "
+            f"--user-dir {_PACKAGE}. To use {folder} instead, remove {_PACKAGE} from the Python path "
             "(pip uninstall fairseq-posenc)."
         )
     else:

@@ -1,4 +1,4 @@
-"""Write checkpoint_last.pt and checkpoint_best.pt atomically; fairseq copies them byte by byte (file_io.py:71)."""
+"""Write checkpoint_last.pt and checkpoint_best.pt atomically, which fairseq's plain copy is not (file_io.py:71)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..core.writing import whole
 
 
 def mend() -> None:
-    """Copy to a temporary file next to the target, then rename the copy.
+    """Make fairseq copy to a temporary file next to the target, and then rename the copy.
 
-    So a killed run leaves the old checkpoint intact. An incomplete checkpoint_last.pt would make every later run fail
-    until someone deletes it.
+    So a run that is killed leaves the old checkpoint intact. An incomplete checkpoint_last.pt would make every later
+    run fail until someone deletes it.
     """
     from fairseq.file_io import IOPathManager, PathManager
 

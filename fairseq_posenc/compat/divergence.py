@@ -1,6 +1,6 @@
-"""Log in which update a loss or a gradient is not finite: fairseq ends the training without saying so (trainer.py:970).
+"""Log the update in which a loss or gradient is not finite. fairseq ends the training but does not log it.
 
-The recipes read this line of the log, `diverged | {"num_updates": 340, "loss": 7.3}`.
+fairseq does so in trainer.py:970. The recipes read this log line: `diverged | {"num_updates": 340, "loss": 7.3}`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ logger = logging.getLogger("diverged")
 
 
 def mend() -> None:
-    """Log the update, and the mean loss since the last line of the log, when a training ends with non-finite values."""
+    """If non-finite values end a training, log the update and the mean loss since the last line of the log."""
     from fairseq.trainer import Trainer
 
     replace(Trainer, "train_step", _with_update)

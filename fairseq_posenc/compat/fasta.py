@@ -1,4 +1,4 @@
-"""Protect --dataset-impl fasta, which passes the path of its data to a shell (data/fasta_dataset.py:60)."""
+"""Refuse unsafe paths with --dataset-impl fasta, which passes them to a shell (data/fasta_dataset.py:60)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .patching import replace
 
 
 def mend() -> None:
-    """Raise if a shell would read the path as more than one word."""
+    """Make fairseq refuse a path that a shell would not read as a single word."""
     from fairseq.data.fasta_dataset import FastaDataset
 
     replace(FastaDataset, "_build_index", _of_one_word)
@@ -19,7 +19,7 @@ def mend() -> None:
 def _of_one_word(original: Callable[..., Any], dataset: Any, path: str) -> Any:
     if shlex.quote(path) != path:
         raise ValueError(
-            f"{path!r}: fairseq would pass this path to a shell, which would not read it as a single word. Rename the "
-            "folder and its files with only letters, digits and '_-./', or use --dataset-impl mmap."
+            f"{path!r}: fairseq would pass this path to a shell, which would not read it as a single word. Give the "
+            "folder and its files names of only letters, digits and '_-./', or use --dataset-impl mmap."
         )
     return original(dataset, path)

@@ -1,6 +1,6 @@
-"""Read options such as `adam_betas` as Python literals, although fairseq itself would run them as Python code.
+"""Read options such as `adam_betas` as Python literals, where fairseq itself would run them as Python code.
 
-The value may come from the configuration of a checkpoint (models/fconv.py:123), so in fairseq it could run any code.
+An option may come from a checkpoint's configuration (models/fconv.py:123), so in fairseq a checkpoint can run any code.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_ITEMS = 10_000  # longest list that `*` may build; the deepest published m
 
 
 def evaluate_literals_only() -> None:
-    """Replace the built-in `eval` by `literal` in every module of fairseq that calls it."""
+    """Replace the built-in `eval` by `literal` in every module of fairseq that calls `eval`."""
     for name in MODULES:
         module = sys.modules.get(name) or importlib.import_module(name)
         module.__dict__["eval"] = literal
@@ -53,7 +53,7 @@ def literal(text: Any) -> Any:
     """Return the value of a Python literal, or of a calculation such as "[(512, 3)] * 20 + [(256, 3)]" or "1e-3 * 0.5".
 
     Raises:
-        TypeError: `text` is not a string (fairseq relies on this error of `eval`).
+        TypeError: `text` is not a string. `eval` raises this error, too, and fairseq relies on it.
         ValueError: `text` is neither a literal nor such a calculation.
     """
     if not isinstance(text, str):
@@ -63,8 +63,8 @@ def literal(text: Any) -> Any:
     except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         shown = text if len(text) <= 80 else f"{text[:77]}..."
         raise ValueError(
-            f"{shown!r} was not evaluated: it is not a literal, and fairseq would run it as Python code. Literals are "
-            "numbers, strings, True, False and None, and lists, tuples and dictionaries of these."
+            f"{shown!r} was not evaluated: it is not a literal, and fairseq would run it as Python code. Write a "
+            "number, a string, True, False or None, or a list, tuple or dictionary of these."
         ) from None
 
 
@@ -72,7 +72,7 @@ def _value(node: ast.expr) -> Any:
     """Return the value of a literal, a calculation with numbers, a sum of lists or a repeated list.
 
     Raises:
-        ValueError: `node` is none of these.
+        ValueError: The expression is none of these.
     """
     if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)
@@ -87,4 +87,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("operators work with numbers only, except that lists and tuples can be joined and repeated")
+    raise ValueError("only numbers can be calculated with, and only lists and tuples joined or repeated")

@@ -1,4 +1,4 @@
-"""Make --no-repeat-ngram-size work in fairseq's Python code, where it has no effect (ngram_repeat_block.py:101)."""
+"""Make --no-repeat-ngram-size take effect without fairseq's CUDA extension (ngram_repeat_block.py:101)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ logger = logging.getLogger(__name__)
 
 
 def mend() -> None:
-    """Compare n-grams with the last tokens of the hypothesis.
+    """Make fairseq compare n-grams with the last tokens of the hypothesis.
 
-    fairseq compares with the end of `tokens`, which is padded to the maximum length, and so bans nothing. The original
-    method is kept as `_posenc_original`, because TorchScript would compile a `__wrapped__` instead of the fix.
+    fairseq compares them with the end of `tokens`, which is padded to the maximum length, and so bans nothing. The
+    original method is kept as `_posenc_original`: of a function with `__wrapped__`, TorchScript would compile the
+    original.
     """
     from fairseq.ngram_repeat_block import NGramRepeatBlock
 
@@ -27,7 +28,7 @@ def mend() -> None:
 
 
 def forward(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-    """Block repeated n-grams as NGramRepeatBlock.forward does, but without the padding after the current step.
+    """Block repeated n-grams as NGramRepeatBlock.forward does, but ignore the padding after the current step.
 
     TorchScript compiles this function too.
     """

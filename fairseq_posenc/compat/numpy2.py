@@ -27,16 +27,16 @@ def mend() -> None:
 
 
 class _Compat:
-    """Stand-in for `numpy.compat`, from which fairseq uses only `long`."""
+    """Stand in for `numpy.compat`, of which fairseq uses only `long`."""
 
     @property
     def long(self) -> type[int]:
-        say_once(logger, "np.compat.long is replaced by int, because numpy 2 has removed it and fairseq uses it")
+        say_once(logger, "int replaces np.compat.long, which fairseq uses and numpy 2 has removed")
         return int
 
 
 def _percentile(a: Any, q: Any, *args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
     if interpolation is not None:
-        say_once(logger, "np.percentile gets its argument interpolation as method, because numpy has renamed it")
+        say_once(logger, "np.percentile gets fairseq's argument interpolation as method, because numpy renamed it")
         kwargs["method"] = interpolation
     return np.percentile(a, q, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Patch fairseq in two ways: replace a function, or let one module see other names in a module that it imports."""
+"""Patch fairseq in two ways: replace a function, or replace names of an imported module for a single importer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def say_once(logger: logging.Logger, message: str) -> None:
 
 
 def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
-    """Replace `owner.name` by a function that calls `mend` with the original and the arguments.
+    """Replace the function `owner.name` by one that calls `mend` with the original function and the arguments.
 
     A second call has no effect. The original function stays available as `__wrapped__`. `functools.wraps` also copies
     attributes of the function, such as `import_user_module.memo`.
@@ -38,9 +38,9 @@ def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
 
 
 class Overlay(types.ModuleType):
-    """A view of a module in which a few names are replaced; all other names are unchanged.
+    """Present a module with a few replaced names; all other names are those of the module.
 
-    It is set as a global variable of one fairseq module, so that no other module sees the replaced names.
+    An overlay is set as a global variable of one fairseq module, so that no other module sees the replaced names.
     """
 
     def __init__(self, module: types.ModuleType, **names: Any) -> None:
@@ -52,7 +52,7 @@ class Overlay(types.ModuleType):
 
 
 def overlay(owner: types.ModuleType, name: str, **names: Any) -> None:
-    """Replace the module `name` in the globals of `owner` by a view with other `names`; a second call has no effect."""
+    """Make `owner` see other `names` in the module that it imports as `name`; a second call has no effect."""
     module = getattr(owner, name)
     if not hasattr(module, "__wrapped__"):
         setattr(owner, name, Overlay(module, **names))

@@ -1,9 +1,8 @@
-"""Make a resumed training run identical to an uninterrupted run, in any epoch, and do not train beyond a limit.
+"""Make a resumed training run identical to an uninterrupted one, in any epoch, and stop it at the limits of training.
 
 fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
-the process started (tasks/fairseq_task.py:283). fairseq also keeps the data workers and the shuffling of the first
-epoch of the process. In fairseq, a resumed run also makes one update before it checks whether training has already
-finished.
+the process started (tasks/fairseq_task.py:283). In later epochs, it also keeps the data workers and the order of the
+process's first epoch. Moreover, a resumed run makes one update before fairseq checks whether training has finished.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 def mend() -> None:
     """Make a resumed run use the batches of an uninterrupted run, and make no update if training has finished.
 
-    Checkpoints also store the counter of --patience.
+    Also store the counter of --patience in checkpoints.
     """
     from fairseq import checkpoint_utils
     from fairseq.data.iterators import EpochBatchIterator
@@ -54,7 +53,7 @@ def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs
     is_kept = is_kept and task.can_reuse_epoch_itr(dataset)
     if epoch == 1 or not is_kept or dataset in task.dataset_to_epoch_iter:
         return original(task, *args, **kwargs)
-    say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would build other batches")
+    say_once(logger, f"Epoch {epoch} resumes with the batches of epoch 1; fairseq would build other batches.")
     arguments["epoch"] = 1
     arguments["seed"] -= (epoch - 1) * getattr(task, "_seed_step", 0)
     iterator = original(*call.args, **call.kwargs)
@@ -82,7 +81,7 @@ def _with_its_batches_fixed(
     """Apply --fix-batches-to-gpus to a resumed epoch, where fairseq ignores it (data/iterators.py:470)."""
     is_forgotten = offset > 0 and not fix_batches_to_gpus and getattr(iterator, "_fix_batches", False)
     if is_forgotten:
-        say_once(logger, "--fix-batches-to-gpus also applies to the resumed epoch; fairseq would ignore it there")
+        say_once(logger, "--fix-batches-to-gpus also applies to the resumed epoch; fairseq would ignore it there.")
     return original(iterator, epoch, shuffle, fix_batches_to_gpus or is_forgotten, offset)
 
 
@@ -95,12 +94,12 @@ def _with_workers_of_the_epoch(
 ) -> Any:
     """Start new data workers in each epoch of training.
 
-    A worker has its own copy of the data set. If the worker outlives its epoch, all epochs have the masks of the first
-    epoch, and --curriculum never ends. Validation reads the same data in all epochs, so it keeps its workers.
+    Each worker has its own copy of the data set. If it outlived its epoch, all epochs would have the masks of the first
+    epoch, and --curriculum would never end. Validation reads the same data in all epochs, so it keeps its workers.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
         say_once(
-            logger, "each epoch of training gets new data workers and a new order; fairseq would keep the old ones"
+            logger, "Each epoch of training gets new data workers and a new order; fairseq would keep the old ones."
         )
         iterator.dataloader = None
     return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)
@@ -110,12 +109,12 @@ def _with_workers_of_the_epoch(
 
 
 def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-    """Patch fairseq_cli.train when it loads its checkpoint, and restore the counter of --patience."""
+    """Load the checkpoint, restore the counter of --patience, and patch fairseq_cli.train, which calls this."""
     extra_state, epoch_itr = original(cfg, trainer, **kwargs)
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
     counter = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
     if counter:
-        say_once(logger, "--patience continues from the count in the checkpoint; fairseq would count from 0 again")
+        say_once(logger, "--patience continues from the count in the checkpoint; fairseq would count from 0 again.")
     for module in _train_modules():
         replace(module, "train", _unless_finished)
         vars(module.should_stop_early).clear()
@@ -124,9 +123,9 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 
 
 def _train_modules() -> Iterator[ModuleType]:
-    """Yield the module fairseq_cli.train, which is `__main__` under `python -m`, without importing it.
+    """Yield the module fairseq_cli.train, which is called `__main__` under `python -m`, if it is imported.
 
-    An import would configure logging.
+    It is not imported here, because that would configure logging.
     """
     for name in ("__main__", "fairseq_cli.train"):
         module = sys.modules.get(name)
@@ -136,13 +135,13 @@ def _train_modules() -> Iterator[ModuleType]:
 
 def _unless_finished(original: Callable[..., Any], cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
     if reason := _reason_to_stop(cfg, trainer):
-        logger.info(f"training has already finished: {reason}. Raise that limit to continue.")
+        logger.info(f"training has already finished: {reason}. Raise this limit to continue.")
         return [None], True
     return original(cfg, trainer, task, epoch_itr)
 
 
 def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
-    """Return which of fairseq's limits the training has reached (such as --max-update), or None."""
+    """Return which of fairseq's limits the training has reached, such as --max-update; None if it reached none."""
     updates, most = trainer.get_num_updates(), cfg.optimization.max_update or math.inf
     if not updates:
         return None
@@ -155,7 +154,7 @@ def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
     for module in _train_modules():
         in_vain = getattr(module.should_stop_early, "num_runs", 0)
         if 0 < patience <= in_vain:
-            return f"{in_vain} validations in a row brought no better score, and --patience is {patience}"
+            return f"the score did not improve in the last {in_vain} validations, and --patience is {patience}"
     return None
 
 

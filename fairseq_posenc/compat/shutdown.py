@@ -1,4 +1,4 @@
-"""Prevent exit code 134 after 'done training', if a thread outlives the interpreter (data/iterators.py:661).
+"""Prevent exit code 134 after 'done training', which occurs if a thread outlives Python (data/iterators.py:661).
 
 fairseq reads batches ahead in a daemon thread. If training stops inside an epoch, that thread still runs when Python
 shuts down. Python then ends it inside a C++ frame of torch, which calls `std::terminate`. With this fix the thread
@@ -26,11 +26,11 @@ _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _Stopped(BaseException):
-    """Exception that ends the thread; a BaseException, because fairseq puts every `Exception` into the queue."""
+    """Raised to end the thread. It is no `Exception`, because fairseq puts every `Exception` into the queue."""
 
 
 class _StoppableQueue:
-    """The queue as the reading thread sees it; after `stop`, its method `put` ends the thread."""
+    """Wrap the queue of the thread that reads batches; after `stop`, the method `put` ends the thread."""
 
     def __init__(self, batches: queue.Queue[Any]) -> None:
         self.batches = batches
@@ -44,7 +44,7 @@ class _StoppableQueue:
     def stop(self) -> None:
         """Stop the thread without blocking.
 
-        Emptying the queue lets a `put` that waits for space finish; the next `put` then ends the thread.
+        The queue is emptied, so that a `put` that waits for space can finish. The next `put` then ends the thread.
         """
         self.stopped.set()
         while True:
@@ -85,15 +85,15 @@ def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
 
 
 def _stop_all() -> None:
-    """Stop all reading threads and wait for them, at exit."""
+    """Stop all threads that read batches, and wait for them before Python exits."""
     threads = [thread for thread in list(_running) if thread.is_alive()]
     for thread in threads:
         thread._queue.stop()
     for thread in threads:
-        say_once(logger, "waiting for the batches that fairseq was still reading ahead")
+        say_once(logger, "Waiting until fairseq has read the batch that it was reading ahead.")
         thread.join(_PATIENCE)
         if thread.is_alive():
             logger.warning(
-                f"a thread that reads batches did not end within {_PATIENCE:.0f} s. The exit code may be 134, although "
-                "everything is saved. With --data-buffer-size 0 there is no such thread."
+                f"A thread that reads batches ahead did not end within {_PATIENCE:.0f} s. The exit code may be 134, "
+                "although everything is saved. To run without this thread, set --data-buffer-size 0."
             )

@@ -1,4 +1,4 @@
-"""Refuse several processes on a machine without GPUs, where fairseq would start none and exit 0 (utils.py:382)."""
+"""Refuse several processes on a machine without GPUs: fairseq would start none and exit with 0 (utils.py:382)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .patching import replace
 
 
 def mend() -> None:
-    """Raise if fairseq would spawn min(GPUs, world size) = 0 processes."""
+    """Make fairseq raise an error if it would spawn no process, because it spawns at most one for each GPU."""
     from fairseq.distributed import utils
 
     replace(utils, "call_main", _of_some_processes)
@@ -23,7 +23,7 @@ def _of_some_processes(original: Callable[..., Any], cfg: Any, main: Callable[..
     if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
         raise RuntimeError(
             f"--distributed-world-size {distributed.distributed_world_size}: there is no GPU, so fairseq would start "
-            "no process and exit without training. On CPUs, start each process yourself with "
+            "no process and would exit without training. To train on CPUs, start each process yourself with "
             "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "
             "--distributed-backend gloo --ddp-backend legacy_ddp"
         )

@@ -1,4 +1,4 @@
-"""Let the tasks of all workers (processes) contribute to the task state that a checkpoint stores."""
+"""Let the tasks of all worker processes contribute to the task state that a checkpoint stores."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def mend() -> None:
 def _asking_all_workers(original: Callable[..., Any], cfg: Any, trainer: Any, *args: Any, **kwargs: Any) -> Any:
     before = getattr(trainer.task, "before_save", None)
     if before is not None and not cfg.no_save:
-        say_once(logger, "the tasks of all workers save their state; fairseq would save only the state of worker 0")
+        say_once(logger, "The tasks of all workers save their state; fairseq would save only the state of worker 0.")
         before()
     return original(cfg, trainer, *args, **kwargs)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+import support_warm
 
 pytest.importorskip("fairseq")
 
@@ -55,18 +58,18 @@ BROADCAST = """
 """
 
 
-def test_a_state_with_a_config_reaches_the_other_process() -> None:
+def test_a_state_with_a_config_reaches_the_other_process(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", textwrap.dedent(BROADCAST)]
-    processes = [
-        subprocess.Popen(
-            [*command, rank, port], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for rank in "01"
-    ]
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert out.endswith("equal\n"), err
+    program = tmp_path / "broadcast.py"
+    program.write_text(textwrap.dedent(BROADCAST))
+
+    def process(rank: str) -> CompletedProcess[str]:
+        return support_warm.run([sys.executable, program, rank, port], env=environment, timeout=120)
+
+    support_warm.server()  # once for both threads
+    with ThreadPoolExecutor() as both:
+        for done in both.map(process, "01"):
+            assert done.stdout.endswith("equal\n"), done.stderr

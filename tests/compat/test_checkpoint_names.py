@@ -221,7 +221,7 @@ def in_itself() -> dict[str, Any]:
     [
         ({"args": with_attributes(arch="fconv", task="translation")}, "OrderedDict with attributes"),
         (harmless(model=with_attributes(_name="fconv")), "OrderedDict with attributes"),
-        ({"cfg": "{model: {_name: fconv}}"}, "text instead of options"),
+        ({"cfg": "{model: {_name: fconv}}"}, "should be a mapping of options"),
         ({"cfg": in_itself()}, "contains itself"),
         ({"args": argparse.Namespace(arch="lstm", bpe="../../evil")}, "bpe = '../../evil'"),
         ({"args": argparse.Namespace(arch="lstm", home="$\\{oc.env:SECRET}")}, "OmegaConf would fill in"),

@@ -8,7 +8,6 @@ import io
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support_warm
 import torch
 
 pytest.importorskip("fairseq")
@@ -63,9 +63,10 @@ def write_corpus(folder: Path) -> None:
 def train(folder: Path, name: str, options: list[str]) -> Path:
     """Train for a few updates, stop inside an epoch, and return the checkpoints."""
     save = folder / name
-    command = [sys.executable, "-c", DRIVER, str(folder / "data"), *options, *COMMON, "--save-dir", str(save)]
+    (folder / "driver.py").write_text(DRIVER)
+    command = [sys.executable, folder / "driver.py", folder / "data", *options, *COMMON, "--save-dir", save]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    done = support_warm.run(command, env=environment)
     assert done.returncode == 0, done.stderr
     return save
 
@@ -238,7 +239,7 @@ def test_a_damaged_file_is_named_with_what_to_do(
     save({"a": torch.ones(5000)}, path, "zip")
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[:-200], "empty": b"", "text": b"hello there\n", "zeros": bytes(99)}[content])
-    with pytest.raises(CheckpointError, match=r"cut off.*--restore-file") as refusal:
+    with pytest.raises(CheckpointError, match=r"incomplete.*--restore-file") as refusal:
         LOADERS[loader](str(path))
     assert not isinstance(refusal.value, UnsafeCheckpointError)
     assert str(path) in str(refusal.value)
@@ -332,7 +333,7 @@ def test_regular_checkpoints_are_refused_if_any_is_missing(tmp_path: Path) -> No
 
     assert names(3, 50) == ["checkpoint_last.pt", "checkpoint_2_250.pt", "checkpoint_2_200.pt"]
     assert names(2, 50, 249) == ["checkpoint_2_200.pt", "checkpoint_1_150.pt"]
-    with pytest.raises(CheckpointError, match="checkpoints that do not exist: update 100 "):
+    with pytest.raises(CheckpointError, match="of these updates, which do not exist: 100 "):
         names(3, 50, 199)
 
 

@@ -1,8 +1,9 @@
 """Use any position encoding in fairseq through one flag: `--user-dir fairseq_posenc --pos-enc NAME`.
 
 If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
-package registers them itself because --user-dir imports `models/` only if the package was not imported before. So
-spawned workers, Hydra and a plain `import fairseq_posenc` work too. The encodings themselves need torch only.
+package registers them itself because fairseq's --user-dir imports `models/` only if the package was not imported
+before. This also makes spawned workers, Hydra and a plain `import fairseq_posenc` work. The encodings themselves need
+only torch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def load(source: str | Path) -> MaskedLM:
 
 
 def _fairseq_works() -> bool:
-    """Return whether fairseq is installed and imports. If its import fails, log the error and point to `doctor`."""
+    """Return whether fairseq can be imported. If it is installed but its import fails, log the error."""
     if importlib.util.find_spec("fairseq") is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Draw the figures of the papers: each module has a function that returns the data and a function that draws them.
+"""Draw the figures of the papers. Each module has a function that returns a figure's data and one that draws them.
 
 From a notebook:
 

@@ -1,4 +1,4 @@
-"""Plot how similar the position vectors at the input are, as cosines of all pairs.
+"""Plot the cosine similarities of all pairs of position vectors that an encoding adds to the input.
 
 Source: Chen et al. 2021 (DIET), Figure 5: BERT's position vectors differ from each other. In a model that also uses
     DIET-ABS, the position vectors at the input are nearly equal, because every head already receives the positions.
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .style import LINES, Row, panels, styled
-from .trained import Lacking, Stack
+from .trained import FigureError, Stack
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ BINS = 100
 
 
 class Similarity(NamedTuple):
-    """Hold the cosines of all pairs of n position vectors, [n (n - 1) / 2], and the encoder's or decoder's name."""
+    """Hold the cosines of all pairs of n position vectors, [n (n - 1) / 2]; the title names the encoder or decoder."""
 
     title: str
     cosines: Tensor
@@ -29,13 +29,13 @@ class Similarity(NamedTuple):
 
 @torch.no_grad()
 def data(stack: Stack, length: int | None = None) -> Similarity:
-    """Return the cosine similarity of the vectors that the encoding adds to the inputs at different positions.
+    """Return the cosine similarities between the vectors that the encoding adds to the input, for all position pairs.
 
     Args:
         length: Number of positions; None for the maximum training length.
 
     Raises:
-        Lacking: The encoding adds no vectors to the inputs.
+        FigureError: The encoding adds no vectors to the inputs.
     """
     encoding = stack.encoding
     n = encoding.stack.max_length if length is None else length
@@ -43,14 +43,17 @@ def data(stack: Stack, length: int | None = None) -> Similarity:
     where = encoding.positions(torch.arange(n)[None] + 1, pad=0, boundaries=(0,), segments=segments)
     vectors = encoding.embed(torch.zeros(1, n, encoding.stack.dim), where)[0].double()
     if not vectors.any():
-        raise Lacking(f"{stack.name}: {encoding.name} adds no vectors at the input. Try learned or learned+diet-abs.")
+        raise FigureError(
+            f"{stack.name}: {encoding.name} adds no vectors at the input. Choose a model whose encoding adds some, "
+            "such as learned or learned+diet-abs."
+        )
     unit = torch.nn.functional.normalize(vectors, dim=1)
     first, second = torch.triu_indices(n, n, 1)
     return Similarity(stack.title, (unit @ unit.t())[first, second])
 
 
 def draw(items: list[Similarity]) -> Figure:
-    """Draw a histogram for each model."""
+    """Draw a histogram of the cosine similarities of each model."""
     with styled():
         figure, (panel,) = panels([""])
         for number, item in enumerate(items):

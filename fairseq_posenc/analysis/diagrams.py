@@ -1,7 +1,8 @@
-"""Draw which row of a relative table each pair of tokens reads, and in which part of a layer each encoding acts.
+"""Draw which row of a table each relative distance reads, and in which part of a layer each encoding acts.
 
-Sources: Qu et al. 2021 (LFHC, GCDF), Figure 1: Shaw and LFHC with k = 2, layer by layer. Huang et al. 2020 (M1-M4),
-Figure 3: relative positions with k = 3. Chen et al. 2021 (DIET), Figure 3: positions at the input or at each head.
+Sources: Figure 1 of Qu et al. 2021 (LFHC, GCDF) shows Shaw and LFHC with k = 2, layer by layer. Figure 3 of Huang et
+al. 2020 (M1-M4) shows relative positions with k = 3. Figure 3 of Chen et al. 2021 (DIET) shows positions that are added
+at the input or at each head.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ PLACES = {
 
 
 def ranges(clip: int = 2, layers: int = 3, columns: int = 13) -> dict[str, Tensor]:
-    """Return, for each distance j - i, the number of its table row minus k, in each layer of `shaw` and `lfhc`.
+    """Return which row of the table each distance j - i reads in each layer of `shaw` and of `lfhc`.
 
     Returns:
-        A matrix [layers, distances] for each encoding; the distances are centred on 0.
+        A matrix [layers, distances] for each encoding, with distance 0 in the middle column. The rows of the table are
+        counted from its middle row: they have the numbers -clip to clip.
     """
     stack = StackShape(layers=layers, heads=1, dim=2, max_length=columns + 1, causal=False)
     distances = torch.arange(columns) - columns // 2
@@ -64,7 +66,7 @@ def hooks() -> dict[str, list[str]]:
 
 
 def _hooks(name: str) -> list[str]:
-    """Return the hooks of an encoding with its default options, in an encoder or, if it needs one, in a decoder."""
+    """Return the hooks that an encoding has with default options in an encoder, or in a decoder if it needs one."""
     for causal in (False, True):
         stack = StackShape(layers=2, heads=2, dim=8, max_length=16, causal=causal, has_cls=not causal)
         try:
@@ -72,11 +74,13 @@ def _hooks(name: str) -> list[str]:
                 return list(build(name, None, stack).members[name].hooks)
         except ValueError:
             continue
-    raise ValueError(f"{name} can be built neither in an encoder nor in a decoder")
+    raise ValueError(
+        f"{name} with its default options can be built neither in an encoder nor in a decoder. Change the defaults."
+    )
 
 
 def draw() -> Figure:
-    """Draw the diagrams."""
+    """Draw the four diagrams as the panels of one figure."""
     with styled():
         figure, (top, middle, clipped, where) = panels(
             ["Shaw, k = 2: row of each distance", "LFHC, k = 2", "relative positions, k = 3", ""], columns=2
@@ -92,7 +96,7 @@ def draw() -> Figure:
 
 
 def _cells(axes: Axes, values: Tensor, x: str, y: str, first_x: int, first_y: int) -> None:
-    """Show a matrix of small whole numbers with the number in each cell."""
+    """Draw a matrix of small integers as an image, with the number in each cell."""
     down, across = values.shape
     low, high = int(values.min()), int(values.max())
     axes.imshow(values.numpy(), vmin=2 * low, vmax=2 * high, aspect="auto")

@@ -1,6 +1,6 @@
 """Draw heat maps of what an encoding learned: its table, or its bias for pairs of absolute positions.
 
-Source: Huang et al. 2020 (M1-M4), Figure 4: the rows of M4 for the distances -50 to 50 in layer 1, head 1.
+Source: Figure 4 of Huang et al. 2020 (M1-M4) shows the rows of M4 for the distances -50 to 50 in layer 1, head 1.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ..core.relative_table import RelativeTable
 from ..core.tables import of_layer
 from ..encodings.learned import Learned
 from .style import Row, image, panels, styled
-from .trained import Lacking, Stack
+from .trained import FigureError, Stack
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 class HeatMap(NamedTuple):
-    """A matrix of learned numbers, with the meaning of its axes.
+    """Hold a matrix of learned numbers, and what its rows and columns stand for.
 
     Args:
         values: The matrix, [rows, columns].
-        first: Number of the first row: a distance j - i or a position.
-        row, column: Labels that say what a row and a column stand for.
-        title: Name of the encoding, the layer and the head.
+        first: Distance j - i or position that the first row stands for.
+        row, column: Label of the rows and label of the columns.
+        title: Name of the encoding, number of the layer and number of the head.
     """
 
     values: NDArray[np.float32]
@@ -44,7 +44,7 @@ class HeatMap(NamedTuple):
 
 @torch.no_grad()
 def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> list[HeatMap]:
-    """Return a heat map for each encoding of the encoder or decoder that has a table.
+    """Return a heat map for each table of distances or positions in an encoder's or decoder's encodings.
 
     The rows and columns of a map depend on what the encoding learns:
 
@@ -54,19 +54,22 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     - vectors that are added to the input (learned): rows are positions, columns are dimensions.
 
     Args:
-        farthest: Largest distance that a map of distances shows, or number of positions in a map of absolute positions.
+        farthest: Largest distance that a map of distances shows. A map of absolute positions shows 2 * farthest.
 
     Raises:
-        Lacking: No encoding of the encoder or decoder has a table.
+        FigureError: No encoding of the encoder or decoder has a table.
     """
     stack.layer(layer)  # raise if there is no such layer
     if not 1 <= head <= stack.encoding.stack.heads:
-        raise Lacking(
+        raise FigureError(
             f"{stack.name} has no head {head}. Choose one of the heads 1 to {stack.encoding.stack.heads} with --head."
         )
     maps = [_map(name, member, layer, head, farthest) for name, member in stack.members.items()]
     if not any(maps):
-        raise Lacking(f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show.")
+        raise FigureError(
+            f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show. Choose a model whose "
+            "encoding has one, such as shaw or learned."
+        )
     return [item for item in maps if item]
 
 

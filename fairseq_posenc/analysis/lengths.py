@@ -1,6 +1,6 @@
-"""Count how often each relative distance occurs in the training data, from the lengths of its texts.
+"""Count how often each relative distance occurs between tokens of a data set, given the lengths of its texts.
 
-Source: Qu et al. 2021 (LFHC, GCDF), Figures 3 and 4, section A.1. A text of L tokens has L - |p| pairs of tokens at
+Source: Qu et al. 2021 (LFHC, GCDF), Figures 3 and 4 and section A.1. A text of L tokens has L - |p| pairs of tokens at
     distance p.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Lengths(NamedTuple):
-    """Hold the distribution of the lengths of a data set's texts, and how many token pairs have each distance.
+    """Hold how many texts of a data set have each length, and how many pairs of their tokens have each distance.
 
     Args:
         counts: Number of texts of each length from 0 to the longest length, [longest + 1].
@@ -32,23 +32,26 @@ class Lengths(NamedTuple):
 
 
 def data(lengths: Sequence[int]) -> Lengths:
-    """Return the distribution of lengths in tokens, and the number of token pairs at each distance.
+    """Return how many texts have each length, and how many pairs of tokens have each distance.
+
+    Args:
+        lengths: Length of each text in tokens.
 
     Raises:
         ValueError: There are no lengths, or one of them is less than 1.
     """
     if not len(lengths) or min(lengths) < 1:
-        raise ValueError("give the lengths of at least one text; every length must be 1 or more")
+        raise ValueError("there are no lengths, or one is less than 1. Give at least one text; each needs a token.")
     counts = np.bincount(np.asarray(lengths))
     at_least = counts[::-1].cumsum()[::-1]  # items of at least so many tokens
     return Lengths(counts, at_least[::-1].cumsum()[::-1][1:])  # sum over lengths of count * (length - p)
 
 
 def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
-    """Return the lengths in tokens of a split of data that fairseq-preprocess or a data script wrote.
+    """Return the length in tokens of each text in a split of data in fairseq's binary format.
 
     Returns:
-        The lengths, keyed by file name, because a translation corpus has a file for each language.
+        The lengths, keyed by file name. A translation corpus has one file for each language.
 
     Raises:
         FileNotFoundError: The folder has no such split.
@@ -58,9 +61,10 @@ def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
     files = sorted(path.with_suffix("") for path in folder.glob(f"{split}*.idx") if _is_split(path.stem, split))
     if not files:
         present = sorted({path.name.split(".")[0] for path in folder.glob("*.idx")})
-        raise FileNotFoundError(
-            f"{folder} has no split {split}. It has {', '.join(present) or 'no file *.idx of fairseq-preprocess'}."
+        choose = (
+            f"Choose one with --split: {', '.join(present)}." if present else "Give --data a folder with *.idx files."
         )
+        raise FileNotFoundError(f"{folder} has no split {split}. {choose}")
     sizes = {file.name: make_dataset(get_indexed_dataset_to_local(str(file)), "mmap").sizes for file in files}
     return {name: [int(size) for size in each] for name, each in sizes.items()}
 

@@ -1,6 +1,6 @@
 """Average the attention weights of a layer over its heads and over texts.
 
-Source: Huang et al. 2020 (M1-M4), Figure 5: the first 50 tokens in layer 1 of M4.
+Source: Figure 5 of Huang et al. 2020 (M1-M4) shows the first 50 tokens in layer 1 of M4.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class MeanAttention(NamedTuple):
         title: Name of the encoder or decoder, and the layer.
         weights: Attention weight of each query (row) for each key (column), [columns, columns].
         itself: Mean attention weight of a token on itself.
-        near: Mean of a query's total weight on the tokens at most NEAR positions away, including itself.
-        texts: Number of texts.
+        near: Total weight of a query on itself and on the tokens at most NEAR positions away, averaged over queries.
+        texts: Number of texts in the mean.
     """
 
     title: str
@@ -38,10 +38,10 @@ class MeanAttention(NamedTuple):
 
 
 def data(stack: Stack, split: str, texts: int = 32, layer: int = 1, columns: int = 50) -> MeanAttention:
-    """Return the mean attention over the heads of a layer and over texts of at least `columns` tokens.
+    """Return a layer's attention weights, averaged over its heads and over texts of at least `columns` tokens.
 
     Raises:
-        Lacking: No text has `columns` tokens.
+        FigureError: All texts have fewer than `columns` tokens.
     """
     seen = first_columns(stack, split, texts, layer, columns)
     means = torch.stack([item.weights.mean(0) for item in seen]).mean(0)
@@ -72,6 +72,6 @@ def rows(item: MeanAttention) -> list[Row]:
 def report(item: MeanAttention) -> list[str]:
     """Return a line with the mean attention of a token to itself and to nearby tokens."""
     return [
-        f"{item.title}: mean over {item.texts} texts; a token gives {item.itself:.1%} of its attention to itself and "
-        f"{item.near:.1%} to the tokens at most {NEAR} positions away (including itself)."
+        f"{item.title}: averaged over {item.texts} texts, a token gives {item.itself:.1%} of its attention to itself "
+        f"and {item.near:.1%} to the tokens at most {NEAR} positions away (including itself)."
     ]

@@ -1,8 +1,8 @@
 """Show, head by head, the part of the attention logits that depends on positions only.
 
 Source: Chen et al. 2021 (DIET), Figures 4, 6 and 7. Many heads of DIET-ABS learn patterns that depend on the distance
-alone. The shift score measures how nearly a pattern depends on the distance alone; this score is defined here and does
-not occur in the paper.
+alone. The shift score measures how much of a pattern depends on the distance alone. This project defines the score; the
+paper does not use it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .style import Row, image, panels, styled
-from .trained import Lacking, Stack, position_part
+from .trained import FigureError, Stack, position_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,23 +45,28 @@ def shift_scores(matrices: Tensor) -> Tensor:
 
 
 def data(stack: Stack, layer: int = 1, length: int = 32, second_segment: int | None = None) -> Patterns:
-    """Return the part of a layer's logits that depends on positions only, optionally with a second segment.
+    """Return the part of a layer's logits that depends on positions only, with the shift score of each head.
+
+    Args:
+        second_segment: Position at which a second segment begins; None for a single segment.
 
     Raises:
-        Lacking: No part of the logits depends on positions only, or segments are given and the encoding does not read
-            segments.
+        FigureError: No part of the logits depends on positions only, or there is a second segment and the encoding does
+            not read segments.
     """
     segments = None
     if second_segment is not None:
         if not stack.encoding.needs_segments:
-            raise Lacking(f"{stack.name}: {stack.encoding.name} does not read segments. Leave out --second-segment.")
+            raise FigureError(
+                f"{stack.name}: {stack.encoding.name} does not read segments. Leave out --second-segment."
+            )
         segments = (torch.arange(length) >= second_segment).long()
     values = position_part(stack, layer, length, segments)
     return Patterns(f"{stack.title}, layer {layer}", values, shift_scores(values))
 
 
 def draw(item: Patterns) -> Figure:
-    """Draw a panel for each head, all with the same colour limits."""
+    """Draw each head's pattern in a panel; all panels have the same colour scale."""
     with styled():
         titles = [f"head {head + 1}: shift score {score:.2f}" for head, score in enumerate(item.scores.tolist())]
         figure, axes = panels(titles)

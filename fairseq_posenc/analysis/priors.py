@@ -2,9 +2,9 @@
 
 Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
-According to the paper, a good encoding R of the distance has two properties, with phi(i, j) = |R_i - R_j|:
+According to the paper, a good encoding R of distances has two properties. They describe phi(i, j) = |R_i - R_j|:
 
-1. phi(i + k, i) decreases as i grows: a step between near distances changes R more than a step between far ones.
+1. phi(i + k, i) decreases as i grows: the same step changes R more at a near distance than at a far one.
 2. phi(0, j) increases with j, and its slope decreases.
 
 All computations are in float64. In float32, the steps of GCDF between far distances round to zero.
@@ -31,7 +31,7 @@ ENCODINGS = ("xl", "gcdf")
 
 
 class Divergence(NamedTuple):
-    """Hold phi, the difference between the vectors of two distances, and how often it violates the paper's properties.
+    """Hold phi, the norm of the difference of two distances' vectors, and how often phi violates each property.
 
     Args:
         from_zero: phi(0, j) for j = 0, 1, ..., n - 1.
@@ -49,7 +49,7 @@ class Divergence(NamedTuple):
 
 
 def rows_of(name: str, distances: Tensor, dim: int) -> Tensor:
-    """Return the vectors of distances i - j for `xl` or `gcdf` with its default options, [len(distances), dim]."""
+    """Return the vectors that `xl` or `gcdf` with default options has for these distances, [len(distances), dim]."""
     stack = StackShape(layers=1, heads=1, dim=dim, max_length=2)
     with torch.device("meta"):  # the projection, which is not needed
         encoding = build(name, None, stack).members[name]
@@ -59,7 +59,7 @@ def rows_of(name: str, distances: Tensor, dim: int) -> Tensor:
 
 
 def matrices(length: int = 512, dim: int = 512) -> dict[str, Tensor]:
-    """Return each encoding's vectors of the distances from -(length - 1) to length - 1, [2 length - 1, dim]."""
+    """Return each encoding's vectors for the distances from -(length - 1) to length - 1, [2 length - 1, dim]."""
     distances = torch.arange(1 - length, length)
     return {name: rows_of(name, distances, dim) for name in ENCODINGS}
 
@@ -87,7 +87,7 @@ def matrix_rows(data: dict[str, Tensor]) -> list[Row]:
 
 
 def divergence(length: int = 1024, dim: int = 512) -> dict[str, Divergence]:
-    """Return each encoding's phi for `length` distances, and how often phi violates each property."""
+    """Return phi of each encoding for the distances 0 to length - 1, and how often phi violates each property."""
     return {name: _divergence(rows_of(name, torch.arange(length), dim)) for name in ENCODINGS}
 
 
@@ -141,7 +141,7 @@ def report(data: dict[str, Divergence]) -> list[str]:
     """Return a line of text for each encoding with the number of violations of each property."""
     return [
         f"{name}: phi(i+{STEP}, i) fails to decrease at {curve.not_attenuated} of {len(curve.by_start) - 1} steps "
-        f"(property 1); phi(0, j) fails to increase at {curve.not_increasing} and to be concave at "
-        f"{curve.not_concave} of {len(curve.from_zero) - 1} steps (property 2)."
+        f"(property 1). phi(0, j) fails to increase at {curve.not_increasing} of {len(curve.from_zero) - 1} steps, and "
+        f"its slope fails to decrease at {curve.not_concave} of {len(curve.from_zero) - 2} steps (property 2)."
         for name, curve in data.items()
     ]

@@ -1,7 +1,7 @@
 """Compute the rank of attention logits, and of the part of the logits that depends on positions only.
 
-Source: Chen et al. 2021 (DIET), Theorem 1, Figures 2 and 8. Positions that are added to the input leave the rank of a
-head's logits at D or less. DIET-ABS adds a product of rank d_p to the logits, which allows a rank of D + d_p.
+Source: Chen et al. 2021 (DIET), Theorem 1, Figures 2 and 8. If positions are added to the input, the rank of a head's
+logits is still at most the head width D. DIET-ABS adds a product of rank d_p to the logits, so it can be D + d_p.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .style import MARKERS, Row, panels, styled
-from .trained import Lacking, Stack, first_columns, position_part
+from .trained import FigureError, Stack, first_columns, position_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,11 +26,12 @@ class Ranks(NamedTuple):
     Args:
         title: Name of the encoder or decoder; for random weights, where the positions are added.
         logits: Rank of each head's logits on each text, [texts, h].
-        effective: Smallest number of singular values whose squares sum to the share ENERGY of all squares, [texts, h].
+        effective: Smallest number of singular values whose squares reach the share ENERGY of the sum of all squares,
+            [texts, h].
         position: Rank of the part of each head's logits that depends on positions only, [h]; None if there is no such
             part.
-        head_dim: D.
-        columns: n.
+        head_dim: Width D of a head.
+        columns: Number n of tokens.
     """
 
     title: str
@@ -58,13 +59,13 @@ def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int 
     """Return the ranks of a layer's logits on the first `columns` tokens of each text, and of their position-only part.
 
     Raises:
-        Lacking: No text has `columns` tokens.
+        FigureError: All texts have fewer than `columns` tokens.
     """
     seen = first_columns(stack, split, texts, layer, columns)
     numerical, effective = ranks(torch.stack([item.logits for item in seen]))
     try:
         position = ranks(position_part(stack, layer, columns))[0]
-    except Lacking:
+    except FigureError:
         position = None
     return Ranks(stack.title, numerical, effective, position, stack.encoding.stack.head_dim, columns)
 
@@ -73,7 +74,7 @@ def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None 
     """Return the ranks for random inputs and weights, with positions added to the inputs or to the logits (Theorem 1).
 
     Args:
-        dim: Model width; a head has dim / heads.
+        dim: Width of the model; the width of a head is dim / heads.
         rank: Rank d_p of the product that is added to a head's logits; None for the width of a head.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -138,12 +139,12 @@ def rows(items: list[Ranks]) -> list[Row]:
 def report(items: list[Ranks]) -> list[str]:
     """Return a line of text for each model with the ranks, averaged over heads and texts."""
     return [
-        f"{item.title}: with {item.columns} columns and D = {item.head_dim}, the rank of the logits is "
-        f"{_mean(item.logits)} (effective rank at {ENERGY:.0%} energy: {_mean(item.effective)}). "
-        f"Rank of the position part: {_mean(item.position)}."
+        f"{item.title}: with {item.columns} tokens and head width {item.head_dim}, the mean rank of the logits is "
+        f"{_mean(item.logits)}. The mean number of singular values that hold {ENERGY:.0%} of the sum of squares is "
+        f"{_mean(item.effective)}. The rank of the part that depends on positions only is {_mean(item.position)}."
         for item in items
     ]
 
 
 def _mean(values: Tensor | None) -> str:
-    return "none" if values is None else f"{values.double().mean():.1f}"
+    return "undefined, as there is no such part" if values is None else f"{values.double().mean():.1f}"

@@ -24,13 +24,13 @@ class ResultsError(ValueError):
 
 
 class Score(NamedTuple):
-    """A score of an encoding in the results of a recipe.
+    """Hold a score of an encoding from the results of a recipe.
 
     Args:
         group: Recipe and task; scores of the same group can be compared.
         encoding: Encoding with its options, or the name of the model.
         column: Name of the score.
-        value: The score; with several seeds their mean.
+        value: Value of the score; with several seeds, the mean of their values.
         within: Half the width of the score's 95 % interval; None if it is not known.
         seeds: Number of training runs.
         settings: Settings of the recipe run.
@@ -46,7 +46,7 @@ class Score(NamedTuple):
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the content of a run's result.json; `folder` may also be that file.
+    """Return the content of a run's result.json; `folder` may also be the path of that file.
 
     Raises:
         ResultsError: The folder has no result.json, or the file is not the result of a recipe.
@@ -67,10 +67,10 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def scores(folder: Path, column: str | None = None) -> list[Score]:
-    """Return the scores of a recipe run; rows without a score are left out.
+    """Return the scores in one column of a run's results, and leave out rows without a number there.
 
     Args:
-        column: Column of the score; None for the first of SCORES that the rows have.
+        column: Column of the score; None for the first column of SCORES that occurs in the results.
 
     Raises:
         ResultsError: The results cannot be read, or no row has the column.
@@ -80,13 +80,14 @@ def scores(folder: Path, column: str | None = None) -> list[Score]:
     if chosen is None or not _has(facts, chosen):
         known = ", ".join(dict.fromkeys(name for row in facts["results"] for name in row))
         raise ResultsError(
-            f"{folder}: no row has {f'the score {column}' if column else 'a score'}. Choose one with --score: {known}."
+            f"{folder}: no row has {f'the score {column}' if column else 'a score'}. Choose a column with --score: "
+            f"{known}."
         )
     return [score(facts, row, chosen) for row in facts["results"] if is_number(row.get(chosen))]
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a cell of a result is a finite number."""
+    """Return whether a value in a result is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -95,7 +96,7 @@ def _has(facts: Mapping[str, Any], column: str) -> bool:
 
 
 def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Score:
-    """Return the score in a column of a row of a result."""
+    """Return the score that a row of results has in a column."""
     parts = [str(row[name]) for name in GROUPS if row.get(name) is not None]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")
@@ -107,10 +108,10 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
 
 
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
-    """Return half the width of the interval of a score, and the number of training runs.
+    """Return half the width of the 95 % confidence interval of a score, and the number of training runs.
 
-    For a single run, the recipe computes the interval over the sentences of the test set. For several runs, it is the
-    interval of their mean score.
+    For a single run, it is the interval over the sentences of the test set, which the recipe computed. For several
+    runs, it is the interval of their mean score.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):
@@ -120,7 +121,7 @@ def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
 
 
 def half_width(values: Sequence[float]) -> float:
-    """Return half the width of the 95 % interval of the mean of independent values (Student's t)."""
+    """Return half the width of the 95 % confidence interval of the mean of independent values (Student's t)."""
     from scipy import stats  # imported here, because recipes read results without it
 
     quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)

@@ -18,11 +18,11 @@ def best_first(items: list[Score]) -> list[Score]:
 
 
 def draw(items: list[Score], baseline: str | None = None) -> Figure:
-    """Draw a panel for each group with a point and an interval for each encoding, the best on top.
+    """Draw a panel for each group. It shows the score and the interval of each encoding, the best encoding on top.
 
     Args:
         items: Scores of one column.
-        baseline: Encoding whose score a dashed line shows; None draws no line.
+        baseline: Encoding whose score is drawn as a dashed line; None for no line.
     """
     groups = {item.group: [other for other in items if other.group == item.group] for item in items}
     most = max(map(len, groups.values()), default=1)
@@ -48,7 +48,7 @@ def _point(panel: Axes, place: int, item: Score) -> None:
 
 
 def _label(items: list[Score], baseline: str | None) -> str:
-    """Return the label of the axis: the score, the number of training runs, and what bars and dashed lines mean."""
+    """Return the label of the x-axis: the score, the number of training runs, and what bars and dashed lines mean."""
     seeds = sorted({item.seeds for item in items})
     runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     marks = ["bar: 95 % interval"] if any(item.within is not None for item in items) else []

@@ -33,7 +33,7 @@ Row = Mapping[str, object]
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw with this style in a `with` block. Silence matplotlib, because fairseq turns on logs of all libraries."""
+    """Apply this style in a `with` block. Silence matplotlib, because fairseq turns on the logs of all libraries."""
     with warnings_only("matplotlib"), warnings_only("fontTools"):
         import matplotlib
         from cycler import cycler
@@ -82,7 +82,7 @@ def image(
     label: str = "",
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """Show a matrix with a colour bar; if `signed` is true, its limits are symmetric about zero."""
+    """Draw a matrix with a colour bar; if `signed` is true, the colour scale is symmetric about zero."""
     low, high = limits or (float(values.min()), float(values.max()))
     if signed:
         low, high = -max(-low, high), max(-low, high)

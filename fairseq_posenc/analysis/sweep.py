@@ -1,6 +1,6 @@
-"""Plot scores against an option of an encoding, such as clip, or a setting of a recipe, such as length.
+"""Plot scores against an option of an encoding, such as clip, or against a setting of a recipe, such as longest.
 
-Source: Huang et al. 2020 (M1-M4), Table 4: M4 with k from 2 to 512, and fine-tuning at 512 to 704 tokens.
+Source: Table 4 of Huang et al. 2020 (M1-M4) compares M4 with k from 2 to 512, and fine-tuning at 512 to 704 tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WIDE = 8  # the axis is logarithmic if the largest value is this many times the 
 
 
 class Point(NamedTuple):
-    """A point of a curve: an encoding's score at a value of the option, and half the width of its interval or None."""
+    """Hold a point of a curve: the name of the curve, the value of the option or setting, and the score there."""
 
     series: str
     x: float
@@ -26,7 +26,7 @@ class Point(NamedTuple):
 
 
 def data(items: list[Score], name: str) -> list[Point]:
-    """Return the scores that have a numeric option or setting `name`, in the order of its values.
+    """Return the points of all curves: the scores whose encoding or run has a numeric option or setting `name`.
 
     Raises:
         ResultsError: The results contain fewer than two values of `name`.

@@ -22,18 +22,18 @@ from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
 
 
-class Lacking(ValueError):
-    """Raised if a model does not have what a figure shows."""
+class FigureError(ValueError):
+    """Raised if a model or its data do not have what a figure shows; the message says what to choose instead."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """An encoder or decoder with a position encoding.
+    """Hold the parts of an encoder or decoder that the figures need.
 
     Args:
-        name: The file of the checkpoint and, if the model has both, `encoder` or `decoder`.
-        encoding: The position encoding.
-        attention: The self-attention of each layer.
+        name: Path of the checkpoint, followed by `(encoder)` or `(decoder)` if both have a position encoding.
+        encoding: Position encoding, which may consist of several.
+        attention: Self-attention module of each layer.
         model, task: The fairseq model and task; None if there is no checkpoint.
         side: `encoder` or `decoder`.
     """
@@ -47,29 +47,29 @@ class Stack:
 
     @property
     def title(self) -> str:
-        """Return the name with only the last folder of its path, so that it is short enough for a figure."""
+        """Return the name with only the last folder of the checkpoint's path, which is short enough for a figure."""
         return "/".join(Path(self.name).parts[-2:])
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
-        """Return the encodings, keyed by name."""
+        """Return the encodings that this one consists of, keyed by name."""
         return self.encoding.members
 
     def layer(self, number: int) -> SelfAttention:
         """Return the self-attention of layer `number`, counted from 1.
 
         Raises:
-            Lacking: There is no such layer.
+            FigureError: There is no such layer.
         """
         if not 1 <= number <= len(self.attention):
-            raise Lacking(
+            raise FigureError(
                 f"{self.name} has no layer {number}. Choose one of the layers 1 to {len(self.attention)} with --layer."
             )
         return self.attention[number - 1]
 
 
 class Seen(NamedTuple):
-    """What a layer computes for one text of n tokens.
+    """Hold the attention that a layer computes for one text of n tokens.
 
     Args:
         logits: Logits before the mask and the softmax, [h, n, n].
@@ -84,14 +84,14 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     """Load the encoder or decoder of a checkpoint that fairseq wrote, in evaluation mode on the CPU.
 
     Args:
-        checkpoint: The checkpoint of a posenc architecture: a masked language model, a language model, a translation
-            model and so on.
+        checkpoint: Checkpoint of a model with a posenc_* architecture, such as a masked language model or a translation
+            model.
         data: Folder of the dictionaries and of the text; None for the folder that was used in training.
-        side: `encoder` or `decoder`; None for the encoder, or for the decoder if it alone has such an
-            encoding.
+        side: `encoder` or `decoder`. None chooses the encoder, or the decoder if only the decoder has a position
+            encoding of this package.
 
     Raises:
-        Lacking: The model lacks this encoder or decoder, or it has no position encoding of this package.
+        FigureError: The model has no such encoder or decoder with a position encoding of this package.
         CheckpointError: The file cannot be read.
     """
     from fairseq import checkpoint_utils
@@ -103,12 +103,13 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     except FileNotFoundError as error:
         hint = "" if data else " Set --data to the folder that holds the dictionary."
-        raise Lacking(f"{checkpoint}: {error}.{hint}") from error
+        raise FigureError(f"{checkpoint}: {error}.{hint}") from error
     model = models[0].eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}
     if not stacks or side not in (None, *stacks):
         kind = f"an {side}" if side == "encoder" else f"a {side}" if side else "an encoder or decoder"
-        raise Lacking(f"{checkpoint} does not have {kind} with a position encoding of this package (posenc_*).")
+        choose = "Leave out --side" if side and stacks else "Choose a checkpoint of a posenc_* architecture"
+        raise FigureError(f"{checkpoint} does not have {kind} with a position encoding of this package. {choose}.")
     name = side or next(iter(stacks))
     shown = str(checkpoint) if len(stacks) == 1 else f"{checkpoint} ({name})"
     module = stacks[name]
@@ -123,18 +124,19 @@ def _with_encoding(module: Any) -> Any:
 
 @torch.no_grad()
 def on_text(stack: Stack, split: str, texts: int, layer: int, columns: int = 1) -> Iterator[Seen]:
-    """Yield what a layer computes for the first `texts` texts of a split, each without padding.
+    """Yield the attention of a layer for the first `texts` texts of a split, each without padding.
 
     Each sample of the task is one text. Texts of fewer than `columns` tokens are skipped. Samples of a masked language
-    model are masked as in training. A language model with memory also reads earlier segments, but the columns of the
-    memory are left out here.
+    model are masked as in training. A language model with memory also reads earlier segments, but the logits and
+    weights of their tokens are left out.
 
     Raises:
-        Lacking: The encoding compresses the keys, so that a key no longer belongs to one token.
+        FigureError: The encoding compresses the keys, so that a key no longer belongs to one token.
     """
     if "compress" in {hook for member in stack.members.values() for hook in member.hooks}:
-        raise Lacking(
-            f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens."
+        raise FigureError(
+            f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens. Choose "
+            "a model with another encoding."
         )
     stack.task.load_dataset(split)
     dataset = stack.task.dataset(split)
@@ -158,20 +160,20 @@ def _tokens(stack: Stack, sample: Mapping[str, Any]) -> Tensor:
 
 
 def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int) -> list[Seen]:
-    """Return what a layer computes for the first `columns` tokens of `texts` texts (see `on_text`).
+    """Return the attention of a layer between the first `columns` tokens of `texts` texts (see `on_text`).
 
     Raises:
-        Lacking: All texts have fewer than `columns` tokens.
+        FigureError: All texts have fewer than `columns` tokens.
     """
     seen = list(on_text(stack, split, texts, layer, columns))
     if not seen:
-        raise Lacking(f"{stack.name}: no text of {split} has {columns} tokens or more. Lower --columns.")
+        raise FigureError(f"{stack.name}: no text of {split} has {columns} tokens or more. Lower --columns.")
     return [Seen(*(values[:, :columns, :columns] for values in item)) for item in seen]
 
 
 @contextmanager
 def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCall]]]:
-    """Record, inside this context, the queries, the keys and the encoding's hooks in each forward call of a layer."""
+    """Record in a `with` block the queries, the keys and the encoding's hooks of each forward call of a layer."""
     calls: list[tuple[Projected, LayerCall]] = []
     attention.watch = lambda projected, call: calls.append((projected, call))
     try:
@@ -192,7 +194,7 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
         segments: Segment of each column, [length], for encodings that read segments.
 
     Raises:
-        Lacking: There is no such part, because positions act only together with tokens, or not at all.
+        FigureError: There is no such part, because positions act only together with tokens, or not at all.
     """
     attention, encoding, dim = stack.layer(layer), stack.encoding, stack.encoding.stack.dim
     tokens = torch.arange(length)[None] + 1
@@ -207,5 +209,8 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
     call = attention.view.at(where, encoding.per_layer(where)[layer - 1])
     part = logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)[0]
     if not part.any():
-        raise Lacking(f"{stack.name}: no part of the logits of {encoding.name} is independent of the tokens.")
+        raise FigureError(
+            f"{stack.name}: no part of the logits of {encoding.name} is independent of the tokens. Choose a model "
+            "whose encoding adds a bias, such as t5 or diet-abs."
+        )
     return part.expand(attention.num_heads, -1, -1)

@@ -1,3 +1,3 @@
-"""Losses that fairseq lacks. Importing this package registers the losses with fairseq."""
+"""Define losses that fairseq lacks. Importing this package registers them with fairseq."""
 
 from . import question_generation, sentence_prediction, squad  # noqa: F401

@@ -1,4 +1,4 @@
-"""`question_generation`: the loss -log(p + 1e-6), as in Qu et al.'s code (2021); also log how much the model copies."""
+"""Define the criterion `question_generation`, which is -log(p + 1e-6) as in the code of Qu et al. 2021."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -18,23 +18,23 @@ LEAST = 1e-6
 
 @dataclasses.dataclass
 class QuestionGenerationLossConfig(FairseqDataclass):
-    """Options of the loss, all of which fairseq already has."""
+    """Hold the options of the loss, all of which fairseq already has."""
 
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
 @register_criterion("question_generation", dataclass=QuestionGenerationLossConfig)
 class QuestionGenerationLoss(FairseqCriterion):
-    """The loss of `posenc_question_generation`, over all tokens except padding."""
+    """Compute the loss of `posenc_question_generation` over all tokens except padding."""
 
     def __init__(self, task: Any, sentence_avg: bool) -> None:
         super().__init__(task)
         self.sentence_avg = sentence_avg
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return the summed loss, the sample size that gradients are divided by, and the values to log.
+        """Return the summed loss, the sample size by which gradients are divided, and the values to log.
 
-        Without `reduce`, the loss has one value per token, [B, T], which is 0 at padding.
+        If `reduce` is false, the loss is not summed: it has a value for each token, [B, T], which is 0 at padding.
 
         Raises:
             ValueError: The model is not for question generation.
@@ -56,7 +56,7 @@ class QuestionGenerationLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log losses in base 2 as fairseq does, and `copied`, the mean weight 1 - g of the copy distribution."""
+        """Log losses in bits as fairseq does, and `copied`, the mean weight 1 - g of the copy distribution."""
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in logging_outputs[0]}
         tokens = total["ntokens"]
         metrics.log_scalar("loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3)

@@ -1,4 +1,4 @@
-"""`posenc_sentence_prediction`: the loss of fairseq's sentence_prediction, with exact scores over all processes."""
+"""Define `posenc_sentence_prediction`: fairseq's sentence_prediction with exact scores over all processes."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -22,7 +22,7 @@ _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
 
 @dataclasses.dataclass
 class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
-    """Options of fairseq's sentence_prediction loss, and the scores to compute."""
+    """Hold the options of fairseq's sentence_prediction loss, and the scores to compute."""
 
     metrics: str = option(
         "accuracy",
@@ -33,20 +33,21 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 
 @register_criterion("posenc_sentence_prediction", dataclass=PosEncSentencePredictionCriterionConfig)
 class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
-    """Cross entropy, or squared errors with --regression-target.
+    """Compute the cross entropy or, with --regression-target, the squared error, and validation scores.
 
-    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. Moreover, fairseq's
-    criterion accepts only numbers as labels, and adds up the lists of outputs of several processes.
+    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. Moreover, it accepts
+    only numbers as labels, and adds up the lists of predictions from several processes.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:
         super().__init__(cfg, task)
         if old := [name for name in _OLD if getattr(cfg, name)]:
-            raise ValueError(f"--{old[0].replace('_', '-')} has no effect: --metrics chooses the scores. Leave it out.")
+            flag = f"--{old[0].replace('_', '-')}"
+            raise ValueError(f"{flag} has no effect, because --metrics chooses the scores. Leave out {flag}.")
         self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
 
     def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return the summed loss, the number of samples, and the values to log (in validation also predictions)."""
+        """Return the summed loss, the number of samples, and the values to log, in validation with the predictions."""
         logits, _ = model(
             **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
         )
@@ -67,7 +68,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: Sequence[dict[str, Any]]) -> None:
-        """Log the scores, and the loss in bits; for regression the loss is the mean squared error divided by log 2."""
+        """Log the scores, and the loss in bits. For regression, the loss is the mean squared error divided by log 2."""
         size = sum(output["sample_size"] for output in logging_outputs)
         loss = sum(float(output["loss"]) for output in logging_outputs)
         metrics.log_scalar("loss", loss / size / math.log(2), size, round=3)
@@ -86,7 +87,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
 def _score(name: str) -> Any:
     def of(meters: Any) -> float:
-        """Return the score in percent."""
+        """Return the score `name` of all logged predictions, in percent."""
         predictions, targets = (meters[side].tensor.numpy() for side in ("_predictions", "_targets"))
         return 100 * classification.METRICS[name](predictions, targets)
 

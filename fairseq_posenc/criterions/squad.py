@@ -1,4 +1,4 @@
-"""`squad`: the cross entropy of an answer's first and last token (Devlin et al. 2019, section 4.2)."""
+"""Define the criterion `squad`: the cross entropy of an answer's first and last token (Devlin et al. 2019, 4.2)."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 @register_criterion("squad", dataclass=FairseqDataclass)
 class SpanLoss(FairseqCriterion):
-    """The mean of the cross entropies of the answer's first and last token, for each window.
+    """Compute for each window the mean of two cross entropies, for the answer's first token and for its last token.
 
     If a window does not contain the answer, both targets are <s>.
     """
@@ -21,13 +21,13 @@ class SpanLoss(FairseqCriterion):
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """Return the summed loss, the number of windows, and the values to log.
 
-        Without `reduce`, the loss has one value per window, [B].
+        If `reduce` is false, the loss is not summed: it has a value for each window, [B].
 
         Raises:
             ValueError: The model has no span head.
         """
         if not hasattr(model, "span_head"):
-            raise ValueError("--criterion squad needs a model with a span head, which --task posenc_squad adds.")
+            raise ValueError("--criterion squad: the model has no span head. Use --task posenc_squad, which adds one.")
         tokens = sample["net_input"]["src_tokens"]
         # [B, T, 2] -> [B, 2, T]. Padding is masked, so that a window's loss does not depend on the padding of its
         # batch.
@@ -51,7 +51,7 @@ class SpanLoss(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log the loss in bits as fairseq does.
 
-        Also log the share of windows whose start is right, and the share of windows whose span is right.
+        Also log the shares of windows in which the first token (`starts`) or both tokens (`spans`) are right.
         """
         names = ("loss", "sample_size", "starts", "spans")
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in names}

@@ -1,1 +1,1 @@
-"""Data sets that fairseq does not have."""
+"""Define data sets that fairseq does not have."""

@@ -1,4 +1,4 @@
-"""Locate pieces that stand for one byte of a letter outside the vocabulary, such as SentencePiece's `<0xC3>`."""
+"""Find the places of byte pieces in a text: `<0xC3>` is one byte of a letter that the vocabulary lacks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.norm
 
 
 def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
-    """Return the place of each piece in the text; a piece that is one byte of a letter gets the place of that letter.
+    """Return the place of each piece in the text; all bytes of a letter get the place of that letter.
 
-    For several unknown letters in a row, Unigram gives all their bytes one common place, while BPE gives each letter a
-    place.
+    This matters for several unknown letters in a row: a Unigram tokenizer gives all their bytes one common place, while
+    a BPE tokenizer gives each letter a place of its own.
 
     Args:
-        text: The text.
+        text: Text that was split into the pieces.
         names: Names of the pieces, as the `tokenizers` package returns them.
         places: Start and end of each piece in the text, as the `tokenizers` package returns them.
     """
@@ -34,7 +34,7 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
-    """Return for each byte the place of its letter, or `place` if the text was normalised in an unknown way."""
+    """Return for each byte the place of its letter, or `place` if the letters of the bytes cannot be told."""
     # a character begins at each byte that is not a continuation byte (10xxxxxx)
     of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
     letters = _letters(text, place)
@@ -47,6 +47,6 @@ def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
 
 
 def _letters(text: str, place: Place) -> list[Place]:
-    """Return the place of each letter together with its accents, because normalisation may combine them."""
+    """Return the place of each letter, including its combining accents, with which normalisation may merge it."""
     starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
     return list(zip(starts, [*starts[1:], place[1]], strict=True))

@@ -1,8 +1,8 @@
-"""Give ids to words that the dictionary lacks: one id within a sample, and a permanent id for printing.
+"""Give ids to words that the dictionary lacks: an id within a sample, and a permanent id for printing.
 
 With a dictionary of V symbols, id V + k is the k-th unknown word of a sample, in order of first occurrence. fairseq
-prints hypotheses with the dictionary alone, which does not contain unknown words. So before printing, these words get
-permanent ids, which begin at `FAR`.
+prints hypotheses by looking up ids in the dictionary alone. So before printing, unknown words get permanent ids, which
+begin at `FAR` and which `CopyDictionary` can look up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAR = 1 << 24
 
 
 class CopyDictionary(Dictionary):
-    """fairseq's dictionary, which can also print unknown words; its length does not include them."""
+    """Extend fairseq's dictionary, so that it can also print unknown words; its length does not include them."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -30,19 +30,19 @@ class CopyDictionary(Dictionary):
         return symbol
 
     def number(self, word: str) -> int:
-        """Return the permanent id of an unknown word."""
+        """Return the permanent id of an unknown word; a new word gets the next id."""
         if word not in self._ids:
             self._ids[word] = FAR + len(self.words)
             self.words.append(word)
         return self._ids[word]
 
     def permanent_ids(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
-        """Replace the ids of unknown words within one sample by permanent ids, which are the same in all samples.
+        """Replace the sample's own ids of unknown words by permanent ids, which are the same in all samples.
 
         Args:
-            tokens: Ids within the sample.
-            unknown: The unknown words of the sample, whose ids begin at `size`.
-            size: V, the size of the dictionary.
+            tokens: Tokens of a sample.
+            unknown: Unknown words of the sample, whose ids in the sample begin at `size`.
+            size: Number V of symbols in the dictionary.
         """
         converted = tokens.clone()
         for k, word in enumerate(unknown):
@@ -50,7 +50,7 @@ class CopyDictionary(Dictionary):
         return converted
 
     def permanent_ids_in_batch(self, tokens: Tensor, unknown: Sequence[Sequence[str]], size: int) -> Tensor:
-        """Replace ids as `permanent_ids` does, in a batch [B, T] with the unknown words of each sample."""
+        """Replace ids in a batch [B, T] as `permanent_ids` does; `unknown` has the unknown words of each sample."""
         return torch.stack([self.permanent_ids(row, words, size) for row, words in zip(tokens, unknown, strict=True)])
 
     def sample_ids(self, tokens: Tensor, size: int) -> tuple[Tensor, list[str]]:
@@ -61,6 +61,6 @@ class CopyDictionary(Dictionary):
         return converted, [self[number] for number in numbers]
 
     def sample_ids_in_batch(self, tokens: Tensor, size: int) -> tuple[Tensor, list[list[str]]]:
-        """Replace ids as `sample_ids` does, in a batch [B, S]."""
+        """Replace ids in a batch [B, S] as `sample_ids` does, and return the unknown words of each sample."""
         pairs = [self.sample_ids(row, size) for row in tokens]
         return torch.stack([converted for converted, _ in pairs]), [words for _, words in pairs]

@@ -33,12 +33,12 @@ class QuestionLines:
         """Return the tokens of the next input line as a source of the model; unknown words get permanent ids.
 
         Args:
-            line: The line to convert.
-            encode: Function that splits text into pieces separated by spaces.
+            line: Line with an answer and its context, or with a sentence.
+            encode: Function that splits a text into pieces and returns them separated by spaces.
             longest: Maximum number of tokens.
+
         Raises:
-            ValueError: The line is too long, or it is not of the kind in the folder (answer and context, or a
-                sentence).
+            ValueError: The line is too long. Or it has an answer but the prepared questions have none, or vice versa.
         """
         self._read += 1
         dictionary = self._dictionary
@@ -47,13 +47,14 @@ class QuestionLines:
             ids += [dictionary.index(word) if self._known(word) else dictionary.number(word) for word in words]
             ids.append(dictionary.eos())
         if len(ids) > longest:
-            self._refuse(f"it has {len(ids)} tokens, but sources may have {longest} at most (--max-source-positions).")
+            most = f"sources may have at most {longest} (--max-source-positions)"
+            self._refuse(f"it has {len(ids)} tokens, but {most}. Shorten the line.")
         return torch.tensor(ids)
 
     def _known(self, word: str) -> bool:
         """Return whether the dictionary has the word.
 
-        Special symbols in a text count as unknown words, as in the prepared questions.
+        A special symbol that a text contains counts as an unknown word, as it does in the prepared questions.
         """
         dictionary = self._dictionary
         return word in dictionary and word not in dictionary.symbols[: dictionary.nspecial] and word != MASK

@@ -1,7 +1,7 @@
 """Split text into pieces (words, characters or those of a pretrained tokenizer), and join pieces to text.
 
-`load` returns the tokenizer with which data-bin-scripts/prepare_questions.py prepared a folder. Joining restores the
-text except for some spaces, and except for capital letters if the pieces are lower case. For example, `24 -7` and
+`load` returns the tokenizer with which data-bin-scripts/prepare_questions.py prepared a folder. Joined text may differ
+from the original in its spaces and, if the pieces are lower case, in its capital letters. For example, `24 -7` and
 `24-7` have the same pieces. Only byte-level pieces restore all spaces.
 """
 
@@ -46,9 +46,9 @@ _LETTERS = re.compile(r"(?<=\b[^\W\d_]\.) (?=[^\W\d_]\.)")
 
 
 class Piece(NamedTuple):
-    """A piece: its name in the dictionary, and its start and end in the text.
+    """Hold a piece: its name in the dictionary, and its start and end in the text.
 
-    If the dictionary lacks the piece, its name is its text.
+    If a tokenizer's vocabulary lacks the piece, its name is its text.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Piece(NamedTuple):
 
 
 class Surface(Protocol):
-    """Base class of tokenizers, which split text into pieces and join pieces.
+    """Define the methods of tokenizers, which split text into pieces and join pieces.
 
-    kind: words, chars, spaces or tokenizer. cased: Whether the case of letters is kept.
+    `kind` is words, chars, spaces or tokenizer; `cased` says whether capital letters are kept.
     """
 
     kind: str
@@ -68,7 +68,7 @@ class Surface(Protocol):
     def cut(self, text: str) -> list[Piece]: ...
 
     def join(self, pieces: Sequence[str]) -> str:
-        """Return the text of pieces, which must not include special symbols but may include copied words."""
+        """Join pieces to a text. They must not include special symbols, but may include copied words."""
         ...
 
 
@@ -76,8 +76,8 @@ class Words:
     """Split text by a regular expression.
 
     Args:
-        kind: A name of `JOINED`.
-        cased: Whether to keep the case of letters; otherwise text becomes lower case.
+        kind: Which expression to use: words, chars or spaces.
+        cased: Whether to keep capital letters; otherwise the pieces are lower case.
     """
 
     def __init__(self, kind: str, *, cased: bool) -> None:
@@ -97,8 +97,7 @@ class Pretrained:
 
     Args:
         contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it.
-        tokenised: Whether the text has spaces between its tokens, as in the data of Du et al. 2017; then joined text
-            also has them.
+        tokenised: Whether to put spaces between the tokens of joined text, as in the data of Du et al. 2017.
     """
 
     kind = "tokenizer"
@@ -121,9 +120,10 @@ class Pretrained:
         ]
 
     def numbered(self, text: str) -> list[tuple[int, int, int]]:
-        """Return the id in the dictionary of each piece, and its start and end in the text.
+        """Return each piece's id in the dictionary, and its start and end in the text.
 
-        If a text contains the name of a special symbol, Unigram returns the symbol's id; this method returns <unk>.
+        If a text contains the name of a special symbol, this method returns the id of <unk>. A Unigram tokenizer itself
+        would return the id of the symbol.
         """
         return [
             (self._unknown if number in self._special else number, start, end)
@@ -154,11 +154,13 @@ def load(folder: Path) -> Surface:
             return Pretrained(contents, tokenised=record.get("units") == "spaces")
         return Words(record["pieces"], cased=record["cased"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder} is not a complete output folder of prepare_questions.py ({error}).") from None
+        raise CheckpointError(
+            f"{folder} is not a complete output folder of prepare_questions.py ({error}). Prepare the questions again."
+        ) from None
 
 
 def _words(pieces: Sequence[str]) -> str:
-    """Join words by rules of English, which say whether a punctuation mark follows or precedes a space."""
+    """Join words with spaces, except where rules of English have no space before or after a punctuation mark."""
     text, glued, quoted = "", True, False
     for piece in pieces:
         left, right = piece in _LEFT or piece in _BOTH, piece in _RIGHT or piece in _BOTH
@@ -173,9 +175,9 @@ def _words(pieces: Sequence[str]) -> str:
 
 
 def _wordpieces(pieces: Sequence[str]) -> str:
-    """Join the pieces of words first, then the words by rules of English.
+    """Join the pieces of each word, and then the words by rules of English.
 
-    The decoder of the `tokenizers` package handles neither hyphens nor Chinese.
+    The decoder of the `tokenizers` package joins neither hyphenated words nor Chinese correctly.
     """
     words: list[str] = []
     for piece in pieces:
@@ -189,7 +191,7 @@ def _wordpieces(pieces: Sequence[str]) -> str:
 
 
 def _tokens(text: str) -> str:
-    """Put spaces between tokens, as CoreNLP does."""
+    """Separate the tokens of a text by spaces, as CoreNLP does."""
     return " ".join(token.replace(" ", "") for token in _TOKENS.findall(text))
 
 

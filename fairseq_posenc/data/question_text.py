@@ -1,4 +1,4 @@
-"""Split questions into pieces and join them, with the tokenizer of the data folder, and compute ROUGE-L."""
+"""Split questions into pieces and join pieces with the tokenizer of the data folder, and compute ROUGE-L."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from . import question_pieces
 
 
 class QuestionText:
-    """Split text into pieces and join them, as fairseq's BPE classes do.
+    """Split text into pieces and join pieces, with the methods of fairseq's BPE classes.
 
-    If the folder has no record, text consists of pieces separated by spaces.
+    If the folder has no file questions.json, the pieces of a text are separated by spaces.
 
     Args:
-        folder: Folder of the prepared questions. Its record names the `units` of ROUGE-L (words, characters or tokens),
-            and says whether sources contain answers.
+        folder: Folder of the prepared questions. Its file questions.json says in which units ROUGE-L compares texts
+            (words, characters or tokens), and whether sources contain answers.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,11 +34,11 @@ class QuestionText:
         return text if self._surface is None else " ".join(piece.name for piece in self._surface.cut(text))
 
     def decode(self, pieces: str) -> str:
-        """Return the text of the pieces that `encode` returned."""
+        """Return the text that consists of these pieces, which are separated by spaces."""
         return pieces if self._surface is None else self._surface.join(pieces.split())
 
     def rouge_l(self, hypothesis: str, references: Sequence[str]) -> float:
-        """Return the ROUGE-L of a text.
+        """Return the ROUGE-L of a hypothesis.
 
         Raises:
             ValueError: The package rapidfuzz is not installed.

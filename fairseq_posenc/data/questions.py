@@ -1,6 +1,6 @@
-"""Load prepared questions as a data set: sources with segments and unknown words, and the questions about each source.
+"""Load prepared questions as a data set of pairs: a source, with its segments and unknown words, and its question.
 
-Legend: B batch, S source tokens, V symbols of the dictionary.
+Legend: B batch size, S source tokens, V symbols of the dictionary.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SOURCE, TARGET = "src", "tgt"
 
 
 class Surface(NamedTuple):
-    """Contents of a line of surface.jsonl, which describes an item.
+    """Hold what a line of surface.jsonl says about an item of the data set.
 
     Args:
-        unknown: Words whose ids in the sample begin at V.
+        unknown: Words that the dictionary lacks; their ids in the sample begin at V.
         references: Original texts of all questions about the source.
         weight: One divided by the number of items with the same source, so that weighted sums count each source once.
     """
@@ -36,10 +36,10 @@ class Surface(NamedTuple):
 
 
 def read_surface(path: Path) -> list[Surface]:
-    """Read a file with one item per line.
+    """Read surface.jsonl, which has one item per line.
 
     Raises:
-        ValueError: A line is not an item; the message has its number.
+        ValueError: A line is not an item; the message gives the number of the line.
     """
     items, sources = [], []
     with path.open(encoding="utf-8") as lines:
@@ -50,14 +50,15 @@ def read_surface(path: Path) -> list[Surface]:
                 sources.append(str(fields.get("source", f"item {number}")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(
-                    f"{path}:{number}: this is not an item with a list of 'unknown' words ({error!r})."
+                    f"{path}:{number}: this is not an item with a list of 'unknown' words ({error!r}). Prepare the "
+                    "questions again."
                 ) from None
     items_by_source = Counter(sources)
     return [item._replace(weight=1 / items_by_source[source]) for item, source in zip(items, sources, strict=True)]
 
 
 class Questions(LanguagePairDataset):
-    """fairseq's data set of pairs, whose batches also have the `unknown` words of each sample and `src_segments`.
+    """Extend fairseq's data set of pairs: batches also have `src_segments` and the `unknown` words of each sample.
 
     Batches have no segments if the prepared data have none.
     """
@@ -97,7 +98,7 @@ class Questions(LanguagePairDataset):
         return item
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: Any = None) -> dict[str, Any]:
-        """Return fairseq's batch, whose rows are sorted by length, with the additional data in the same order."""
+        """Return fairseq's batch, sorted by length, with each sample's words, references, weight and segments."""
         batch: dict[str, Any] = super().collater(samples, pad_to_length)
         if not samples:
             return batch
@@ -116,11 +117,11 @@ class Questions(LanguagePairDataset):
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, impl: str | None = None, **options: Any) -> Questions:
-    """Load a split of a prepared folder, which may have no questions and no segments.
+    """Load a split from the folder that prepare_questions.py wrote; questions and segments may be missing.
 
     Raises:
         FileNotFoundError: The sources or surface.jsonl are missing.
-        ValueError: The files do not belong together.
+        ValueError: The files contradict each other.
     """
     parts = {name: f"{split}.{SOURCE}-{TARGET}.{name}" for name in (SOURCE, TARGET)} | {"segments": f"{split}.segments"}
     data = {name: _indexed(folder / file, dictionary, impl) for name, file in parts.items()}
@@ -153,22 +154,24 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
         if data["segments"] is not None and len(data["segments"][index]) != len(source):
             raise ValueError(f"{file}:{index + 1}: source and segments have different lengths. Prepare the data again.")
         if data[TARGET] is not None and int(data[TARGET][index].max()) > max(highest, size - 1):
-            raise ValueError(f"{file}:{index + 1}: the question copies a word that its source does not have.")
+            raise ValueError(
+                f"{file}:{index + 1}: the question copies a word that its source does not have. Prepare the data again."
+            )
 
 
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
     """Raise or warn if items are longer than a model allows.
 
-    fairseq itself drops such items from training with one warning, and stops validation at the first such item.
+    Without this check, fairseq would drop such items from training with one warning, and stop validation at the first.
 
     Args:
-        data: The items.
-        limits: Maximum number of tokens of sources and of questions, with special symbols.
+        data: Items to check.
+        limits: Maximum length of a source and of a question, in tokens with special symbols.
         folder: Folder of the data, for messages.
         split: Name of the split, for messages.
-        skipped: Whether fairseq skips the items that are too long.
+        skipped: Whether fairseq skips items that are too long, so that a warning is enough.
     Raises:
-        ValueError: Items are too long, and fairseq does not skip them.
+        ValueError: Some items are too long, and fairseq does not skip them.
     """
     parts = (
         ("sources", data.src_sizes, limits[0], "--max-source-positions", "--longest"),
@@ -176,15 +179,16 @@ def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split:
     )
     excess = [_excess(*part) for part in parts if part[1] is not None and (np.asarray(part[1]) > part[2]).any()]
     if excess and skipped:
-        logger.warning(f"{folder}, {split}: items that are too long are left out. {' '.join(excess)}")
+        logger.warning(f"{folder}, {split}: fairseq leaves out items that are too long. {' '.join(excess)}")
     elif excess:
         raise ValueError(f"{folder}, {split}: {' '.join(excess)}")
 
 
-def _excess(what: str, sizes: object, limit: int, flag: str, prepared: str) -> str:
+def _excess(kind: str, sizes: object, limit: int, flag: str, preparation_flag: str) -> str:
     lengths = np.asarray(sizes)
     count, longest = int((lengths > limit).sum()), int(lengths.argmax())
     return (
-        f"{count:,} of {len(lengths):,} {what} have more than {limit} tokens (item {longest} has {lengths[longest]}). "
-        f"Give {flag} {lengths[longest]} if the model allows it, or prepare the questions with a smaller {prepared}."
+        f"{count:,} of {len(lengths):,} {kind} have more than {limit} tokens (item {longest} has {lengths[longest]}). "
+        f"Give {flag} {lengths[longest]} if the model allows it, or prepare the questions with a smaller "
+        f"{preparation_flag}."
     )

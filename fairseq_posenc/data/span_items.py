@@ -2,7 +2,7 @@
 
 This follows BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each of which
 begins `stride` pieces after the previous window. If several windows contain a piece, answers that begin with the piece
-are read from the window with the most context around it.
+are read from the window with the most context around the piece.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ NULL = 0
 
 
 class Piece(NamedTuple):
-    """A piece: its id, and its start and end in the text without surrounding spaces, so that it may be empty."""
+    """Describe a piece by its id and its place in the text.
+
+    The place excludes spaces around the piece, so that `start` equals `end` if the piece consists of spaces.
+    """
 
     id: int
     start: int
@@ -26,17 +29,17 @@ class Piece(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A window: `length` pieces of the context, beginning with piece number `first`."""
+    """Describe a window, which holds `length` pieces of the context from piece number `first` on."""
 
     first: int
     length: int
 
 
 class Item(NamedTuple):
-    """A sample made from a window.
+    """Hold a sample made from a window.
 
-    column: Position of the first piece of the context. start, end: Positions of the answer's first and last piece, or
-    NULL.
+    column: Position in `tokens` of the window's first piece of the context. start, end: Positions of the answer's first
+    and last piece, or NULL.
     """
 
     tokens: list[int]
@@ -48,7 +51,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """Lengths that decide how questions become samples.
+    """Hold the lengths that decide how a question and its context are divided into samples.
 
     Args:
         longest: Maximum number of pieces of a sample, including special symbols.
@@ -67,14 +70,14 @@ class Shape:
     def __post_init__(self) -> None:
         if self.stride < 1 or self.longest_question < 1 or self.separators not in (1, 2):
             raise ValueError(
-                f"--stride {self.stride} and --longest-question {self.longest_question} must be at least 1, and "
-                f"--separators {self.separators} must be 1 or 2."
+                f"--stride and --longest-question must be at least 1 (they are {self.stride} and "
+                f"{self.longest_question}), and --separators must be 1 or 2 (it is {self.separators})."
             )
         if self.room(self.longest_question) < 1:
             least = self.longest_question + self.separators + 3
             raise ValueError(
-                f"A length of {self.longest} leaves no room for a context after a question of {self.longest_question} "
-                f"pieces. Give at least {least}, or allow only shorter questions."
+                f"--longest {self.longest} leaves no room for a context after a question of {self.longest_question} "
+                f"pieces. Give at least {least}, or a smaller --longest-question."
             )
 
     def room(self, question: int) -> int:
@@ -98,10 +101,10 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 
 
 def owner(spans: Sequence[Window], piece: int) -> int:
-    """Return the number of the window from which answers that begin with a piece are read.
+    """Return the number of the window from which to read the answers that begin with `piece`.
 
-    In each window, count the pieces to the left and to the right of this piece. The window is the one whose smaller
-    count is largest; among equals, it is the longer window.
+    In each window, count the pieces to the left and to the right of this piece. As in BERT, choose the window with the
+    largest sum of the smaller count and 1% of the window's length.
     """
 
     def context(number: int) -> float:
@@ -113,7 +116,7 @@ def owner(spans: Sequence[Window], piece: int) -> int:
 
 
 def place(pieces: Sequence[Piece], start: int, end: int) -> tuple[int, int] | None:
-    """Return the first and last piece of the characters from `start` to `end` - 1, or None if no piece covers them."""
+    """Return the first and last piece that cover characters `start` to `end` - 1; None if no piece covers any."""
     inside = [number for number, piece in enumerate(pieces) if piece.end > start and piece.start < end]
     return (inside[0], inside[-1]) if inside else None
 
@@ -121,13 +124,13 @@ def place(pieces: Sequence[Piece], start: int, end: int) -> tuple[int, int] | No
 def items(
     question: Sequence[int], context: Sequence[Piece], answer: tuple[int, int] | None, shape: Shape
 ) -> list[Item]:
-    """Return the windows of a question as samples.
+    """Return the samples of a question, one for each window of its context.
 
     Args:
         question: Ids of the question's pieces.
         context: Pieces of the context.
         answer: Numbers of the answer's first and last piece in the context, or None.
-        shape: Lengths of the samples.
+        shape: Lengths by which the context is divided.
     """
     head = [BEGIN, *question[: shape.longest_question], *[END] * shape.separators]
     samples = []

@@ -14,16 +14,16 @@ UNKNOWN = 3
 
 
 class Pieces(Protocol):
-    """Interface of the classes that split text."""
+    """Define the interface of the classes that split text."""
 
     def cut(self, text: str) -> list[Piece]: ...
 
 
-class OfTokenizer:
-    """Split text by a pretrained tokenizer.
+class TokenizerSplitter:
+    """Split text with a pretrained tokenizer.
 
     Args:
-        contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it, with the ids of the dictionary.
+        contents: Contents of a tokenizer.json with the ids of the dictionary, as hub/tokenizer/fit.py returns it.
     """
 
     def __init__(self, contents: dict[str, Any]) -> None:
@@ -33,11 +33,11 @@ class OfTokenizer:
         return with_marks(text, [trimmed(text, *piece) for piece in self._tokenizer.numbered(text)])
 
 
-class OfWords:
-    """Split text by a regular expression.
+class RegexSplitter:
+    """Split text with a regular expression.
 
     Args:
-        kind: A key of `question_pieces.JOINED`.
+        kind: Units into which text is split, a key of `question_pieces.JOINED`.
         ids: Ids of the dictionary's words.
         cased: Whether to keep the case of letters; otherwise text becomes lower case.
     """
@@ -50,14 +50,14 @@ class OfWords:
 
 
 def trimmed(text: str, number: int, start: int, end: int) -> Piece:
-    """Return a piece whose place excludes the spaces around it, which SentencePiece and GPT-2 include."""
+    """Return a piece whose place excludes the spaces around it; SentencePiece and GPT-2 include them."""
     inside = text[start:end]
     left = len(inside) - len(inside.lstrip())
     return Piece(number, start + left, max(start + left, end - (len(inside) - len(inside.rstrip()))))
 
 
 def with_marks(text: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Extend each piece by the combining accents after it that the tokenizer leaves out."""
+    """Extend each piece by the combining accents that follow it but belong to no piece."""
     extended = []
     for number, piece in enumerate(pieces):
         end, limit = piece.end, pieces[number + 1].start if number + 1 < len(pieces) else len(text)

@@ -21,7 +21,7 @@ Logits = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Search:
-    """Options of the search.
+    """Hold the options of the search for answers.
 
     Args:
         n_best: Number of answers per question.
@@ -33,11 +33,11 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.n_best < 1 or self.longest < 1:
-            raise ValueError(f"--n-best {self.n_best} and --longest-answer {self.longest} must be at least 1.")
+            raise ValueError(f"--n-best {self.n_best}, --longest-answer {self.longest}: both must be at least 1.")
 
 
-class Read(NamedTuple):
-    """A window with the model's start and end logits [T]; the context begins at position `column` of the window."""
+class WindowLogits(NamedTuple):
+    """Hold a window and the model's start and end logits [T]; the context begins at position `column`."""
 
     window: Window
     column: int
@@ -46,7 +46,7 @@ class Read(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer with the logits of its first (`start`) and its last piece (`end`)."""
+    """Hold an answer, the start logit of its first piece and the end logit of its last piece."""
 
     text: str
     start: float
@@ -58,9 +58,9 @@ class Answer(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Answers to a question.
+    """Hold the answers to a question.
 
-    best: The best answers in descending order, without duplicates and empty texts. null: The empty answer, with
+    best: The best answers, sorted by score, without duplicates and empty texts. null: The empty answer, with
     the logits of <s>. odds: Score of the empty answer minus the score of the best answer.
     """
 
@@ -69,42 +69,42 @@ class Answers(NamedTuple):
     odds: float
 
 
-def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read], how: Search) -> Answers:
+def search(text: str, offsets: Sequence[tuple[int, int]], scored: Sequence[WindowLogits], options: Search) -> Answers:
     """Find the answers to a question in all windows of its context.
 
     Args:
         text: The context.
         offsets: Start and end in `text` of each piece of the context.
-        reads: The windows; an empty context has none.
-        how: Options of the search.
+        scored: Windows of the context with their logits; an empty context has none.
+        options: Options of the search.
     """
-    spans = [read.window for read in reads]
+    spans = [window.window for window in scored]
 
-    def words(first: int, last: int) -> str:
+    def text_of(first: int, last: int) -> str:
         return text[offsets[first][0] : offsets[last][1]].strip()
 
-    candidates = [answer for number, read in enumerate(reads) for answer in _of_window(number, read, spans, how, words)]
+    candidates = [answer for i in range(len(scored)) for answer in _of_window(i, scored[i], spans, options, text_of)]
     best: dict[str, Answer] = {}
     for answer in sorted(candidates, reverse=True, key=lambda answer: answer.score):
         best.setdefault(answer.text, answer)
-    nulls = [Answer("", float(read.start[NULL]), float(read.end[NULL])) for read in reads]
+    nulls = [Answer("", float(window.start[NULL]), float(window.end[NULL])) for window in scored]
     null = min(nulls, key=lambda answer: answer.score, default=Answer("", 0.0, 0.0))
-    answers = list(best.values())[: how.n_best]
+    answers = list(best.values())[: options.n_best]
     return Answers(answers, null, null.score - answers[0].score if answers else 0.0)
 
 
 def _of_window(
-    number: int, read: Read, spans: Sequence[Window], how: Search, words: Callable[[int, int], str]
+    number: int, scored: WindowLogits, spans: Sequence[Window], options: Search, text_of: Callable[[int, int], str]
 ) -> list[Answer]:
-    """Return the best answers in one window, among the answers that are read from this window (see `owner`).
+    """Return the best answers in one window, without those that are read from another window (see `owner`).
 
     Args:
-        words: Function that returns the text from a first to a last piece of the context.
+        text_of: Function that returns the text from one piece of the context to another, inclusive.
     """
-    (first, length), column = read.window, read.column
-    start, end = (logits[column : column + length] for logits in (read.start, read.end))
+    (first, length), column = scored.window, scored.column
+    start, end = (logits[column : column + length] for logits in (scored.start, scored.end))
     mine = np.array([len(spans) == 1 or owner(spans, first + piece) == number for piece in range(length)])
-    width = min(how.longest, length)
+    width = min(options.longest, length)
     padded = np.concatenate([end, np.full(width - 1, -np.inf)])
     # [length, width]: score of the span that begins at the row's piece and has `column` further pieces
     scores = start[:, None] + np.lib.stride_tricks.sliding_window_view(padded, width)[:length]
@@ -112,15 +112,15 @@ def _of_window(
     best: dict[str, Answer] = {}  # several spans may have the same text, because all bytes of a letter have one place
     for place in np.argsort(-scores, axis=None, kind="stable"):
         piece, last = int(place // width), int(place // width + place % width)
-        if len(best) == how.n_best or not math.isfinite(scores.flat[place]):
+        if len(best) == options.n_best or not math.isfinite(scores.flat[place]):
             break
-        if answer := words(first + piece, first + last):
+        if answer := text_of(first + piece, first + last):
             best.setdefault(answer, Answer(answer, float(start[piece]), float(end[last])))
     return list(best.values())
 
 
 def probabilities(answers: Sequence[Answer]) -> list[float]:
-    """Return the softmax of the scores of answers."""
+    """Return the softmax of the answers' scores."""
     if not answers:
         return []
     scores = np.array([answer.score for answer in answers])

@@ -1,4 +1,4 @@
-"""Load prepared windows (a question with a part of its context) as a data set, to train and to find answers.
+"""Load prepared windows (a question with a part of its context) as a data set, for training and for finding answers.
 
 Legend: B batch, T tokens.
 """
@@ -23,11 +23,11 @@ RECORD, DICTIONARY = "spans.json", "dict.txt"
 
 
 class Row(NamedTuple):
-    """A prepared window: a question with a part of its context.
+    """Describe a prepared window, which holds a question and a part of its context.
 
-    question: Number of the question. first, length: First piece and number of pieces of the part of the context.
-    column: Position in the window where this part begins. start, end: Positions of the answer's first and last piece,
-    or 0 (the position of <s>) if the window does not contain it.
+    question: Number of the question. first: Number of the part's first piece in the context. length: Number of pieces
+    of the part. column: Position in the window where the part begins. start, end: Positions of the answer's first and
+    last piece, or 0 (the position of <s>) if the window does not contain it.
     """
 
     question: int
@@ -43,11 +43,11 @@ class Row(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A line of SPLIT.questions.jsonl.
+    """Hold a line of SPLIT.questions.jsonl, which describes a question.
 
-    context: Number of the context. answers: Texts of the answers; empty if the question has no answer. pieces: Number
-    of pieces of the shortest answer that a window contains; 0 if no window contains an answer, and None if no answer is
-    known to occur in the context.
+    context: Number of the question's context. answers: Texts of the answers; empty if the question has no answer.
+    pieces: Number of pieces of the shortest answer that a window contains; 0 if no window contains an answer, and None
+    if no answer is known to occur in the context.
     """
 
     id: str
@@ -58,9 +58,9 @@ class Question(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A line of SPLIT.contexts.jsonl.
+    """Hold a line of SPLIT.contexts.jsonl, which describes a context.
 
-    offsets: Start and end of each piece of the context in its text, without surrounding spaces.
+    offsets: Start and end of each piece in `text`, without surrounding spaces.
     """
 
     text: str
@@ -68,7 +68,7 @@ class Context(NamedTuple):
 
 
 def record(folder: Path) -> dict[str, Any]:
-    """Return the record of how the folder was prepared.
+    """Return the contents of spans.json, which record how the folder was prepared.
 
     Raises:
         CheckpointError: The folder was not written by prepare_spans.py.
@@ -77,7 +77,8 @@ def record(folder: Path) -> dict[str, Any]:
         contents: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
         int(contents["longest"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder} is not a complete output folder of prepare_spans.py ({error}).") from None
+        problem = f"{folder} is not a complete output folder of prepare_spans.py ({error})"
+        raise CheckpointError(f"{problem}. Prepare the questions again, or give another folder.") from None
     return contents
 
 
@@ -85,14 +86,14 @@ def rows(folder: Path, split: str) -> list[Row]:
     """Return the windows of a split.
 
     Raises:
-        CheckpointError: The split does not exist.
+        CheckpointError: The split does not exist, or its file cannot be read.
     """
     path = folder / f"{split}.windows.npy"
     try:
         table: NDArray[np.int32] = np.load(path)
     except (OSError, ValueError) as error:
         known = ", ".join(splits(folder))
-        raise CheckpointError(f"{path}: cannot read the windows ({error}). Choose a split among {known}.") from None
+        raise CheckpointError(f"{path}: cannot read the windows ({error}). The prepared splits are: {known}.") from None
     return [Row(*map(int, row)) for row in table]
 
 
@@ -119,7 +120,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Windows(FairseqDataset):
-    """Data set of the windows of a split.
+    """Provide the windows of a split as a data set.
 
     Args:
         tokens: fairseq's data set of the windows' tokens.
@@ -131,7 +132,8 @@ class Windows(FairseqDataset):
     def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
         if len(tokens) != len(rows):
             raise CheckpointError(
-                f"The folder has {len(tokens)} windows, but describes {len(rows)}. Prepare the questions again."
+                f"The folder has the tokens of {len(tokens)} windows, but describes {len(rows)} windows. "
+                "Prepare the questions again."
             )
         self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle
 
@@ -167,13 +169,13 @@ class Windows(FairseqDataset):
         return self.tokens.sizes
 
     def ordered_indices(self) -> NDArray[np.int64]:
-        """Return indices sorted by length, so that batches have little padding; equal lengths may be shuffled."""
+        """Return indices sorted by length, so that batches have little padding; `shuffle` shuffles equal lengths."""
         indices = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))  # noqa: NPY002 - fairseq's
         return indices[np.argsort(self.sizes[indices], kind="mergesort")]
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> Windows:
-    """Load a split of a folder that prepare_spans.py wrote.
+    """Load a split from a folder that prepare_spans.py wrote.
 
     Raises:
         CheckpointError: The split does not exist, or was prepared with another dictionary.

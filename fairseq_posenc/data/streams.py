@@ -17,14 +17,14 @@ from .words import Words
 
 
 class Corpus(FairseqDataset):
-    """All lines of a split as one sequence of tokens; a line is read only when it is needed.
+    """Present all lines of a split as one sequence of tokens; read a line only when it is needed.
 
     Args:
         lines: fairseq's indexed data set; each line ends with </s>.
         name: Name of the split.
         first: Id of the symbol before the first token (</s>).
         pad: Id of the symbol that fills the last segment.
-        words: Which tokens begin a word, for counting words; None if each token is a word.
+        words: Rule that tells which tokens begin a word, for counting words; None if each token is a word.
     """
 
     def __init__(self, lines: Any, name: str, *, first: int, pad: int, words: Words | None = None) -> None:
@@ -48,17 +48,17 @@ class Corpus(FairseqDataset):
 
 
 class Segments(FairseqDataset):
-    """Divide a corpus into batches, in order; item s W + w is segment s of the B streams of worker w.
+    """Divide a corpus into batches; item s W + w holds segment s of each of the B streams of worker w.
 
-    Stream g has N // G tokens, and one more if g < N % G. So each token is the target of exactly one stream. The input
-    at a target is the token before it in the corpus, even at the start of a stream. The last segment may be shorter
+    Stream g has N // G tokens, and one more if g < N % G. So each token is a target in exactly one stream. The input
+    for a target is the preceding token of the corpus, even at the start of a stream. The last segment may be shorter
     than T. In the last segment, streams that are one token shorter than others have padding.
 
     Args:
-        corpus: The tokens.
-        streams: B.
-        workers: W.
-        length: T.
+        corpus: Tokens to divide.
+        streams: B, the number of streams per worker.
+        workers: W, the number of workers.
+        length: T, the number of tokens per segment.
         flag: Flag that sets B, for error messages.
     Raises:
         ValueError: There are fewer tokens than streams.
@@ -120,7 +120,7 @@ class Segments(FairseqDataset):
         return sample
 
     def num_tokens(self, index: int) -> int:
-        """Return the maximum number of tokens of an item."""
+        """Return the maximum number of tokens in an item."""
         return self.streams * self.length
 
     def size(self, index: int) -> int:
@@ -129,9 +129,9 @@ class Segments(FairseqDataset):
 
 
 class StreamIterator(iterators.EpochBatchIterator):
-    """fairseq's iterator of an epoch, without shuffling.
+    """Iterate over an epoch as fairseq does, but without shuffling.
 
-    It can resume only if the checkpoint was written with the same division into streams.
+    Training can resume within an epoch only if the checkpoint was written with the same division into streams.
 
     Args:
         lengths: Further settings that must not change when training resumes, keyed by flag.
@@ -159,7 +159,7 @@ class StreamIterator(iterators.EpochBatchIterator):
         return {**super().state_dict(), "streams": self.shape}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the position in the streams; raise ValueError if the checkpoint has other streams."""
+        """Restore the position in the streams; raise ValueError if the checkpoint's streams were divided otherwise."""
         was = state_dict.get("streams", {})
         shape = self.shape
         if not state_dict.get("iterations_in_epoch"):  # a new epoch may use another of several data folders

@@ -17,13 +17,13 @@ from .words import Words
 
 @dataclass(frozen=True)
 class Masking:
-    """Options of masking, named as in fairseq.
+    """Hold the options of masking, which have fairseq's names.
 
     Args:
         mask_prob: Share of words that are predicted.
         leave_unmasked_prob: Share of the predicted words that stay as they are.
-        random_token_prob: Share of the predicted words that become random pieces; all other predicted words become
-            <mask>.
+        random_token_prob: Share of the predicted words whose pieces are replaced by random pieces; all other predicted
+            words become <mask>.
         mask_idx: Id of <mask>.
         pad_idx: Id of the padding symbol.
         weights: Probabilities of the random pieces, [vocabulary].
@@ -43,7 +43,10 @@ class Masking:
             raise ValueError(f"--mask-prob {self.mask_prob}: the value must be more than 0 and less than 1.")
         parts = (self.leave_unmasked_prob, self.random_token_prob)
         if min(parts) < 0 or sum(parts) > 1:
-            raise ValueError(f"--leave-unmasked-prob and --random-token-prob {parts}: their sum must be from 0 to 1.")
+            raise ValueError(
+                f"--leave-unmasked-prob {parts[0]}, --random-token-prob {parts[1]}: neither may be negative, and their "
+                "sum must be at most 1."
+            )
 
 
 class WholeWordMasks(BaseWrapperDataset):
@@ -67,7 +70,7 @@ class WholeWordMasks(BaseWrapperDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """Return True, because epochs change the masks only, not the sizes."""
+        """Return True, because a new epoch changes only the masks, not the lengths of the samples."""
         return True
 
     def set_epoch(self, epoch: int, **unused: Any) -> None:

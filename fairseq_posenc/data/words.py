@@ -1,6 +1,6 @@
 """Tell which pieces of a vocabulary begin a word, for each scheme of splitting words into pieces.
 
-The tokenizer's files are not needed, because the pieces themselves contain the marks.
+The tokenizer's files are not needed, because the pieces themselves contain the scheme's marks, such as ## in WordPiece.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def marked(pieces: Sequence[str]) -> str | None:
 class Words:
     """Divide a sequence of ids into words.
 
-    A special symbol is not part of a word and ends the word before it, so the piece after it begins a word, whatever
-    its mark. <unk> is not part of a word either, but does not end the word before it, because SentencePiece writes
-    <unk> for letters inside words that its vocabulary lacks.
+    A special symbol is not part of a word, and it ends the word before it. So the piece after it begins a word,
+    whatever its mark. <unk> is not part of a word either, but it does not end the word before it, because SentencePiece
+    also writes <unk> for an unknown letter inside a word.
 
     Args:
         pieces: Pieces in the order of their ids.
@@ -96,10 +96,10 @@ class Words:
 
 
 def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
-    """Return the pieces of a dictionary that lists GPT-2's ids, as fairseq's RoBERTa does; keep other symbols.
+    """Replace ids by GPT-2's pieces in a dictionary that lists ids, as in fairseq's RoBERTa; keep other symbols.
 
     Raises:
-        ValueError: The encoder.json lacks one of the ids.
+        ValueError: encoder.json lacks one of the ids.
     """
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]

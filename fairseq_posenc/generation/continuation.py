@@ -1,4 +1,4 @@
-"""Continue a prompt with a language model that has a memory of earlier segments, as in evaluation.
+"""Continue prompts with a language model that remembers earlier segments, in the same way as in evaluation.
 
 Legend: B prompts, P tokens of a prompt, S steps.
 """
@@ -25,7 +25,7 @@ def continued(
 
     Args:
         model: A `posenc_transformer_lm` in evaluation mode.
-        prompt: Tokens [B, P] without padding, which begin with </s>.
+        prompt: Tokens [B, P]; each prompt begins with </s> and has no padding.
         steps: S, the number of new tokens.
         segment: Number of tokens per segment.
         remembered: Number of states that the memory holds.
@@ -36,7 +36,7 @@ def continued(
         ValueError: A prompt is empty or has padding, or segments have no tokens.
     """
     if segment < 1:
-        raise ValueError(f"segment={segment}: a segment needs at least 1 token.")
+        raise ValueError(f"segment={segment}: the number of tokens per segment must be at least 1.")
     if not prompt.shape[1] or bool(prompt.eq(model.decoder.padding_idx).any()):
         raise ValueError("All prompts must have the same number of tokens, at least one, and no padding.")
     memory = SegmentMemory(remembered, span=remembered if same_length else None)

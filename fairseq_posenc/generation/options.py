@@ -12,7 +12,7 @@ from .search import FORMS, GnmtGenerator, GnmtGeneratorWithAlignment
 
 @dataclasses.dataclass
 class SearchConfig(FairseqDataclass):
-    """Options of the search that fairseq does not have."""
+    """Define the search options that fairseq lacks."""
 
     lenpen_form: ChoiceEnum(FORMS) = option(  # type: ignore[valid-type]
         "fairseq",
@@ -22,7 +22,7 @@ class SearchConfig(FairseqDataclass):
 
 
 class Searching(FairseqTask):
-    """Base class of tasks that generate with the length penalty of --lenpen-form."""
+    """Let a task generate text with the length penalty that --lenpen-form names."""
 
     @property
     def form(self) -> str:
@@ -40,7 +40,7 @@ class Searching(FairseqTask):
         """Build fairseq's generator with this plugin's beam search.
 
         Raises:
-            ValueError: An option has no effect with --lenpen-form gnmt.
+            ValueError: --lenpen-form gnmt is combined with an option that would make it ineffective.
         """
         extra = dict(extra_gen_cls_kwargs or {})
         for name in ("unnormalized", "score_reference"):

@@ -1,7 +1,7 @@
-"""`--scoring rouge_l`: the ROUGE-L of the texts in the D- lines of fairseq-generate.
+"""Implement `--scoring rouge_l`, which computes the ROUGE-L of the texts in the D- lines of fairseq-generate.
 
-fairseq passes only the text of an item's target to a scorer. A task that has several references per source passes them
-to `expect`, in the order in which outputs are generated.
+fairseq gives a scorer only one reference, the text of the item's target. A task that has several references per source
+passes them to `expect`, in the order in which outputs are generated.
 """
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
@@ -24,7 +24,7 @@ AUTO = "auto"
 
 
 class Expected(NamedTuple):
-    """What a task knows about an item that will be scored.
+    """Hold what a task knows about an item that will be scored.
 
     Args:
         references: All reference texts of the same source.
@@ -42,26 +42,26 @@ _listening = False
 
 
 def expect(items: Sequence[Expected]) -> None:
-    """Announce the items that are scored next; the items are ignored unless --scoring rouge_l is used."""
+    """Announce the items that will be scored next. Without --scoring rouge_l, this has no effect."""
     if _listening:
         _expected.extend(items)
 
 
 @dataclasses.dataclass
 class RougeConfig(FairseqDataclass):
-    """Options of `--scoring rouge_l`."""
+    """Define the options of `--scoring rouge_l`."""
 
     rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
         "f1", "Formula: `f1` is the F1 score with the best reference, `coco` the F score of COCO's scorer (beta 1.2)."
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
-        AUTO, f"Units of text to compare. With `{AUTO}`: the units of the task's data, or words if these are unknown."
+        AUTO, f"Units of text to compare. `{AUTO}` takes the units of the task's data, or words if those are unknown."
     )
 
 
 @register_scorer("rouge_l", dataclass=RougeConfig)
 class RougeScorer(BaseScorer):
-    """Compute the mean ROUGE-L over sources, each with all references that the task announced."""
+    """Compute the mean ROUGE-L over sources, comparing with all references that the task announced."""
 
     def __init__(self, cfg: RougeConfig) -> None:
         super().__init__(cfg)
@@ -77,7 +77,10 @@ class RougeScorer(BaseScorer):
         """Add a target and the text that was generated for it."""
         if not _expected and self._grouped:
             self._grouped = False
-            logger.warning("--scoring rouge_l: sources are unknown, so each text is compared with one reference.")
+            logger.warning(
+                "--scoring rouge_l: the task does not tell which items share a source, so each text is "
+                "compared with only one reference."
+            )
         known = _expected.popleft() if _expected else Expected([], 1.0, "words")
         self._units = known.units if self._units == AUTO else self._units
         value = self._rouge_l(pred, known.references or [ref], units=self._units, variant=str(self.cfg.rouge_variant))

@@ -21,18 +21,18 @@ FORMS = ("fairseq", "gnmt")
 def length_penalty(form: str, length: int, power: float) -> float:
     """Return the divisor of the log-probability of a hypothesis of `length` tokens, including </s>.
 
-    fairseq: length^a. gnmt: ((5 + length) / 6)^a, Wu et al. 2016 (arXiv:1609.08144), equation 14.
+    `fairseq`: length^power. `gnmt`: ((5 + length) / 6)^power (Wu et al. 2016, arXiv:1609.08144, equation 14).
 
     Raises:
         ValueError: The form is unknown.
     """
     if form not in FORMS:
-        raise ValueError(f"--lenpen-form {form}: unknown form. Give one of {', '.join(FORMS)}.")
+        raise ValueError(f"--lenpen-form {form} does not exist. Give one of {', '.join(FORMS)}.")
     return float(length**power if form == "fairseq" else ((5 + length) / 6) ** power)
 
 
 class GnmtGenerator(SequenceGenerator):
-    """fairseq's generator with the length penalty of GNMT (Wu et al. 2016)."""
+    """Generate as fairseq does, but with the length penalty of GNMT (Wu et al. 2016)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,13 +51,13 @@ class GnmtGenerator(SequenceGenerator):
 
 
 class GnmtGeneratorWithAlignment(GnmtGenerator, SequenceGeneratorWithAlignment):
-    """The generator with the length penalty of GNMT for translation with --print-alignment."""
+    """Generate with the length penalty of GNMT and with --print-alignment."""
 
 
 class CopyEnsemble(EnsembleModel):
-    """Ensemble of models whose probabilities are not a softmax of their logits.
+    """Combine models whose probabilities are not a softmax of logits, because they also copy words.
 
-    So the temperature is applied to the logarithm of the probabilities.
+    So the log-probabilities, not the logits, are divided by the temperature.
     """
 
     def forward_decoder(
@@ -69,7 +69,7 @@ class CopyEnsemble(EnsembleModel):
 
 
 class CopyingGenerator(SequenceGenerator):
-    """fairseq's generator over E words; ids from V on are unknown words of the sample."""
+    """Generate over E symbols as fairseq does; ids from V on are unknown words of the sample."""
 
     def __init__(self, models: Sequence[Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(CopyEnsemble(models), *args, **kwargs)
@@ -85,4 +85,4 @@ class CopyingGenerator(SequenceGenerator):
 
 
 class CopyingGnmtGenerator(CopyingGenerator, GnmtGenerator):
-    """The generator that copies unknown words, with the length penalty of GNMT."""
+    """Copy unknown words as `CopyingGenerator` does, with the length penalty of GNMT."""

@@ -29,5 +29,6 @@ def load(source: str | Path) -> MaskedLM:
         pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
         if report.made:
             name = next(iter(report.made))
-            raise CheckpointError(f"{source} has no weight {name}, so it is not a complete masked language model")
+            problem = f"{source} has no weight {name}, so it is not a complete masked language model"
+            raise CheckpointError(f"{problem}. Give a model with all of its weights.")
     return model_of(pretrained)

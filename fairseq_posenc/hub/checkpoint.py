@@ -33,7 +33,7 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
 
 
 def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """Return the symbols for dict.txt, without special symbols and <mask>. The model has fairseq's order of ids."""
+    """Return the symbols for dict.txt, without special symbols and <mask>. The ids must be in fairseq's order."""
     pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
     return distinct(pieces)[len(SPECIALS) : -1]
 
@@ -42,18 +42,20 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
     """Write dict.txt without <mask>, which fairseq's task appends.
 
     Raises:
-        CheckpointError: fairseq could not read all pieces from dict.txt again.
+        CheckpointError: fairseq would not read the same pieces from dict.txt.
     """
     from fairseq.data import Dictionary
 
     symbols = symbols_in_dictionary(model)
     path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
     if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
-        raise CheckpointError("a piece of the vocabulary contains a space or a line end, which dict.txt cannot hold")
+        raise CheckpointError(
+            "a piece of the vocabulary contains a space or a line end, which dict.txt cannot hold. Give another model."
+        )
 
 
 def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
-    """Write tokenizer/ with the ids of dict.txt, where export-hf finds it.
+    """Write tokenizer/, with the ids of dict.txt, to the place where export-hf looks for a tokenizer.
 
     If that fails, only add a note to the report, because the model is complete without a tokenizer.
     """
@@ -69,7 +71,7 @@ def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Pat
         report.notes.append(f"tokenizer/ was not written: {error}")
         return
     tokenizer.copy_sources(source, output)
-    report.notes.append(f"tokenizer/ was converted from {path.name}, with the ids of {DICTIONARY}")
+    report.notes.append(f"tokenizer/ was converted from {path.name} and has the ids of {DICTIONARY}")
     if lacking:
         report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
 

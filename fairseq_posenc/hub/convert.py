@@ -19,10 +19,10 @@ from .pretrained import Pretrained
 
 #: Note on m4m. That the model has to learn attention again was measured on a small model.
 M4M_FACTS = (
-    "m4m multiplies the logits by its table. Therefore a new table, however it is initialised, makes the attention "
-    "weights very different from those of the pretrained model. The papers trained such models for 500,000 more steps. "
-    "To keep the model as it was, use learned+m4, learned+m2, or learned+m4m with gate_offset=1 (a deviation from the "
-    "paper)."
+    "m4m multiplies the attention logits by its table. Therefore a new table, however it is initialised, makes the "
+    "attention weights very different from those of the pretrained model. The papers on m4m trained such models for "
+    "500,000 more steps. To keep the pretrained model's outputs at first, use learned+m4, learned+m2, or learned+m4m "
+    "with gate_offset=1 (a deviation from the papers)."
 )
 #: Standard deviation of a new m4m table in a pretrained model, instead of D^-0.5 for training from scratch.
 M4M_STD = 0.02
@@ -56,13 +56,13 @@ def converted(
 
     An absolute table is kept if `pos_enc` contains `learned`, and BERT's segment vectors if it contains
     `segments-input`. Tables of distances are kept if `pos_enc` contains the method that uses them. Without
-    `segments-input`, the vector of the first segment is added to the table of `learned`, because BERT adds this vector
-    to every token of a text with one segment. New tables are initialised as in a new model, except for M4M's table,
-    which is drawn from N(0, 0.02) unless `args` sets `init` or `init_std`.
+    `segments-input`, the vector of the first segment is added to the table of `learned`: in a text with one segment,
+    BERT adds this vector to every token. New tables are initialised as in a new model, except for M4M's table, which is
+    drawn from N(0, 0.02) unless `args` sets `init` or `init_std`.
 
     Args:
-        source: The pretrained model.
-        args: Options as for --pos-enc-args.
+        source: Model to convert.
+        args: Options of the encoding, as for --pos-enc-args.
         max_length: Maximum length n. Default: the maximum length of the source.
         seed: Random seed of the new weights.
     Raises:
@@ -107,7 +107,7 @@ def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
         if theirs is None and not name.startswith("lm_head."):
             raise CheckpointError(f"the source has no {name}, which its settings require. {_ONE_MODEL}")
         if theirs is None:
-            report.made[name] = "not in the source, so initialised as in a new model"
+            report.made[name] = "the source does not have it, so it is initialised as in a new model"
         else:
             state[name] = _fitting(name, theirs, ours)
             report.copied.append(name)
@@ -144,7 +144,7 @@ def _positions(source: Pretrained, pos: Composition, state: dict[str, Tensor], r
 def _rule(table: Tensor) -> str:
     std = table.std().item() if table.numel() > 1 else 0.0
     if math.isclose(std, 0.0, abs_tol=1e-12):
-        return f"all values are {table.flatten()[0].item():g}, the initial value of the encoding"
+        return f"all values are {table.flatten()[0].item():g}, the encoding's initial value"
     return f"drawn from the encoding's initial distribution, with standard deviation {std:.3g}"
 
 
@@ -188,7 +188,7 @@ def _segments(types: Tensor, tables: dict[str, Tensor], members: Mapping[str, An
 
 
 def model_of(source: Pretrained) -> MaskedLM:
-    """Return the plain model in evaluation mode."""
+    """Build the plain model with the weights of `source`, in evaluation mode."""
     model = MaskedLM(source.config)
     state = dict(source.tensors)
     if source.config.tied:
@@ -201,7 +201,7 @@ def model_of(source: Pretrained) -> MaskedLM:
 
 
 def as_it_is(config: ModelConfig, tensors: Mapping[str, Tensor]) -> str:
-    """Return the encoding that keeps all position weights of a model from Hugging Face or stock fairseq."""
+    """Return the name of the encoding that keeps all position weights of a model from Hugging Face or stock fairseq."""
     types = tensors.get(f"{names.TYPES}.weight")
     has_own_segments = types is not None and (len(types) > 1 or config.pos_enc != "learned")
     return config.pos_enc + ("+segments-input" if has_own_segments else "")

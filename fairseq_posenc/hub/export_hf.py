@@ -32,7 +32,7 @@ The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of 
 sequences of up to {max_length} tokens.
 {options}
     import fairseq_posenc
-    model = fairseq_posenc.load("DIR")  # torch and safetensors, no fairseq
+    model = fairseq_posenc.load("DIR")  # needs torch and safetensors, but not fairseq
     logits = model(input_ids, attention_mask)
 
 {transformers} {tokenizer}
@@ -119,7 +119,7 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
     if model.vocabulary is None:
-        raise CheckpointError(f"{place}: this tokenizer needs a dict.txt beside the checkpoint or in its data folder")
+        raise CheckpointError(f"{place}: this tokenizer needs the model's dict.txt. Put it beside the checkpoint.")
     contents, where = tokenizer.read(place)
     contents, lacking = tokenizer.fitted(contents, model.vocabulary, where, segments=model.config.has_segments)
     line = f"wrote the tokenizer of {where}"
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Export the model that the command line names. Return 0, or 1 after printing an error message of one line."""
+    """Export the model that the command line names. Return 0, or print an error message of one line and return 1."""
     args = _parser().parse_args(argv)
     try:
         pretrained = read(args.checkpoint)
@@ -159,16 +159,18 @@ def main(argv: Sequence[str]) -> int:
         if lost := [*report.made, *report.dropped]:
             unexported = [name for name in lost if not name.startswith("classification_heads.")]
             if unexported:
-                raise CheckpointError(f"{args.checkpoint}: the weight {unexported[0]} is missing or cannot be exported")
+                problem = f"{args.checkpoint}: the weight {unexported[0]} is missing or cannot be exported"
+                raise CheckpointError(f"{problem}. Give the checkpoint of a masked language model.")
         tokens, line = _tokenizer(pretrained, args.tokenizer)
         export(model, args.output, tokens)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"export-hf: {error}", file=sys.stderr)
         return 1
-    print(f"{args.output}: wrote {len(report.copied)} weights, with the encoding {model.config.pos_enc}")
+    print(f"Wrote {len(report.copied)} weights with the encoding {model.config.pos_enc} to {args.output}.")
     for name, why in report.dropped.items():
         print(f"dropped: {name}: {why}")
     print(line if tokens else f"note: {line}")
     if model.vocabulary is None:
-        print("note: the folder has no vocabulary, as there is no dict.txt beside the checkpoint or in its data folder")
+        reason = "there is no dict.txt beside the checkpoint or in its data folder"
+        print(f"note: the folder has no vocabulary, because {reason}")
     return 0

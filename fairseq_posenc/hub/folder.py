@@ -28,7 +28,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         settings = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no config.json. Give the folder of a model.") from None
+        raise CheckpointError(f"{folder} has no config.json. Give the folder of a Hugging Face model.") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is not valid JSON ({error}). Download it again.") from None
     if not isinstance(settings, dict):
@@ -48,7 +48,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             return _tensors(folder / name, read)
         if (folder / f"{name}.index.json").is_file():
             return _parts(folder, f"{name}.index.json", read)
-    raise CheckpointError(f"{folder} has no weights. It needs {SAFE} or {BINARY}, or an index of several files.")
+    raise CheckpointError(f"{folder} has no weights. It needs {SAFE} or {BINARY}, or an index of several such files.")
 
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
@@ -69,7 +69,7 @@ def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, T
 def _tensors(path: Path, read: Callable[[Path], Any]) -> dict[str, Tensor]:
     tensors = read(path)
     if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
-        raise CheckpointError(f"{path} must contain weights and nothing else. Give the weights of a model.")
+        raise CheckpointError(f"{path} contains something other than weights. Give a file of a model's weights.")
     return tensors
 
 
@@ -115,7 +115,7 @@ def new_folder(output: Path) -> AbstractContextManager[Path]:
     """Return a context with a temporary folder to write to. When the context ends, the folder becomes `output`.
 
     Raises:
-        CheckpointError: `output` is not empty; its contents are never changed.
+        CheckpointError: `output` exists and is not an empty folder; its contents are never changed.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise CheckpointError(f"{output} already exists. Give another --output, or remove it.")

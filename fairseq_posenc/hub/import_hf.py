@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         "--pos-enc",
         required=True,
         metavar="NAME",
-        help="Position encoding of the new model, as in fairseq-train. `learned` keeps the absolute table.",
+        help="Position encoding of the new model, as in fairseq-train. `learned` keeps the table of positions.",
     )
     parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding, such as clip=64.")
     parser.add_argument(
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Convert the model that the command line names. Return 0, or 1 after printing an error message of one line."""
+    """Convert the model that the command line names. Return 0, or print an error message of one line and return 1."""
     args = _parser().parse_args(argv)
     try:
         from .checkpoint import CHECKPOINT, flags, save
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
         save(model, report, args.output, args.source)
     except ModuleNotFoundError as error:
-        print(f"import-hf: {error}. The command needs fairseq: run python -m fairseq_posenc doctor.", file=sys.stderr)
+        print(f"import-hf: {error}. Install fairseq; `python -m fairseq_posenc doctor` checks it.", file=sys.stderr)
         return 1
     except (CheckpointError, ValueError, OSError) as error:
         print(f"import-hf: {error}", file=sys.stderr)
@@ -71,5 +71,5 @@ def main(argv: Sequence[str]) -> int:
             "the ids of the published models."
         )
     start = f"--finetune-from-model {args.output / CHECKPOINT} --arch posenc_roberta"
-    print(f"continue training with: {start} {' '.join(flags(model))}")
+    print(f"To continue training, give fairseq-train these flags: {start} {' '.join(flags(model))}")
     return 0

@@ -18,10 +18,10 @@ from ..stack import ACTIVATIONS, Norms, Stack
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """All settings that are needed to build the model.
+    """Hold all settings that are needed to build the model.
 
     Args:
-        layers, dim, ffn, heads: Sizes of the model. max_length: Longest sequence in training.
+        layers, dim, ffn, heads: Sizes of the model. max_length: Longest sequence in training, in tokens.
         vocabulary: Number of ids.
         pos_enc, pos_enc_args: The encoding and its options, as on the command line.
         activation: A name in `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: See `Norms`.
@@ -72,7 +72,7 @@ class ModelConfig:
 
 
 class Head(nn.Module):
-    """The output head of a masked language model, which computes logits [..., V] from features [..., d]."""
+    """Compute the logits [..., V] of a masked language model from the encoder's outputs [..., d]."""
 
     def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -87,9 +87,9 @@ class Head(nn.Module):
 
 
 class MaskedLM(nn.Module):
-    """A masked language model with embedding, encoder and head.
+    """Combine embedding, encoder and head into a masked language model.
 
-    It computes the same outputs as the fairseq model from which it was converted.
+    The outputs are those of the fairseq model from which the weights were converted.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -128,8 +128,8 @@ class MaskedLM(nn.Module):
 
         Args:
             input_ids: [B, T] int64.
-            attention_mask: [B, T], 0 at padding. By default, padding is recognised by its id.
-            token_type_ids: Segments [B, T]. Default: all 0, which is all that an encoding without segments accepts.
+            attention_mask: [B, T], 0 at padding. By default, tokens with the padding id are padding.
+            token_type_ids: Segments [B, T]. Default: all 0. An encoding that does not read segments accepts only 0.
         Returns:
             [B, T, V].
         Raises:

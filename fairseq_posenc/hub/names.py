@@ -75,7 +75,7 @@ def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
 
 
 def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights, keyed by their names in Hugging Face's RoBERTa. An encoding's weights keep their names."""
+    """Return the weights, keyed by their names in Hugging Face's RoBERTa. Weights of encodings keep their names."""
     back = {ours: f"roberta.{theirs}" for theirs, ours in BODY.items()}
     back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # the last entry counts, lm_head
     patterns = [(_pattern(ours), theirs) for ours, theirs in back.items()]

@@ -43,14 +43,14 @@ LENGTHS = ("max_positions", "tokens_per_sample")
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained model with the settings and weights of its source.
+    """Hold a pretrained model with the settings and weights of its source.
 
     Args:
-        config: Sizes of the model and ids of its special symbols. `pos_enc` is its encoding.
+        config: Settings of the model, including its encoding and the ids of its special symbols.
         tensors: Weights, keyed by their names in the plain model. Weights of positions and segments that do not come
             from this plugin are called `positions`, `types` and `distances.N`.
-        vocabulary: The pieces in the order of their ids, or None.
-        unused: Names of weights in the source that are not used.
+        vocabulary: The pieces in the order of their ids; None if the source has no vocabulary.
+        unused: Names of the source's weights that the plain model does not have.
         dictionary: The dict.txt from which the vocabulary was read, if there was one.
     """
 
@@ -62,7 +62,7 @@ class Pretrained:
 
 
 def read(source: Path) -> Pretrained:
-    """Read a folder of Hugging Face or `export-hf`, or a fairseq checkpoint.
+    """Read a pretrained model from a folder of Hugging Face or `export-hf`, or from a fairseq checkpoint.
 
     Raises:
         CheckpointError: The source cannot be read, or the model is neither BERT nor RoBERTa.
@@ -73,7 +73,7 @@ def read(source: Path) -> Pretrained:
 
 
 def of_folder(folder: Path) -> Pretrained:
-    """Read a folder with config.json."""
+    """Read a pretrained model from a folder with config.json."""
     settings = read_config(folder)
     if OWN in settings:
         return _exported(folder, settings)
@@ -93,7 +93,8 @@ def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
     """
     kind = settings.get("model_type")
     if kind not in names.HEADS:
-        raise CheckpointError(f"{folder}/config.json: model_type is {kind}, but only bert and roberta can be read")
+        problem = f"model_type is {kind}, but only bert and roberta can be read"
+        raise CheckpointError(f"{folder}/config.json: {problem}. Give a BERT or a RoBERTa.")
     return str(kind)
 
 
@@ -101,7 +102,8 @@ def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
     own = settings[OWN]
     known = {setting.name for setting in fields(ModelConfig)}
     if unknown := sorted(set(own) - known):
-        raise CheckpointError(f"{folder}/config.json: {', '.join(unknown)} is unknown. Install a newer fairseq_posenc.")
+        problem = f"{folder}/config.json has unknown settings: {', '.join(unknown)}"
+        raise CheckpointError(f"{problem}. Install a newer fairseq_posenc.")
     needed = {setting.name for setting in fields(ModelConfig) if setting.default is MISSING}
     if missing := sorted(needed - set(own)):
         raise CheckpointError(f"{folder}/config.json has no {OWN}.{missing[0]}. Export the model again.")
@@ -123,14 +125,17 @@ def _of_hf(
     positions = settings.get("position_embedding_type", "absolute")
     activation = settings.get("hidden_act", "gelu")
     if positions not in KINDS:
-        raise CheckpointError(f"{where}: position_embedding_type {positions!r} is not one of {', '.join(KINDS)}")
+        problem = f"{where}: position_embedding_type {positions!r} is not supported"
+        raise CheckpointError(f"{problem}. Give a model with {' or '.join(KINDS)}.")
     if activation not in ACTIVATIONS or (kind == "roberta" and activation != "gelu"):
-        raise CheckpointError(f"{where}: hidden_act {activation!r} is not supported for {kind}")
+        supported = "gelu" if kind == "roberta" else " or ".join(ACTIVATIONS)
+        problem = f"{where}: hidden_act {activation!r} is not supported for {kind}"
+        raise CheckpointError(f"{problem}. Give a model with {supported}.")
     sizes = ("max_position_embeddings", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
     if missing := [name for name in (*sizes, "vocab_size") if not isinstance(settings.get(name), int)]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
     if settings.get("is_decoder"):
-        raise CheckpointError(f"{where}: is_decoder is set, but only masked language models can be read")
+        raise CheckpointError(f"{where}: is_decoder is set, so this is no masked language model. Give one.")
     embedding = _there(tensors, "embed_tokens.weight", folder)
     output = tensors.get("lm_head.weight")
     pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)
@@ -156,7 +161,7 @@ def _of_hf(
 def special_ids(
     where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int
 ) -> dict[str, Any]:
-    """Return the ids of the special symbols, from the vocabulary if there is one, or else from the published models."""
+    """Return the special symbols' ids: from the vocabulary if there is one, otherwise those of the published models."""
     if kind == "roberta":
         words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
         usual = {"bos": 0, "eos": 2, "unk": 3, "mask": settings["vocab_size"] - 1}
@@ -200,7 +205,8 @@ def of_checkpoint(path: Path) -> Pretrained:
     lengths = [settings.get("max_positions"), *(where.get(name) for where in (settings, task) for name in LENGTHS)]
     longest = next((int(length) for length in lengths if length), None)
     if table is None and longest is None:
-        raise CheckpointError(f"{path}: the settings do not contain the maximum length (max_positions)")
+        problem = "the settings do not contain the maximum length (max_positions)"
+        raise CheckpointError(f"{path}: {problem}. Give a checkpoint that fairseq-train wrote.")
     name, args = settings.get("pos_enc", "learned"), settings.get("pos_enc_args")
     if own and settings.get("pos_enc_defaults"):
         options = with_defaults(name, args, settings["pos_enc_defaults"])
@@ -218,14 +224,15 @@ def of_checkpoint(path: Path) -> Pretrained:
         **{ours: settings.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
     )
     if config.activation not in stack.ACTIVATIONS:
-        raise CheckpointError(f"{path}: activation {config.activation!r} is not one of {', '.join(stack.ACTIVATIONS)}")
+        problem = f"{path}: the activation function {config.activation!r} is not supported"
+        raise CheckpointError(f"{problem}. Give a model with {' or '.join(stack.ACTIVATIONS)}.")
     if output is not None and not config.tied:
         renamed.tensors["lm_head.weight"] = output
     return Pretrained(config, renamed.tensors, pieces, renamed.unused, dictionary)
 
 
 def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of the model and of the task of a checkpoint, without its weights.
+    """Return a checkpoint's settings of the model and of the task, if possible without reading the weights.
 
     Raises:
         CheckpointError: The file is not a checkpoint, or the model is neither BERT nor RoBERTa.
@@ -237,23 +244,24 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except CheckpointError:  # old files cannot be mapped
         state = safe_load(path)
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path}: this is not a fairseq checkpoint, because it has no 'model'")
+        raise CheckpointError(f"{path} is not a fairseq checkpoint, because it has no 'model'. Give another file.")
     return _settings(state, path)
 
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the model and of the task."""
     if not state.get("cfg") and state.get("args") is None:
-        raise CheckpointError(f"{path} has no settings ('cfg' or 'args'). Give a checkpoint of fairseq-train.")
+        raise CheckpointError(f"{path} has no settings ('cfg' or 'args'). Give a checkpoint that fairseq-train wrote.")
     settings, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
     name = str(settings.get("_name") or settings.get("arch"))
     if "roberta" not in name and "bert" not in name:
-        raise CheckpointError(f"{path}: the model is {name}, but only BERT and RoBERTa can be read")
+        problem = f"{path}: the model is {name}, but only BERT and RoBERTa can be read"
+        raise CheckpointError(f"{problem}. Give a checkpoint of one of them.")
     return settings, task
 
 
 def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
-    """Return dict.txt beside a checkpoint or in the data that its task names; None if there is none."""
+    """Return dict.txt beside a checkpoint or in the data folder that its task names; None if there is none."""
     folders = [path.parent, *(Path(folder) for folder in str(task.get("data") or "").split(":") if folder)]
     return next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
 

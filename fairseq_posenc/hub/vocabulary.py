@@ -57,7 +57,8 @@ def _dictionary_beside(checkpoint: Path) -> Path:
     in_shards = (path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt")))
     dict_file = dict_file or next(in_shards, None)
     if dict_file is None:
-        raise CheckpointError(f"{checkpoint}: there is no dict.txt beside it or in the folder of its training data")
+        problem = f"{checkpoint}: there is no dict.txt beside it or in the folder of its training data"
+        raise CheckpointError(f"{problem}. Put dict.txt beside the checkpoint.")
     return dict_file
 
 

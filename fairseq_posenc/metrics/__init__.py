@@ -1,4 +1,4 @@
-"""Compute scores of generated text, extracted answers and classes, and the outputs of baselines without a model."""
+"""Score generated text, extracted answers and classes, and compute outputs of baselines that need no model."""
 
 from __future__ import annotations
 

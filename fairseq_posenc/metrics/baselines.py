@@ -29,7 +29,7 @@ def first_units(sentence: str, count: int, units: str = "words") -> str:
 
 
 def best_constant(questions: Sequence[str], units: str = "words") -> str:
-    """Return the text with the highest mean ROUGE-L against all questions that a greedy search finds.
+    """Search greedily for the text with the highest mean ROUGE-L against the questions or a sample of them.
 
     Each step inserts, replaces or deletes one unit, and the search stops when no step raises the score.
 
@@ -37,7 +37,10 @@ def best_constant(questions: Sequence[str], units: str = "words") -> str:
         ValueError: There are no questions, or the units are unknown.
     """
     if not questions:
-        raise ValueError("there are no training questions on which to choose the best constant output")
+        raise ValueError(
+            "there are no training questions on which to choose the best constant output. Check that the training "
+            "split is not empty."
+        )
     step = max(1, len(questions) // MOST_QUESTIONS)
     split_questions = [units_of(question, units) for question in questions[::step]]
     counts = Counter(unit for question in split_questions for unit in dict.fromkeys(question))

@@ -57,7 +57,7 @@ CORRELATIONS = (*OF_NUMBERS, "matthews")
 
 
 def named(names: Sequence[str], *, regression: bool) -> list[str]:
-    """Return the names of scores after checking them.
+    """Return the names of scores, after checking that the scores suit the kind of task.
 
     Raises:
         ValueError: A name is unknown, or the score does not exist for this kind of task.
@@ -73,8 +73,8 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
 def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[Any, float]:
     """Return the constant output that scores best on the training targets, and its score on `targets`.
 
-    For accuracy, the constant is the majority class. For correlations, the constant is the mean of the targets, and the
-    score is 0, because a constant correlates with nothing.
+    For accuracy, the constant is the majority class. For Pearson's and Spearman's correlation, the constant is the mean
+    of the targets, and the score is 0, because a constant correlates with nothing.
     """
     if name in OF_NUMBERS:
         return float(np.mean(np.asarray(train, dtype=float))), 0.0
@@ -84,11 +84,10 @@ def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[
 
 
 def margin(name: str, rows: int, constant: float) -> float:
-    """Return by how much a score must exceed that of a constant output to count as better: two standard errors.
+    """Return two standard errors, by which a score must exceed a constant output's score to count as better.
 
-    For correlations, use the standard error of a correlation whose true value is 0, because chance alone makes it
-    positive half of the time. For other scores, use the standard error of the constant's score over samples of `rows`
-    items.
+    For correlations, use the standard error of a correlation whose true value is 0, the score of a constant output. For
+    other scores, use the standard error of the constant's score over samples of `rows` items.
 
     Args:
         name: Name of the score.

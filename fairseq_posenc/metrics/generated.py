@@ -26,7 +26,7 @@ class GroupedText:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of generated questions, not rounded. BLEU and chrF are from 0 to 100, all other scores from 0 to 1."""
+    """Hold unrounded scores of generated questions. BLEU and chrF are from 0 to 100, the others from 0 to 1."""
 
     rouge_l: float
     rouge_l_coco: float
@@ -62,7 +62,7 @@ def score(
         hypotheses: One output per item.
         references: Reference questions of each item.
         sources: Source of each item; the outputs are scored once per source.
-        units: One of `units.UNITS`.
+        units: Units by which texts are compared, a name in `units.UNITS`.
     Raises:
         ValueError: Hypotheses, references and sources differ in number or are empty, an item has no reference, or the
             units are unknown.
@@ -95,7 +95,7 @@ def distinct(hypotheses: Sequence[str]) -> float:
     """
     if not hypotheses:
         raise ValueError(
-            "there are no texts, so there is no share of distinct ones. Check that the split is not empty."
+            "there are no texts, so the share of distinct texts is undefined. Check that the split is not empty."
         )
     return len(set(hypotheses)) / len(hypotheses)
 

@@ -9,7 +9,7 @@ from .squad import V20, Scores, means, rules, scores
 
 
 class Best(NamedTuple):
-    """The best score in percent, and its threshold; odds above the threshold mean that there is no answer."""
+    """Hold the best score in percent and its threshold; odds above the threshold mean that there is no answer."""
 
     score: float
     threshold: float
@@ -37,10 +37,10 @@ def best(
     their odds.
 
     Args:
-        golds: As in `squad.scores`.
+        golds: Correct answers, as in `squad.scores`.
         predictions: Predictions before any threshold.
-        odds: Odds that a question has no answer.
-        values: EM or F1 of the predictions, from 0 to 1.
+        odds: Odds that a question has no answer, keyed by question.
+        values: EM or F1 of each prediction, from 0 to 1.
     Raises:
         ValueError: A prediction has no odds.
     """
@@ -73,15 +73,15 @@ def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, fl
 def evaluate(
     golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], odds: Mapping[str, float], threshold: float
 ) -> dict[str, float]:
-    """Return EM and F1 at a threshold, and the best values with their thresholds, named as in SQuAD 2.0's script.
+    """Return EM and F1 at `threshold` and at the best threshold of each, named as in SQuAD 2.0's script.
 
     Args:
-        golds: As in `squad.scores`.
+        golds: Correct answers, as in `squad.scores`.
         predictions: Predictions before any threshold.
-        odds: Odds that a question has no answer.
+        odds: Odds that a question has no answer, keyed by question.
         threshold: Odds above which a prediction counts as empty.
     Raises:
-        ValueError: See `squad.scores`; also if a prediction has no odds.
+        ValueError: A prediction has no odds, or `squad.scores` refuses the arguments.
     """
     _check(predictions, odds)
     result = scores(golds, predictions, rules(V20))
@@ -98,4 +98,5 @@ def evaluate(
 def _check(predictions: Mapping[str, str], odds: Mapping[str, float]) -> None:
     missing = [name for name in predictions if name not in odds]
     if missing:
-        raise ValueError(f"{len(missing)} predictions lack the odds that there is no answer: {', '.join(missing[:5])}")
+        problem = f"{len(missing)} predictions lack the odds that there is no answer: {', '.join(missing[:5])}"
+        raise ValueError(f"{problem}. Give odds for every prediction.")

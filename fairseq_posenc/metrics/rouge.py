@@ -1,6 +1,6 @@
 """Compute ROUGE-L from the longest common subsequence of a hypothesis and a reference.
 
-Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, section 3.
+The formula is from Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, section 3.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ COCO_BETA = 1.2
 def rouge_l(hypothesis: str, references: Sequence[str], *, units: str = "words", variant: str = "f1") -> float:
     """Return the ROUGE-L of a text, from 0 to 1, ignoring case.
 
-    With several references, the highest score is returned. Variant coco combines the best precision with the best
-    recall, even if they come from different references, as in the original code.
+    With several references, the highest score is returned. Variant `coco` combines the best precision with the best
+    recall, even if they come from different references, as in the code of Chen et al. 2015.
 
     Args:
-        hypothesis: The text.
-        references: One or more references.
-        units: One of `units.UNITS`.
-        variant: One of `VARIANTS`.
+        hypothesis: Text to score.
+        references: One or more reference texts.
+        units: Units by which texts are compared, a name in `units.UNITS`.
+        variant: Formula of the score, one of `VARIANTS`.
     Raises:
         ValueError: There is no reference, or the units or the variant are unknown.
     """
@@ -54,7 +54,7 @@ def of_units(hypothesis: Sequence[str], references: Sequence[Sequence[str]], var
     if variant not in VARIANTS:
         raise ValueError(f"variant {variant!r} of ROUGE-L is unknown. Choose from {', '.join(VARIANTS)}.")
     if not references:
-        raise ValueError("ROUGE-L needs at least one reference")
+        raise ValueError("ROUGE-L needs at least one reference for each text. Add references, or leave the text out.")
     parts = [_parts(hypothesis, reference) for reference in references]
     if variant == "coco":
         return _f(max(precision for precision, _ in parts), max(recall for _, recall in parts), COCO_BETA)

@@ -42,10 +42,10 @@ _CHINESE = re.compile(r"([\u4e00-\u9fa5])")
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for comparing two texts.
+    """Compare two texts by the rules of a data set.
 
     Args:
-        name: One of `RULES`.
+        name: Name of the rules, one of `RULES`.
         articles: Pattern of the articles to remove; empty for none.
         punctuation: Characters to remove.
         mixed: Whether each Chinese character counts as a word.
@@ -82,7 +82,7 @@ class Rules:
         return 2 * precision * recall / (precision + recall)
 
     def references(self, name: str, answers: Sequence[str]) -> list[str]:
-        """Return the answers that a prediction is compared with.
+        """Return the answers with which a prediction is compared.
 
         SQuAD 2.0 leaves out answers without words; if no answer is left, the empty text is correct.
 
@@ -91,7 +91,8 @@ class Rules:
         """
         if self.name != V20:
             if not answers:
-                raise ValueError(f"question {name} has no answer, which {V20} allows but {self.name} does not")
+                problem = f"question {name} has no answer, which {V20} allows but {self.name} does not"
+                raise ValueError(f"{problem}. Leave the question out, or use the rules of {V20}.")
             return list(answers)
         return [answer for answer in answers if self.words(answer)] or [""]
 
@@ -108,10 +109,10 @@ RULES = (V11, V20, *(f"{MLQA}-{language}" for language in _ARTICLES))
 
 
 def rules(name: str) -> Rules:
-    """Return the rules of this name.
+    """Return the rules with this name.
 
     Args:
-        name: One of `RULES`.
+        name: Name of the rules, one of `RULES`.
     Raises:
         ValueError: The name is unknown.
     """
@@ -124,7 +125,7 @@ def rules(name: str) -> Rules:
 
 
 class Scores(NamedTuple):
-    """Each question's scores from 0 to 1 against its best matching answer, and the questions without a prediction."""
+    """Hold each question's scores (0 to 1) against its best matching answer, and the questions without a prediction."""
 
     exact: dict[str, float]
     f1: dict[str, float]
@@ -141,7 +142,7 @@ def margin(score: float, baseline: float, questions: float) -> float:
     return 200 * math.sqrt(spread / max(questions, 1))
 
 
-def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], how: Rules) -> Scores:
+def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], comparison: Rules) -> Scores:
     """Compute the scores of each question.
 
     A question without a prediction scores 0; under the rules of SQuAD 2.0 it is an error, as in SQuAD's script.
@@ -149,22 +150,23 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], h
     Args:
         golds: Lists of answers, keyed by question; an empty list if the question has no answer.
         predictions: Predicted texts, keyed by question; an empty text predicts that there is no answer.
-        how: Rules for comparing texts.
+        comparison: Rules for comparing texts.
     Raises:
-        ValueError: There are no questions, or a question lacks answers (see `Rules.references`) or a prediction (SQuAD
-            2.0).
+        ValueError: There are no questions, a question has no answers (see `Rules.references`), or a question of SQuAD
+            2.0 has no prediction.
     """
     if not golds:
-        raise ValueError("there are no questions to score")
+        raise ValueError("there are no questions to score. Check that the split is not empty.")
     missing = [name for name in golds if name not in predictions]
-    if missing and how.name == V20:
-        raise ValueError(f"{len(missing)} of {len(golds)} questions have no prediction: {', '.join(missing[:5])}")
+    if missing and comparison.name == V20:
+        problem = f"{len(missing)} of {len(golds)} questions have no prediction: {', '.join(missing[:5])}"
+        raise ValueError(f"{problem}. Predict an empty text if there is no answer.")
     exact, f1 = dict.fromkeys(golds, 0.0), dict.fromkeys(golds, 0.0)
     for name, answers in golds.items():
-        references = how.references(name, answers)
+        references = comparison.references(name, answers)
         if name in predictions:
-            exact[name] = max(how.exact(gold, predictions[name]) for gold in references)
-            f1[name] = max(how.f1(gold, predictions[name]) for gold in references)
+            exact[name] = max(comparison.exact(gold, predictions[name]) for gold in references)
+            f1[name] = max(comparison.f1(gold, predictions[name]) for gold in references)
     return Scores(exact, f1, missing)
 
 
@@ -177,21 +179,21 @@ def mean(values: Mapping[str, float], names: Sequence[str] | None = None) -> flo
 def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], name: str) -> dict[str, float]:
     """Return EM and F1 in percent, named as in the data set's own script.
 
-    The names are `exact_match` and `f1`. For SQuAD 2.0 they are `exact` and `f1`, also over only the questions with an
-    answer (HasAns_exact) and without an answer (NoAns_exact).
+    The names are `exact_match` and `f1`. For SQuAD 2.0 they are `exact` and `f1`, and there are separate scores of the
+    questions with an answer (such as HasAns_exact) and of those without an answer (such as NoAns_exact).
 
     Args:
-        golds: As in `scores`.
-        predictions: As in `scores`.
-        name: One of `RULES`.
+        golds: Correct answers, as in `scores`.
+        predictions: Predicted texts, as in `scores`.
+        name: Name of the rules, one of `RULES`.
     Raises:
-        ValueError: See `scores`.
+        ValueError: The name is unknown, or `scores` refuses the other arguments.
     """
     return means(golds, scores(golds, predictions, rules(name)), name)
 
 
 def means(golds: Mapping[str, Sequence[str]], result: Scores, name: str) -> dict[str, float]:
-    """Return the result of `evaluate` from scores that `scores` has computed with the rules `name`."""
+    """Return the result of `evaluate`; `result` holds the scores that `scores` computed with the rules `name`."""
     if name != V20:
         return {"exact_match": mean(result.exact), "f1": mean(result.f1), "total": len(golds)}
     scores_by_name = {"exact": mean(result.exact), "f1": mean(result.f1), "total": float(len(golds))}

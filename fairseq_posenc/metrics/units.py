@@ -1,4 +1,4 @@
-"""Units by which texts are compared: words, characters, or tokens separated by spaces."""
+"""Define the units by which texts are compared: words, characters, or tokens separated by spaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNITS = {"words": re.compile(r"\w+|[^\w\s]"), "characters": re.compile(r"\S"), "
 
 
 def pattern_of(units: str) -> re.Pattern[str]:
-    """Return the pattern of these units.
+    """Return the regular expression that matches one of these units.
 
     Raises:
         ValueError: The units are not in `UNITS`.

@@ -20,7 +20,7 @@ Bands = tuple[list[Tensor | None], list[Tensor | None]]
 
 
 def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
-    """Shift logits and targets of all bands after the first by pad + 1 columns, so that no target equals `pad`.
+    """Shift logits and targets by pad + 1 in all bands after the first, so that no target equals `pad`.
 
     The new columns have logit -inf.
     """

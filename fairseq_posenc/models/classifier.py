@@ -31,7 +31,7 @@ VECTORS = "vectors"
 
 
 class WordEmbedding(nn.Module):
-    """Embed words, and project the vectors to the width of the model if it differs (Qu et al. 2021: 300 to 512)."""
+    """Embed words, and project the vectors to the model's width if the widths differ (Qu et al. 2021: 300 to 512)."""
 
     def __init__(self, words: int, width: int, dim: int, pad: int) -> None:
         super().__init__()
@@ -47,8 +47,9 @@ class WordEmbedding(nn.Module):
         return vectors if self.projection is None else self.projection(vectors)
 
     def start_with(self, file: Path, first: int) -> None:
-        """Copy the vectors of a file into the rows from `first` on; the rows of special symbols before `first` stay
-        random.
+        """Copy word vectors from a file into the embedding's rows from `first` on.
+
+        The rows before `first`, which belong to special symbols, stay random.
 
         Raises:
             ValueError: The file cannot be read, or its vectors do not fit the dictionary or the width of the embedding.
@@ -172,7 +173,8 @@ def _read(file: Path) -> Tensor:
         with safe_open(file, "pt") as opened:
             vectors: Tensor = opened.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"--word-vectors {file}: {error}. Create it with prepare_text_classification.py.") from None
+        problem = f"--word-vectors {file} cannot be read ({error})"
+        raise ValueError(f"{problem}. Create it with prepare_text_classification.py.") from None
     return vectors
 
 

@@ -25,8 +25,8 @@ class ClassifierConfig(PosEncConfig):
     pooling: ChoiceEnum(["max", "cls"]) = dataclasses.field(  # type: ignore[valid-type]
         default="max",
         metadata={
-            "help": "What the classification head reads: `max` is the maximum of each output over all tokens (for "
-            "single sentences), `cls` is the output at the first token (for pairs; needs --init-token 0)."
+            "help": "Input of the classification head: `max` is the maximum of each feature over all tokens (for "
+            "single sentences); `cls` is the output at the first token (for pairs; needs --init-token 0)."
         },
     )
     word_vectors: Optional[str] = _option(
@@ -34,8 +34,8 @@ class ClassifierConfig(PosEncConfig):
     )
     embedding_dim: Optional[int] = _option(
         None,
-        "Width of the word embedding; it is projected to --encoder-embed-dim if they differ. Default: the width of "
-        "--word-vectors, or --encoder-embed-dim without them.",
+        "Width of the word vectors, which are projected to --encoder-embed-dim if the widths differ. Default: the "
+        "width of the vectors in --word-vectors; without that file, --encoder-embed-dim.",
     )
     encoder_layers: int = _option(8, "Number of layers.")
     encoder_embed_dim: int = _option(512, "Width of the model.")
@@ -55,5 +55,5 @@ class ClassifierConfig(PosEncConfig):
         False, "Recompute each layer in the backward pass, and keep the layers' inputs on the CPU."
     )
     min_params_to_wrap: int = _option(
-        DEFAULT_MIN_PARAMS_TO_WRAP, "Minimum number of parameters of a layer for FSDP to wrap it separately."
+        DEFAULT_MIN_PARAMS_TO_WRAP, "FSDP wraps a layer separately if it has at least this number of parameters."
     )

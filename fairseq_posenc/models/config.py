@@ -97,7 +97,7 @@ class LayersConfig(PosEncConfig):
     checkpoint_activations: bool = option(False, "Recompute each layer in the backward pass, which saves memory.")
     offload_activations: bool = option(False, "With --checkpoint-activations: keep the layers' inputs on the CPU.")
     min_params_to_wrap: int = option(
-        DEFAULT_MIN_PARAMS_TO_WRAP, "Minimum number of parameters of a layer for FSDP to wrap it separately."
+        DEFAULT_MIN_PARAMS_TO_WRAP, "FSDP wraps a layer separately if it has at least this number of parameters."
     )
 
 
@@ -215,7 +215,7 @@ def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, A
 
 
 def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
-    """Set the arguments that the user did not set to the values of a preset.
+    """Set arguments that the user left out to the values of a preset.
 
     With --encoder-from, the sizes of the encoder come from the pretrained model instead.
     """

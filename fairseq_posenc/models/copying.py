@@ -1,8 +1,8 @@
 """Copy words from the source: p = g p_vocab + (1 - g) p_copy, computed in log space.
 
 The mixture is equation 9 of See et al. 2017 (arXiv:1704.04368). `Copier` computes the copy scores and the gate. Words
-that are not in the dictionary get ids from V on, separately in each sample. In a batch, E words have a probability:
-those of the dictionary, and as many unknown words as the sample with the most unknown words has.
+that are not in the dictionary get ids from V on, separately in each sample. In a batch, E words have a probability: the
+words of the dictionary, plus the largest number of unknown words in one sample.
 
 Legend: B batch, T target tokens, S source tokens, d width, V symbols of the dictionary,
 E >= V symbols including unknown words.
@@ -125,6 +125,7 @@ def target_log_probs(logits: Tensor, copied: Copied | None, target: Tensor) -> T
 
     Args:
         logits: Logits of the dictionary, [B, T, V].
+        copied: Copy attention and gate; None for a model that does not copy.
         target: Target ids, [B, T] int64, less than E.
     Returns:
         Log-probabilities of the targets, [B, T].

@@ -41,7 +41,8 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         cached = first.self_attn.cached_length(incremental_state) if first is not None else 0
         cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:
-            raise ValueError(f"The input has {prev_output_tokens.shape[1]} tokens, but {cached} are cached already.")
+            length = prev_output_tokens.shape[1]
+            raise ValueError(f"The input has {length} tokens, but {cached} are cached already. Add new tokens to it.")
         where = self.pos.positions(
             prev_output_tokens,
             pad=self.padding_idx,
@@ -75,12 +76,12 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         alignment_heads: int | None = None,
         memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
-        """Return the features [B, Q, d] of the new tokens, and fairseq's extras.
+        """Return the features [B, Q, d] of the new tokens, and fairseq's dictionary of additional outputs.
 
         With `incremental_state`, the cache holds the first T - Q of the T tokens. Without it, Q = T.
         """
         if full_context_alignment:
-            raise ValueError("full_context_alignment is not supported: it would show future tokens to the encoding.")
+            raise ValueError("full_context_alignment is not supported, because it shows future tokens. Leave it out.")
         alignment_layer = self.num_layers - 1 if alignment_layer is None else alignment_layer
         source = _first(encoder_out, "encoder_out")
         source_padding = _first(encoder_out, "encoder_padding_mask")

@@ -48,7 +48,7 @@ class PosEncPretrained(PosEncRoberta):
         """Build the model from options that `Finetuning.build_model` has completed.
 
         Raises:
-            ValueError: --pretrained is missing, the task does not fine-tune, or PosEncRoberta refuses the options.
+            ValueError: --pretrained is missing, the task cannot fine-tune, or `PosEncRoberta` refuses the options.
         """
         if cfg.encoder_layers is None:
             raise ValueError(
@@ -121,12 +121,13 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
     """Return --pos-enc and --pos-enc-args for fine-tuning.
 
-    By default, these are the values of the pretrained model; `name` and `args` change them, `segments` adds segments.
+    By default, these are the values of the pretrained model. `name` and `args` change them, and `segments` adds
+    segments.
 
     Args:
         own: Settings of the pretrained model.
-        name: --pos-enc, or None for the pretrained model's encoding.
-        args: --pos-enc-args.
+        name: Value of --pos-enc, or None for the pretrained model's encoding.
+        args: Value of --pos-enc-args, or None.
         segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
         ValueError: An encoding or an option is unknown, or the model already has segments of another kind.
@@ -169,8 +170,10 @@ def load(model: Any, pretrained: Pretrained) -> None:
     try:
         missing, unexpected = model.load_state_dict(names.to_fairseq(tensors), strict=False)
     except RuntimeError as error:
-        raise CheckpointError(f"The weights do not match the settings of the pretrained model: {error}") from None
+        problem = f"The weights do not match the settings of the pretrained model ({error})"
+        raise CheckpointError(f"{problem}. Give another --pretrained.") from None
     missing = [name for name in missing if not name.startswith(_NEW) and not name.endswith("version")]
     if missing or unexpected:
         name = [*missing, *unexpected][0]
-        raise CheckpointError(f"The weights do not match the settings of the pretrained model: {name}")
+        problem = f"The weights do not match the settings of the pretrained model (such as {name})"
+        raise CheckpointError(f"{problem}. Give another --pretrained.")

@@ -38,7 +38,7 @@ class PosEncEncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
     ) -> Tensor:
-        """Apply the layer to [T, B, d], and return [T, B, d]."""
+        """Return the layer's outputs [T, B, d] for the inputs [T, B, d]."""
         with self.self_attn.using_positions(positions, tensors):
             out: Tensor = super().forward(x, encoder_padding_mask)
         return out
@@ -51,7 +51,7 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
     ) -> PosEncSelfAttention:
         if add_bias_kv or add_zero_attn:
-            raise ValueError("add_bias_kv and add_zero_attn are not supported: their extra keys have no position.")
+            raise ValueError("add_bias_kv and add_zero_attn add keys that have no position. Leave both out.")
         return _self_attention(self, embed_dim, cfg.decoder.attention_heads, cfg)
 
     def forward(
@@ -99,7 +99,7 @@ def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
 def number(layers: nn.ModuleList, encoding: Composition, path: str) -> None:
     """Give each layer its index and its way of computing attention (--pos-enc-path).
 
-    Indices are counted from 1; LayerDrop skips layers, so forward cannot count them.
+    Indices begin at 1. They are set here because LayerDrop skips layers, so that `forward` cannot count them.
     """
     for index in range(len(layers)):
         attention: PosEncSelfAttention = layers._modules[str(index)].self_attn  # type: ignore[assignment]

@@ -17,8 +17,8 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
     """Return the encoding that fine-tuning will use for a pretrained model, built on the meta device without memory.
 
     Args:
-        pretrained: The pretrained model.
-        args: --pos-enc-args, added to the options of the pretrained model.
+        pretrained: Model to fine-tune.
+        args: Value of --pos-enc-args, added to the options of the pretrained model.
         segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
         ValueError: An option does not belong to the encoding, or segments are added twice.
@@ -28,21 +28,21 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
         return build(*encoding(own, None, args, segments), own.stack)
 
 
-def check_length(pos: Composition, longest: int, what: str, cure: str, extending: str = "--pos-enc-args") -> None:
+def check_length(pos: Composition, longest: int, items: str, advice: str, args_flag: str = "--pos-enc-args") -> None:
     """Raise if the longest item has more positions than the encoding is defined for.
 
     Args:
-        pos: The encoding.
+        pos: Encoding of the model.
         longest: Length of the longest item, in pieces.
-        what: Name of the items in the error message, in the plural.
-        cure: Advice for the user, other than extending a table; LIMIT is replaced by the number of positions.
-        extending: Flag that takes the options for extending a table.
+        items: What the error message calls the items, in the plural.
+        advice: What the error message says to do; LIMIT stands for the number of positions.
+        args_flag: Flag with the encoding's options, which can extend a table; the message names it.
     Raises:
         ValueError: An item is too long; the message says what to do.
     """
     if pos.limit is None or longest <= pos.limit:
         return
-    cure = cure.replace("LIMIT", str(pos.limit))
+    advice = advice.replace("LIMIT", str(pos.limit))
     too_short = [name for name, member in pos.members.items() if member.limit is not None and member.limit < longest]
     extendable = [name for name, member in pos.members.items() if "extend" in names(type(member.options))]
     if set(too_short) <= set(extendable):
@@ -50,5 +50,5 @@ def check_length(pos: Composition, longest: int, what: str, cure: str, extending
         owners = [f"{name.replace('-', '_')}." if len(extendable) > 1 else "" for name in too_short]
         repeat = ",".join(f"{owner}extend=repeat" for owner in owners)
         between = ",".join(f"{owner}extend=interpolate,{owner}extend_to={longest}" for owner in owners)
-        cure += f" Or extend its table: {extending} {repeat}, or {between}."
-    raise ValueError(f"{what} have up to {longest} pieces, but {pos} is defined up to {pos.limit} positions. {cure}")
+        advice += f" Or extend its table: {args_flag} {repeat}, or {between}."
+    raise ValueError(f"{items} have up to {longest} pieces, but {pos} is defined up to {pos.limit} positions. {advice}")

@@ -49,7 +49,7 @@ class LMDecoder(PosEncDecoder):
         return_all_hiddens: bool = False,
         memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits [B, T, V] of tokens [B, T], and fairseq's extras.
+        """Return logits [B, T, V] of tokens [B, T], and fairseq's dictionary of additional outputs.
 
         With an adaptive softmax, return features [B, T, d] instead of logits.
 

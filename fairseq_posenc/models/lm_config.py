@@ -30,8 +30,8 @@ class OwnLMConfig(PosEncConfig):
     no_attention_bias: bool = option(False, "Use no biases in the projections of self-attention, as in Transformer-XL.")
     adaptive_one_matrix: bool = option(
         False,
-        "Use one matrix, without projections, for the input embedding and the adaptive softmax, with a bias per word, "
-        "as in Transformer-XL with div_val 1. Set its frequency bands with --adaptive-softmax-cutoff.",
+        "Use one matrix for the input embedding and the adaptive softmax, without projections and with a bias per "
+        "word, as in Transformer-XL with div_val 1. Set the frequency bands with --adaptive-softmax-cutoff.",
     )
     init_std: Optional[float] = option(
         None,

@@ -39,7 +39,8 @@ class SentenceEncoder(PosEncEncoder):
 
         Args:
             unmasked: Tokens before masking, [B, T], from which sentence boundaries are read. Default: `src_tokens`.
-            segments: [B, T] int64; encodings without segments ignore it. Default: computed by `pair_segments`.
+            segments: Segment of each token, [B, T] int64; some encodings ignore it. Default: the result of
+                `pair_segments`.
         """
         seen = src_tokens if unmasked is None else unmasked
         if not self.pos.needs_segments:
@@ -91,15 +92,15 @@ class PosEncRobertaEncoder(RobertaEncoder):
         segments: Tensor | None = None,
         **unused: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits [B, T, vocabulary] or features [B, T, d] of tokens [B, T], and fairseq's extras.
+        """Return logits [B, T, vocabulary] or features [B, T, d] of tokens [B, T], and fairseq's additional outputs.
 
         With `masked_tokens`, logits are computed at those tokens only.
 
         Args:
             unmasked_tokens: Tokens before masking, [B, T], from --task posenc_masked_lm; masks may hide the ends of
                 sentences.
-            segments: [B, T]. By default, masked language modelling uses one segment, and other tasks use the segments
-                of sentence pairs.
+            segments: Segment of each token, [B, T]. By default, masked language modelling uses one segment, and other
+                tasks use the segments of sentence pairs.
         """
         pos = self.sentence_encoder.pos
         if not features_only:
@@ -118,7 +119,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
         return x, {"inner_states": encoded["encoder_states"] if return_all_hiddens else None}
 
     def max_positions(self) -> int:
-        """Return the length of the longest sequence that the encoding defines."""
+        """Return the length of the longest sequence for which the encoding is defined."""
         return self.sentence_encoder.max_positions()
 
 

@@ -28,7 +28,7 @@ class MaskedLMPosEncConfig(LayersConfig):
     pooler_dropout: float = option(0.0, "Dropout probability in classification heads.")
     max_positions: Optional[int] = option(None, "Longest sequence in tokens. Default: --tokens-per-sample of the task.")
     untie_weights_roberta: bool = option(
-        False, "Give the masked-LM head its own output matrix instead of the embedding."
+        False, "Give the masked-LM head its own output matrix, instead of sharing the embedding."
     )
     load_checkpoint_heads: bool = option(
         False, "Add the classification heads of a checkpoint to the model, and load their weights."

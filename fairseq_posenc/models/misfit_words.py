@@ -42,7 +42,7 @@ def refusal(
 
     Args:
         filename: Path of the checkpoint.
-        settings: Lines about differing settings; None to compare the settings that the weights depend on.
+        settings: Lines about differing settings; None to compare the settings on which the weights depend.
         weights: Lines about weights that do not fit.
         theirs: Settings of the checkpoint.
         mine: Settings of the model.

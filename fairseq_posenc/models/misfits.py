@@ -51,7 +51,8 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
                 raise
             raise CheckpointError(refusal(filename, None, _misfits(trainer, state), theirs, mine)) from error
     for difference in differences(theirs, mine, _COMPUTING):
-        logger.warning(f"{filename} is loaded, but it was trained with other settings: {difference}")
+        problem = f"{filename} is loaded, but it was trained with other settings: {difference}"
+        logger.warning(f"{problem}. Give the checkpoint's value, unless you want to change it.")
     return loaded
 
 

@@ -52,11 +52,11 @@ class Positioned:
         number(self.layers, self.pos, str(cfg.pos_enc_path))
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
         parameters = sum(p.numel() for p in self.pos.parameters())
-        logger.info("%s position encoding: %s, %d parameters", side, self.pos, parameters)
+        logger.info("The %s has the position encoding %s with %d parameters.", side, self.pos, parameters)
 
     @property
     def boundaries(self) -> tuple[int, ...]:
-        """Return the ids of the symbols that end a sentence."""
+        """Return the ids of the symbols that begin or end sentences: <s> and </s>."""
         return self.dictionary.bos(), self.dictionary.eos()
 
     def max_positions(self) -> int:

@@ -19,7 +19,7 @@ def _encoder(layers: int, dim: int, heads: int, ffn: int | None = None) -> dict[
 
 
 def _both(layers: int, dim: int, heads: int, ffn: int) -> dict[str, Any]:
-    """Return the sizes of an encoder and of a decoder of the same width."""
+    """Return the sizes of an encoder and a decoder that have the same width."""
     return {**_encoder(layers, dim, heads, ffn), "decoder_layers": layers, "decoder_attention_heads": heads}
 
 

@@ -1,4 +1,4 @@
-"""--encoder-from: load an encoder and its embedding that were pretrained as a masked language model."""
+"""Implement --encoder-from: load the encoder and the embedding of a pretrained masked language model."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def take(cfg: Any, name: str, value: Any, unset: Any, description: str) -> None:
     """Set an option to the value of the pretrained model.
 
     Args:
-        cfg: Options, which are changed.
+        cfg: Options of the model, which are changed.
         name: Name of the option.
-        value: Value of the pretrained model.
+        value: Value that the pretrained model has.
         unset: Value of the option if the user did not set it.
         description: Description of the model for the error message.
     Raises:
@@ -116,4 +116,5 @@ def load_encoder(encoder: Any, pretrained: Pretrained) -> None:
     try:
         encoder.load_state_dict({**own, **state})
     except RuntimeError as error:
-        raise CheckpointError(f"The weights of the encoder do not match its settings: {error}") from None
+        problem = f"The weights of the encoder do not match its settings ({error})"
+        raise CheckpointError(f"{problem}. Give another --encoder-from.") from None

@@ -45,7 +45,7 @@ class SourceEncoder(SentenceEncoder):
 
         Args:
             src_tokens: Token ids; V + k is the k-th unknown word of a sample.
-            src_segments: [B, S] int64. By default, tokens after the first </s> are segment 1.
+            src_segments: Segment of each token, [B, S] int64. By default, tokens after the first </s> are segment 1.
         """
         size = len(self.embed_tokens.weight)
         read = known(src_tokens, size, self.dictionary.unk())
@@ -64,7 +64,7 @@ class SourceEncoder(SentenceEncoder):
 
 
 class CopyDecoder(PosEncDecoder):
-    """Compute the logits of the dictionary's words, and the copy attention (`copied` in the extra outputs)."""
+    """Compute the logits of the dictionary's words, and the copy attention (`copied` in the additional outputs)."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, *, copy: bool) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
@@ -79,7 +79,7 @@ class CopyDecoder(PosEncDecoder):
         src_lengths: Tensor | None = None,
         return_all_hiddens: bool = False,
     ) -> Output:
-        """Return the logits [B, Q, V] of the last Q of T tokens, and a dictionary of fairseq's extras and `copied`."""
+        """Return logits [B, Q, V] of the last Q of T tokens, and fairseq's additional outputs with `copied`."""
         if encoder_out is None:
             raise ValueError("This decoder attends to a source and copies from it: pass the encoder's `encoder_out`.")
         read = known(prev_output_tokens, len(self.embed_tokens.weight), self.dictionary.unk())
@@ -131,7 +131,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncQuestionGeneration:
-        """Build the model; with --encoder-from, `--task posenc_question_generation` fills in its sizes and weights.
+        """Build the model; with --encoder-from, `--task posenc_question_generation` sets the sizes and weights.
 
         Raises:
             ValueError: An encoding or option is unknown or has no effect, or an encoding does not support an
@@ -171,7 +171,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         src_segments: Tensor | None = None,
         **options: Any,
     ) -> Output:
-        """Return logits [B, T, V] for sources [B, S] and target tokens [B, T], and the extras of `CopyDecoder`."""
+        """Return logits [B, T, V] for sources [B, S] and targets [B, T], and additional outputs."""
         encoded = self.encoder(src_tokens, src_lengths, src_segments)
         output: Output = self.decoder(prev_output_tokens, encoder_out=encoded, **options)
         return output

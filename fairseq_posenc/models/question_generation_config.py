@@ -37,26 +37,28 @@ class QuestionGenerationConfig(LayersConfig):
     )
     no_copy: bool = option(False, "Do not copy words from the source; unknown words become <unk>.")
     pos_enc_encoder: Optional[str] = option(
-        None, f"Position encoding of the encoder. Default: as in --encoder-from, or {SCRATCH['pos_enc_encoder']}."
+        None,
+        f"Position encoding of the encoder. Default: as in --encoder-from; without it, {SCRATCH['pos_enc_encoder']}.",
     )
     pos_enc_encoder_args: Optional[str] = option(None, "Options of the encoder's position encoding.")
     encoder_layers: Optional[int] = option(
-        None, "Number of layers of the encoder. Default: as in --encoder-from, or 12."
+        None, "Number of layers of the encoder. Default: as in --encoder-from; without it, 12."
     )
     encoder_embed_dim: Optional[int] = option(
-        None, "Width of encoder and decoder. Default: as in --encoder-from, or 768."
+        None, "Width of encoder and decoder. Default: as in --encoder-from; without it, 768."
     )
     encoder_ffn_embed_dim: Optional[int] = option(
-        None, "Width of the encoder's feed-forward layers. Default: as in --encoder-from, or 3072."
+        None, "Width of the encoder's feed-forward layers. Default: as in --encoder-from; without it, 3072."
     )
     encoder_attention_heads: Optional[int] = option(
-        None, "Number of attention heads of the encoder. Default: as in --encoder-from, or 12."
+        None, "Number of attention heads of the encoder. Default: as in --encoder-from; without it, 12."
     )
     encoder_activation_fn: Optional[ACTIVATIONS] = option(
-        None, "Activation function of the encoder's feed-forward layers. Default: as in --encoder-from, or gelu."
+        None,
+        "Activation function of the encoder's feed-forward layers. Default: as in --encoder-from; without it, gelu.",
     )
     encoder_layer_norm_eps: Optional[float] = option(
-        None, "Epsilon of layer norms. Default: as in --encoder-from, or BERT's 1e-12."
+        None, "Epsilon of layer norms. Default: as in --encoder-from; without it, BERT's 1e-12."
     )
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block of the encoder, not after it.")
     no_encoder_embedding_norm: bool = option(False, "Do not apply layer norm to the encoder's embeddings.")

@@ -1,4 +1,4 @@
-"""Define a head that extracts an answer: two logits per token, for its start and its end (Devlin et al. 2019, 4.2).
+"""Define a head that extracts an answer by a start and an end logit of each token (Devlin et al. 2019, section 4.2).
 
 Legend: B batch, T tokens, d width.
 """
@@ -46,7 +46,7 @@ class WithSpanHead:
         self.span_head = SpanHead(self.args.encoder_embed_dim)
 
     def forward(self, src_tokens: Tensor, *more: Any, spans: bool = False, **inputs: Any) -> tuple[Tensor, Any]:
-        """Run fairseq's model; with `spans`, return the logits [B, T, 2] of the span head and fairseq's extras.
+        """Run fairseq's model; with `spans`, return the span head's logits [B, T, 2] and the additional outputs.
 
         `spans` is an argument of forward because wrappers for distributed training call no other method.
 
@@ -62,7 +62,7 @@ class WithSpanHead:
         return self.span_head(features), extra
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
-        """Adapt the span head of a checkpoint to this model.
+        """Make the span head in a checkpoint's weights fit this model.
 
         A model without a span head drops the checkpoint's span head. If the checkpoint has no span head, the model
         keeps the weights of its own span head.
@@ -72,7 +72,7 @@ class WithSpanHead:
         own = getattr(self, _NAME, None)
         mine = {} if own is None else {f"{prefix}{_NAME}.{key}": value for key, value in own.state_dict().items()}
         for key in [key for key in state_dict if key.startswith(f"{prefix}{_NAME}.") and key not in mine]:
-            logger.info("The weight %s of the checkpoint is not loaded, because this task has no span head.", key)
+            logger.info("The weight %s of the checkpoint is not loaded, because this model has no span head.", key)
             del state_dict[key]
         for key, value in mine.items():
             state_dict.setdefault(key, value)

@@ -1,4 +1,4 @@
-"""--pos-enc-no-decay: exclude from weight decay the parameters that an encoding lists in `no_decay`.
+"""Implement --pos-enc-no-decay: exclude parameters that an encoding lists in `no_decay` from weight decay.
 
 fairseq gives its optimizers all parameters as one group with one weight decay. Hooks of torch split this group before
 each optimizer step and join it again after the step. Learning rates, clipping, loss scales and checkpoints use the
@@ -28,7 +28,7 @@ class Hooks:
         self.steps = 0
 
     def part(self, optimizer: Optimizer, args: Any = (), kwargs: Any = None) -> None:
-        """Before a step, move the excluded parameters into groups without weight decay."""
+        """Move the excluded parameters into groups without weight decay, before an optimizer step."""
         self.join(optimizer)  # undo the groups of a step that failed
         for group in list(optimizer.param_groups):
             apart = [p for p in group["params"] if _is_spared(p)]
@@ -39,7 +39,7 @@ class Hooks:
         self.steps += any(_WHOLE in group for group in optimizer.param_groups)
 
     def join(self, optimizer: Optimizer, args: Any = (), kwargs: Any = None) -> None:
-        """After a step, restore the original groups with their order of parameters."""
+        """Restore the original groups with their order of parameters, after an optimizer step."""
         for group in optimizer.param_groups:
             if _WHOLE in group:
                 group[_OWNER]["params"] = group[_WHOLE]

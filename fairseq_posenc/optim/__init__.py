@@ -1,3 +1,3 @@
-"""Optimizers that fairseq lacks. Importing this package registers the optimizers with fairseq."""
+"""Define optimizers that fairseq lacks. Importing this package registers the optimizers with fairseq."""
 
 from . import lamb  # noqa: F401

@@ -1,4 +1,4 @@
-"""`--optimizer posenc_lamb`: LAMB (You et al. 2020), an optimizer for training masked LMs with large batches.
+"""Implement `--optimizer posenc_lamb`: LAMB (You et al. 2020), which trains masked LMs with large batches.
 
 fairseq's own `lamb` needs a GPU and NVIDIA apex. This optimizer uses the class Lamb of the package pytorch_optimizer,
 with settings that match Google's code for BERT and ALBERT. It has no bias correction, the trust ratio includes weight
@@ -21,7 +21,7 @@ from ..core.options import option
 
 @dataclass
 class PosEncLambConfig(FairseqDataclass):
-    """Options of LAMB."""
+    """Define the options of LAMB."""
 
     lamb_betas: str = option("(0.9, 0.999)", "Decay rates of the first and second moments of the gradients.")
     lamb_eps: float = option(1e-6, "Constant that is added to the square root of the second moment.")
@@ -31,7 +31,7 @@ class PosEncLambConfig(FairseqDataclass):
 
 @register_optimizer("posenc_lamb", dataclass=PosEncLambConfig)
 class PosEncLamb(FairseqOptimizer):
-    """LAMB, which updates each matrix by x <- x - lr |x| / |r| r, and each vector by x <- x - lr r.
+    """Update each matrix by x <- x - lr |x| / |r| r, and each vector by x <- x - lr r, as LAMB does.
 
     In both, r = m / (sqrt(v) + eps) + decay x, where m and v are the moments and decay is 0 for vectors.
     """
@@ -58,7 +58,7 @@ class PosEncLamb(FairseqOptimizer):
         self._spare_vectors()
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
-        """Load the state, then restore each group's weight decay, because fairseq gives all groups the same."""
+        """Load the state, then restore each group's weight decay, which fairseq has set to the same value."""
         super().load_state_dict(state_dict, optimizer_overrides)
         self._spare_vectors()
 
@@ -80,5 +80,5 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """Return False, because every tensor has a trust ratio of its own; so --fp16 needs --fp16-no-flatten-grads."""
+        """Return False, because every tensor has its own trust ratio. So --fp16 needs --fp16-no-flatten-grads."""
         return False

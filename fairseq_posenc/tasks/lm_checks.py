@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def words(dictionary: Dictionary, scheme: str) -> Words:
-    """Return which pieces of a dictionary begin a word, under a scheme such as sentencepiece or wordpiece.
+    """Tell which pieces of a dictionary begin a word, by the marks of a scheme such as sentencepiece or wordpiece.
 
     Raises:
         ValueError: The pieces do not have the marks of the scheme.
@@ -45,12 +45,12 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
         if length and not pos.capabilities.memory:
             raise ValueError(
                 f"{flag} {length}: --pos-enc {pos.name} has no positions for a memory of earlier segments. Set "
-                f"{flag} to 0, or choose a relative encoding."
+                f"{flag} to 0, or choose a relative encoding, such as xl."
             )
         if length and model.decoder.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
         if same_length and not length:
-            raise ValueError(f"--same-length needs memory, but {flag} is 0. Leave one of them out.")
+            raise ValueError(f"--same-length needs memory, but {flag} is 0. Leave --same-length out, or raise {flag}.")
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:
@@ -66,5 +66,5 @@ def warn_of_pieces(dictionary: Dictionary) -> None:
     """Warn if the dictionary consists of subword pieces, because each piece then counts as a word."""
     scheme = marked(dictionary.symbols)
     if scheme:
-        text = "The dictionary has pieces of words (%s). Without --subwords %s, each piece counts as a word."
+        text = "The dictionary consists of subword pieces (%s). Without --subwords %s, each piece counts as a word."
         logger.warning(text, scheme, scheme)

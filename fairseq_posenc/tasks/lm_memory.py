@@ -86,11 +86,12 @@ class LMMemoryTask(FairseqTask):
         """Take the lengths of segments and of the memory from a checkpoint, for evaluation.
 
         Raises:
-            ValueError: The checkpoint does not contain the lengths, or flags of training contradict them.
+            ValueError: The checkpoint does not contain the lengths, or --tokens-per-sample or --mem-length contradicts
+                them.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("lm_same_length") and not self.cfg.same_length:
-            logger.warning("The model was trained with --same-length, but is evaluated without it.")
+            logger.warning("The model was trained with --same-length. To evaluate it in the same way, add this flag.")
         self._adopt(state_dict.get("lm_subwords"))
         self.trained = dict(state_dict.get("lm_memory") or self._lengths_of_flags())
         flags = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}
@@ -142,7 +143,7 @@ class LMMemoryTask(FairseqTask):
         path = str(Path(paths[(epoch - 1) % len(paths)]) / split)
         lines = data_utils.load_indexed_dataset(path, self.dictionary, self.cfg.dataset_impl, combine=combine)
         if lines is None:
-            raise FileNotFoundError(f"Dataset not found: {split} ({path})")
+            raise FileNotFoundError(f"Dataset not found: {split} ({path}). Binarise it with fairseq-preprocess.")
         if self.words is None and not self.datasets:
             lm_checks.warn_of_pieces(self.dictionary)
         symbols = {"first": self.dictionary.eos(), "pad": self.dictionary.pad()}
@@ -168,7 +169,7 @@ class LMMemoryTask(FairseqTask):
         No segment is dropped, skipped or shuffled.
 
         Raises:
-            ValueError: A flag would drop or reorder segments, or inputs have more positions than the encoding defines.
+            ValueError: A flag would drop or reorder segments, or the encoding is not defined for inputs of this length.
         """
         if max_tokens is not None or max_sentences is None:
             raise ValueError(
@@ -248,7 +249,7 @@ class LMMemoryTask(FairseqTask):
         self._gathered = lm_states.gathered(self.training)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """Return the training memory to store in a checkpoint, or nothing at the end of an epoch."""
+        """Return the training memory to store in a checkpoint, or an empty dictionary at the end of an epoch."""
         if self.training.segment + 1 >= self.epoch_length:
             return {}
         return {type(self).__name__: {"segment": self.training.segment, "states": self._gathered}}

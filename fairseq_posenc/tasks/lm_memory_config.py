@@ -17,7 +17,7 @@ SEGMENT, MEMORY = 150, 150
 class LMMemoryConfig(FairseqDataclass):
     """Hold the options that set the lengths of segments and of the memory."""
 
-    data: Optional[str] = option(None, "Folder that fairseq-preprocess --only-source wrote; separate folders by ':'.")
+    data: Optional[str] = option(None, "Folder that fairseq-preprocess --only-source wrote; separate several by ':'.")
     tokens_per_sample: int = option(
         0, f"Tokens per segment in training. Default: {SEGMENT}; in evaluation, the value from training."
     )
@@ -34,7 +34,7 @@ class LMMemoryConfig(FairseqDataclass):
         False, "Let every token attend to the last --mem-length keys only (in evaluation: --eval-mem-length keys)."
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "How pieces mark the beginnings of words, for the perplexity per word. Default: each token is a word."
+        None, "Scheme that tells which pieces begin a word, for the perplexity per word. Default: each token is a word."
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -52,7 +52,7 @@ def check(cfg: LMMemoryConfig) -> None:
     if cfg.tokens_per_sample < 0:
         raise ValueError(
             f"--tokens-per-sample minus --context-window is {cfg.tokens_per_sample}, but must be at least 1. Leave "
-            "--context-window out; here, --eval-mem-length sets the context."
+            "--context-window out; in this task, --eval-mem-length sets the context."
         )
     for name, least in (("mem_length", 0), ("eval_mem_length", 0), ("eval_segment_length", 1)):
         value = getattr(cfg, name)

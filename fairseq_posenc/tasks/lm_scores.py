@@ -37,7 +37,7 @@ class Remembering:
 
     Args:
         batches: Batches of `Segments`, in order.
-        memory: The memory of earlier segments.
+        memory: Memory of earlier segments, which the model reads and extends.
     """
 
     def __init__(self, batches: Any, memory: SegmentMemory) -> None:
@@ -55,7 +55,7 @@ class Remembering:
             yield {**with_memory(sample, self.memory), "score": self.score}
 
     def score(self, log_probabilities: Tensor) -> None:
-        """Add the log-probabilities of the tokens that a model has scored to the totals."""
+        """Add the scored tokens' log-probabilities and their number to the totals."""
         self.scored += log_probabilities.numel()
         self.nats -= float(log_probabilities.double().sum())
 
@@ -76,7 +76,7 @@ def log_both_perplexities() -> None:
 
 
 def _scoring(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
-    """Pass the scores of each token to the batch, because fairseq-eval-lm would sum them in float32."""
+    """Pass each token's score to the batch's function `score`, because fairseq-eval-lm would sum scores in float32."""
     hypotheses = original(scorer, models, sample, **kwargs)
     for best, *_ in hypotheses if "score" in sample else ():
         sample["score"](best["positional_scores"])
@@ -91,7 +91,7 @@ def _logging_both(original: Callable[..., dict[str, Any]], *args: Any, **kwargs:
         raise ValueError("--post-process has no effect here. Leave it out: --subwords decides how words are counted.")
     results = original(*args, **kwargs)
     if source.scored != source.tokens:
-        raise RuntimeError(f"{source.tokens} tokens were read, but {source.scored} were scored.")
+        raise RuntimeError(f"{source.tokens} tokens were read, but {source.scored} were scored. Report this bug.")
     per_token, per_word = source.nats / source.tokens, source.nats / source.words
     both = {"token_nll": per_token, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
     both |= {"token_ppl": _perplexity(per_token), "word_ppl": _perplexity(per_word)}

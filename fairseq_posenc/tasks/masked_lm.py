@@ -1,4 +1,4 @@
-"""`posenc_masked_lm`: fairseq's masked_lm, which can also mask whole words.
+"""Define `posenc_masked_lm`: fairseq's task masked_lm, extended so that it can mask whole words.
 
 Its samples also contain the tokens before masking.
 """
@@ -23,7 +23,7 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
     """Hold the options of fairseq's masked_lm, and how words are split into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "How the dictionary's pieces mark the beginnings of words; needed for --mask-whole-words."
+        None, "Scheme that tells which pieces of the dictionary begin a word; --mask-whole-words needs it."
     )
     gpt2_encoder_json: Optional[str] = option(
         None, "Path of GPT-2's encoder.json; --subwords gpt2 needs it if the dictionary lists ids instead of pieces."

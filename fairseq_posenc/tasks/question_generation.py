@@ -93,7 +93,7 @@ class QuestionGenerationTask(Searching):
         return cls(cfg, dictionary)
 
     def max_positions(self) -> tuple[int, int]:
-        """Return the length of the longest source and of the longest question."""
+        """Return the maximum length of a source and of a question."""
         return self.cfg.max_source_positions, self.cfg.max_target_positions
 
     # -- model and loss --------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class QuestionGenerationTask(Searching):
         return scores
 
     def text(self, tokens: Tensor) -> str:
-        """Return the text of a question, as it is compared with the references."""
+        """Return the text of a question in the form that is compared with the references."""
         return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
@@ -269,5 +269,5 @@ class QuestionGenerationTask(Searching):
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
-        raise CheckpointError(f"{data}: no such folder. Give a folder that prepare_questions.py wrote.")
+        raise CheckpointError(f"{data} is not a folder. Give a folder that prepare_questions.py wrote.")
     return Path(data)

@@ -29,19 +29,21 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
     """Classify sentences or pairs, or predict numbers for them; read fairseq's folders input0, input1 and label.
 
     A pair is `<s> a </s></s> b </s>` (--init-token 0 --separator-token 2, RoBERTa) or `<s> a </s> b </s>` (--init-token
-    0, BERT). By default, fairseq's own task sets --max-positions to 512, and then a model with another length does not
-    load.
+    0, BERT). Unlike fairseq's task, which sets --max-positions to 512 by default, this task takes the length of the
+    pretrained model.
     """
 
     def __init__(self, cfg: Any, data_dictionary: Dictionary, label_dictionary: Dictionary) -> None:
         super().__init__(cfg, data_dictionary, label_dictionary)
         for name in ("add_prev_output_tokens", "d2v2_multi"):
             if getattr(cfg, name):
-                raise ValueError(f"--{name.replace('_', '-')} has no effect here. Use --task sentence_prediction.")
+                raise ValueError(
+                    f"--{name.replace('_', '-')} has no effect in this task. Use --task sentence_prediction."
+                )
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
-        """Return the task; without --num-classes there are as many classes as the data have labels."""
+        """Return the task; by default, --num-classes is the number of labels in the data."""
         if cfg.num_classes <= 0 and not cfg.regression_target:
             labels = cls.load_dictionary(str(Path(cfg.data) / "label" / "dict.txt"))
             cfg.num_classes = len(labels) - labels.nspecial - 1  # fairseq adds <mask>
@@ -53,8 +55,8 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         if isinstance(model, PosEncClassifier) and not from_checkpoint:
             model.start(init_token=self.cfg.init_token)
         if longest := self.longest_item():
-            cure = "Prepare them again with --longest LIMIT, or use another encoding."
-            check_length(model.encoder.sentence_encoder.pos, longest, "items", cure)
+            advice = "Prepare them again with --longest LIMIT, or use another encoding."
+            check_length(model.encoder.sentence_encoder.pos, longest, "items", advice)
         model.register_classification_head(self.cfg.classification_head_name, num_classes=self.cfg.num_classes)
         return model
 

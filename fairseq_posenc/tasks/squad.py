@@ -65,14 +65,15 @@ class SquadTask(Finetuning):
         return self.dictionary, self.folder / spans.DICTIONARY
 
     def max_positions(self) -> int:
-        """Return the length of the windows."""
+        """Return the maximum length of a window."""
         return self.longest
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
         """Build the model with a new span head.
 
         Raises:
-            ValueError: The architecture has no span head, or the encoding is not defined for windows of this length.
+            ValueError: The architecture supports no span head, or the encoding is not defined for windows of this
+                length.
         """
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not isinstance(model, WithSpanHead):
@@ -99,7 +100,7 @@ class SquadTask(Finetuning):
         if state_dict.get("squad_dictionary", self.symbols_hash()) != self.symbols_hash():
             raise CheckpointError(
                 f"{self.folder / spans.DICTIONARY} has other pieces than the model was trained with. Prepare the "
-                "questions again with --checkpoint and the tokenizer of this model."
+                "questions again with this model as --checkpoint and with its tokenizer."
             )
         trained = state_dict.get("squad_windows", {})
         other = {name: value for name, value in trained.items() if self.shape.get(name, value) != value}
@@ -108,7 +109,7 @@ class SquadTask(Finetuning):
             problem = "The model was trained on windows with other separators"
             raise CheckpointError(f"{problem}. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
-            logger.warning("The model was trained on windows of other lengths (prepare_spans.py %s).", flags)
+            logger.warning("The model was trained on windows of other lengths, made by prepare_spans.py %s.", flags)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
         """Load a split of the prepared folder."""
@@ -117,7 +118,7 @@ class SquadTask(Finetuning):
 
 
 def check_windows(pos: Composition, longest: int) -> None:
-    """Raise if windows of `longest` pieces have more positions than the encoding defines.
+    """Raise if the encoding is not defined for windows of `longest` pieces.
 
     Raises:
         ValueError: The windows are too long; the message says what to do.
@@ -128,5 +129,5 @@ def check_windows(pos: Composition, longest: int) -> None:
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
-        raise CheckpointError(f"{data}: no such folder. Give a folder that prepare_spans.py wrote.")
+        raise CheckpointError(f"{data} is not a folder. Give a folder that prepare_spans.py wrote.")
     return Path(data)

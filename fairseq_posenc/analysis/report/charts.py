@@ -1,7 +1,7 @@
 """Draw the charts of the report page with Bokeh: losses over training updates, and scores against costs.
 
-Titles and legends are HTML. Texts from results go only into the data of tooltips and marks, which Bokeh does not read
-as HTML.
+`page.py` writes the titles and legends as HTML. Inside a chart, texts from results occur only as data of tooltips and
+labels, which Bokeh does not interpret as HTML.
 """
 
 from __future__ import annotations
@@ -39,20 +39,19 @@ COSTS = {
 INSTALL = "the page needs the package bokeh, which is not installed. Run: pip install bokeh"
 
 
-class Unavailable(Exception):
+class BokehMissingError(Exception):
     """Raised if Bokeh cannot be imported; the message says what to install."""
 
 
 class Chart(NamedTuple):
-    """A chart of the report page.
+    """Hold a chart of the report page.
 
     Args:
         title: Title above the chart, as plain text.
-        item: What Bokeh needs to draw it, as JSON.
+        item: Bokeh's JSON description of the chart.
         entries: For each line or point of each Bokeh renderer, the indices of the result rows that the line or point
             shows.
-        legend: Names and colours. If a colour occurs a second time, its line is dashed and its points have another
-            marker.
+        legend: Colours, keyed by name. If two names share a colour, the later one has a dashed line and another marker.
     """
 
     title: str
@@ -65,17 +64,17 @@ def library() -> str:
     """Return Bokeh's JavaScript, about 1.3 MB.
 
     Raises:
-        Unavailable: Bokeh is not installed.
+        BokehMissingError: Bokeh is not installed.
     """
     try:
         from bokeh.resources import Resources
     except ImportError as error:
-        raise Unavailable(INSTALL) from error
+        raise BokehMissingError(INSTALL) from error
     return "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
 
 
 def loss_charts(losses: Sequence[Losses]) -> list[Chart]:
-    """Return a chart of the training losses and one of the validation losses for each recipe that logged any."""
+    """Return, for each recipe, a chart of its training losses and one of its validation losses, if it logged them."""
     kinds: dict[str, Callable[[Curve], Points]] = {
         "training loss": lambda curve: curve.train,
         "validation loss": lambda curve: curve.valid,
@@ -126,7 +125,7 @@ def _loss_chart(recipe: str, kind: str, losses: Sequence[Losses], of: Callable[[
 
 
 def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
-    """Return, for each task with at least two rows that have a score and a cost, a chart of the main scores."""
+    """Return a chart of main scores against costs for each task in which at least two rows have both."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, entry in enumerate(entries):
         if entry.main and any(_cost(entry, name) is not None for name in COSTS):
@@ -139,7 +138,7 @@ def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
 
 
 def costs(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the kinds of cost that at least one row has, keyed by their names in the charts."""
+    """Return the axis labels of the costs that at least one row has, keyed by the row's attribute."""
     entries = list(entries)
     return {name: text for name, text in COSTS.items() if any(_cost(entry, name) is not None for entry in entries)}
 
@@ -185,7 +184,7 @@ def _cost_chart(title: str, column: str, numbers: list[int], entries: Sequence[E
 
 
 def _sides(costs: Sequence[float]) -> list[str]:
-    """Return how to align the name of each point, so that it reads towards the middle of the chart and is not cut."""
+    """Return how to align each point's name, so that it extends towards the middle of the chart and is not cut off."""
     known = [cost for cost in costs if not isnan(cost)]
     return ["right" if known and cost > (min(known) + max(known)) / 2 else "left" for cost in costs]
 
@@ -195,7 +194,7 @@ def _colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def _plot(x: str, y: str, tooltips: list[tuple[str, str]]) -> Plot:
-    """Return an empty chart without colours of its own; the page sets them."""
+    """Return an empty chart without background colours, because the page's style sheet sets them."""
     from bokeh.models import DataRange1d, HoverTool
     from bokeh.plotting import figure
 

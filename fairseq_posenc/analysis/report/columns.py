@@ -10,11 +10,11 @@ from .runs import SHOWN, Entry, title_of
 
 
 class Cell(NamedTuple):
-    """A cell of the report's main table.
+    """Hold a cell of the report's main table.
 
     Args:
-        text: What is shown; an empty text for a missing value.
-        value: Number by which the table is sorted; None for text.
+        text: Text that the cell shows; empty if the value is missing.
+        value: Number by which the table is sorted; None if the cell holds no number.
         within: Half the width of the 95 % interval of a score.
         full: The whole text, if `text` is shortened.
     """
@@ -26,7 +26,7 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column: its title, an explanation, whether it holds numbers, and a function that returns the cell of a row."""
+    """Define a column: its title, what it shows, whether it holds numbers, and a function that returns a row's cell."""
 
     title: str
     about: str
@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 def columns(entries: Iterable[Entry]) -> list[Column]:
-    """Return the columns that have a value in any row, in the order of the table."""
+    """Return the columns that have a value in at least one row, in the order of the table."""
     entries = list(entries)
     scores = list(dict.fromkeys(title_of(name) for name in SHOWN))
     every = [*FIRST, *map(_score_column, scores), *LAST]
@@ -53,7 +53,7 @@ def _score_column(title: str) -> Column:
             return Cell("")
         return Cell(f"{score.value:.4g}", score.value, score.within)
 
-    return Column(title, f"{title}, with half the width of the 95 % interval where it is known", True, cell)
+    return Column(title, f"{title} ± half the width of its 95 % confidence interval, if it is known", True, cell)
 
 
 def _text(name: str) -> Callable[[Entry], Cell]:
@@ -92,14 +92,19 @@ LAST = (
     Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
     Column(
         "Added",
-        "Number of parameters minus that of the model with the run's first encoding",
+        "Number of parameters in addition to those of the model with the run's first encoding",
         True,
         _number("added", ",.0f"),
     ),
     Column("Speed", "Speed of the training", True, _speed),
-    Column("Step", "Time per update divided by that with the run's first encoding", True, _number("step", ".2f")),
-    Column("MB", "Peak memory of the translation in MB", True, _number("memory", ",.0f")),
-    Column("Minutes", "Minutes of the training", True, _number("minutes", ".1f")),
+    Column(
+        "Step",
+        "Time per training update, divided by the time with the run's first encoding",
+        True,
+        _number("step", ".2f"),
+    ),
+    Column("MB", "Peak memory during translation, in MB", True, _number("memory", ",.0f")),
+    Column("Minutes", "Duration of the training, in minutes", True, _number("minutes", ".1f")),
     Column("Run", "Folder of the run", False, _text("run")),
     Column("Commit", "Commit of the code", False, _commit),
 )

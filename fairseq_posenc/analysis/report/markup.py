@@ -1,4 +1,4 @@
-"""Write pieces of HTML. Every text from results passes through `escape` here, or through `json_script` as JSON."""
+"""Write the HTML elements of the report page, and escape every text from results: in HTML or in JSON for scripts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def image(path: Path, text: str) -> str:
 
 
 def package_file(name: str) -> str:
-    """Return a style sheet or script of this folder."""
+    """Return the text of a style sheet or script in this folder."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 

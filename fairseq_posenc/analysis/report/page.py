@@ -20,7 +20,7 @@ def page(runs: Sequence[Run]) -> str:
     """Return the page that compares the runs.
 
     Raises:
-        Unavailable: Bokeh is not installed.
+        BokehMissingError: Bokeh is not installed.
     """
     entries = [entry for run in runs for entry in run.entries]
     losses = loss_charts([item for run in runs for item in run.losses])
@@ -78,7 +78,7 @@ def _results(entries: Sequence[Entry]) -> str:
     head = wrapped("tr", "".join(map(_heading, shown)))
     rows = "".join(_row(number, entry, shown) for number, entry in enumerate(entries))
     table = wrapped("table", f"{wrapped('thead', head)}{wrapped('tbody', rows)}", id="results-table")
-    note = "Numbers after ± are half the width of the 95 % interval. The filter also acts on the charts."
+    note = "Numbers after ± are half the width of the 95 % confidence interval. The filter also applies to the charts."
     scroll = wrapped("div", table, class_="scroll", tabindex="0", role="region", aria_label="Table of results")
     return f"{filter_}{scroll}{element('p', note, class_='note')}"
 
@@ -127,7 +127,7 @@ def _cost_choice(entries: Sequence[Entry]) -> str:
 
 
 def _swatch(colour: str, again: bool) -> str:
-    """Return the sample of a line for the legend; the line is dashed if another line already has its colour."""
+    """Return a short line for the legend; it is dashed if another line already has its colour."""
     return f'<span class="swatch{" again" * again}" style="border-color:{colour}"></span>'
 
 
@@ -193,7 +193,7 @@ def _run(run: Run) -> str:
 
 
 def _pairs(facts: object) -> str:
-    """Return names and values in one line; an empty list is `none`."""
+    """Return names and values as one line of text, with `none` for an empty list."""
     if not isinstance(facts, dict):
         return ""
     texts = {

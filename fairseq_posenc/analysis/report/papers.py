@@ -13,11 +13,11 @@ from .runs import Entry
 
 
 class Target(NamedTuple):
-    """The recipe that reproduces a number of a paper, and the columns of its results that contain the numbers.
+    """Describe which recipe reproduces a number of a paper, and which columns of its results hold the two numbers.
 
     Args:
         recipe: Folder in recipes/.
-        task: Task of the row, as the main table shows it; an empty text for any task.
+        task: Task of the row, as the main table shows it; empty if any task will do.
         score: Column of our score.
         paper: Column in which the recipe writes the paper's number, if the row can be compared with it.
         arguments: Arguments of the recipe.
@@ -31,12 +31,12 @@ class Target(NamedTuple):
 
     @property
     def command(self) -> str:
-        """Return the command that computes our score for this cell."""
+        """Return the command that computes our score."""
         return shlex.join([f"recipes/{self.recipe}/run.sh", *self.arguments])
 
 
 class PaperCell(NamedTuple):
-    """A number of a paper, our score and how our run differs from the paper, or the command that computes our score."""
+    """Hold a paper's number with our score and how our run differs, or with the command that computes our score."""
 
     printed: str
     ours: Score | None
@@ -45,7 +45,7 @@ class PaperCell(NamedTuple):
 
 
 class PaperTable(NamedTuple):
-    """A table of a paper: its title, its columns, and its rows, keyed by their names and conditions."""
+    """Hold a table of a paper: its title, its columns, and its rows, keyed by their names and conditions."""
 
     title: str
     columns: list[str]
@@ -105,8 +105,8 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
     """Return whether a row of results reproduces this number of a paper.
 
-    It does if the recipe wrote the number into this row, and the row does not say that its text differs from the
-    paper's.
+    It does if the recipe wrote the paper's number into this row, and the row does not list `text` among its differences
+    from the paper.
     """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
@@ -120,7 +120,7 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
 
 
 def _pretrained(entry: Entry) -> str:
-    """Return the encoding in pretraining, from which that of the fine-tuned model may differ; empty if unknown."""
+    """Return the encoding of the pretrained model, which fine-tuning may have changed; empty if it is unknown."""
     pretrained = entry.facts.get("pretrained")
     return str(pretrained.get("encoding") or "") if isinstance(pretrained, dict) else ""
 

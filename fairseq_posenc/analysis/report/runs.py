@@ -27,7 +27,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def title_of(column: str) -> str:
-    """Return how the page calls a column of scores."""
+    """Return the title that the page shows for a column of scores."""
     return SAME.get(column, column)
 
 
@@ -37,12 +37,12 @@ class Entry:
 
     Args:
         scores: The scores, keyed by column name.
-        added: Number of parameters minus that of the model with the run's first encoding.
+        added: Number of parameters in addition to those of the model with the run's first encoding.
         speed: Training speed in units of `speed_unit`.
         memory: Peak memory in MB.
-        step: Time per training update, as a multiple of that of the run's first encoding.
+        step: Time per training update, divided by the time with the run's first encoding.
         command: Command of the training run.
-        facts: The row as result.json has it.
+        facts: The whole row of result.json.
     """
 
     run: str
@@ -102,7 +102,7 @@ class Run:
 
 
 def read_runs(paths: Iterable[Path]) -> list[Run]:
-    """Read the results of runs; each path is the folder of a run or its result.json, and duplicates are read once.
+    """Read the results of runs, each run once. A path is the folder of a run or its result.json.
 
     Raises:
         ResultsError: A path is not the result of a recipe.
@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def _names(folders: list[Path]) -> list[str]:
-    """Return a name for each folder: the last parts of its path, as few as make all names differ."""
+    """Return a name for each folder: as many parts from the end of its path as make all names different."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1)):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):
@@ -182,7 +182,7 @@ def _losses(folder: Path, run: str, recipe: str, entries: list[Entry], first: in
 
 
 def thinned(points: Points, most: int = 150) -> Points:
-    """Return at most about `most` evenly spaced points of a curve, including its last point."""
+    """Return at most `most` evenly spaced points of a curve, including its last point."""
     every = -(-len(points) // most) or 1
     return points[::-1][::every][::-1]
 

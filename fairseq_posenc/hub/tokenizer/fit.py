@@ -24,10 +24,10 @@ FEW = 0.01
 
 
 def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool) -> tuple[Tokenizer, list[str]]:
-    """Return the contents of tokenizer.json, and the pieces of `source` that it omits, as the dictionary lacks them.
+    """Return a tokenizer.json's contents, and the pieces of `source` that it omits because the dictionary lacks them.
 
     Args:
-        source: The tokenizer with its own ids.
+        source: Tokenizer to convert, with its own ids.
         symbols: The symbols of the dictionary in the order of their ids, including <mask>.
         where: The file of the tokenizer, for error messages.
         segments: Whether the second text of a pair is segment 1.
@@ -97,9 +97,11 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
         return
     differences = []
     if lacking:
-        differences.append(f"the dictionary lacks {len(lacking)} of its {len(own)} pieces ({_first(lacking)})")
+        missing = f"{len(lacking)} of the tokenizer's {len(own)} pieces"
+        differences.append(f"the dictionary lacks {missing} ({_first(lacking)})")
     if extra:
-        differences.append(f"it lacks {len(extra)} of the dictionary's {len(names)} pieces ({_first(extra)})")
+        missing = f"{len(extra)} of the dictionary's {len(names)} pieces"
+        differences.append(f"the tokenizer lacks {missing} ({_first(extra)})")
     raise CheckpointError(
         f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer that split "
         "the model's training text, or export without a tokenizer (--tokenizer none)."

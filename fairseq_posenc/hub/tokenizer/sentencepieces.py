@@ -23,9 +23,11 @@ def read(path: Path) -> dict[str, Any]:
     model = _proto(path)
     trained, how = model.trainer_spec, model.normalizer_spec
     if trained.model_type not in (UNIGRAM, BPE):
-        raise CheckpointError(f"{path} is a model of words or characters, but only Unigram and BPE can be exported")
+        problem = f"{path} is a model of words or characters, but only Unigram and BPE can be exported"
+        raise CheckpointError(f"{problem}. Give another tokenizer.")
     if trained.treat_whitespace_as_suffix or not how.escape_whitespaces:
-        raise CheckpointError(f"{path} does not mark the space before a word, which tokenizer.json requires")
+        problem = f"{path} does not mark the space before a word, which tokenizer.json requires"
+        raise CheckpointError(f"{problem}. Give another tokenizer.")
     space = {"type": "Metaspace", "replacement": SPACE, "split": True}
     space["prepend_scheme"] = "first" if how.add_dummy_prefix else "never"
     return {
@@ -42,12 +44,12 @@ def _proto(path: Path) -> Any:
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
         from sentencepiece import sentencepiece_model_pb2
     except ImportError as error:
-        raise CheckpointError(f"{path} needs sentencepiece and protobuf. Run: pip install {error.name}") from None
+        raise CheckpointError(f"{path}: reading it needs {error.name}. Run: pip install {error.name}") from None
     model = sentencepiece_model_pb2.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
     except DecodeError:
-        raise CheckpointError(f"{path} is not a SentencePiece model") from None
+        raise CheckpointError(f"{path} is not a SentencePiece model. Give another file.") from None
     return model
 
 

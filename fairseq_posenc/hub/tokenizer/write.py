@@ -58,8 +58,9 @@ def _check(contents: Tokenizer) -> None:
     try:
         from tokenizers import Tokenizer as Reader
     except ImportError:
-        raise CheckpointError("tokenizer files need the package tokenizers. Run: pip install tokenizers") from None
+        raise CheckpointError("writing a tokenizer needs the package tokenizers. Run: pip install tokenizers") from None
     try:
         Reader.from_str(json.dumps(contents))
     except Exception as error:  # noqa: BLE001 - the package raises nothing narrower
-        raise CheckpointError(f"the tokenizer cannot be written as tokenizer.json: {error}") from None
+        problem = f"the tokenizer cannot be written as tokenizer.json ({error})"
+        raise CheckpointError(f"{problem}. Give another tokenizer.") from None

@@ -183,7 +183,7 @@ class Run:
         try:
             shape = Shape(settings.longest, settings.stride, settings.longest_question, settings.separators)
         except ValueError as error:
-            raise CorpusError(f"--longest, --stride, --longest-question: {error}") from None
+            raise CorpusError(str(error)) from None
         for split, part in questions.items():
             self._split(split, part, Cutter(vocabulary.pieces, shape))
         vocabulary.dictionary.write(self.folder, "dict.txt")

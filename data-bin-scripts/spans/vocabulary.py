@@ -44,17 +44,18 @@ def of_model(source: Path, tokenizer: str) -> Vocabulary:
     Raises:
         CorpusError: The dictionary or the tokenizer is missing, or belongs to another model.
     """
-    from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords  # takes seconds, which --help does not need
+    # this takes seconds, which --help does not need
+    from fairseq_posenc.data.span_pieces import RegexSplitter, TokenizerSplitter
 
     if tokenizer in WORDS:
         dictionary = _without_tokenizer(source)
         cased = any(symbol != symbol.lower() for symbol in dictionary.ids())  # the dictionary has capitals
-        return Vocabulary(dictionary, OfWords(tokenizer, dictionary.ids(), cased=cased), tokenizer, cased)
+        return Vocabulary(dictionary, RegexSplitter(tokenizer, dictionary.ids(), cased=cased), tokenizer, cased)
     hint = f" Or give --tokenizer-path {', '.join(WORDS)}." if tokenizer == AUTO else ""
     dictionary = pretrained(source, None if tokenizer == AUTO else Path(tokenizer), "--checkpoint", hint)
     contents = dictionary.contents or {}
     cased = not (contents.get("normalizer") or {}).get("lowercase", False)
-    return Vocabulary(dictionary, OfTokenizer(contents), contents["model"]["type"], cased)
+    return Vocabulary(dictionary, TokenizerSplitter(contents), contents["model"]["type"], cased)
 
 
 def _without_tokenizer(source: Path) -> Dictionary:

@@ -1,4 +1,4 @@
-"""Define the demo as a recipe; `recipes/demo/run.sh` calls this module in the right environment."""
+"""Define the demo as a recipe; `recipes/demo/run.sh` starts this module in the project's Python environment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Train small translation models with several position encodings on sentences whose meaning depends on word order, and
-score the translations with sacrebleu. An interrupted run continues when it is started again. The output folder
-contains results.md, bleu.png, results.json and the logs in logs/."""
+Train small translation models with several position encodings, and score their translations with sacrebleu. The meaning
+of the sentences depends on word order. To continue an interrupted run, start it again with the same options. The output
+folder contains results.md, bleu.png, results.json and a folder with the logs."""
 
 
 def results(settings: Settings, output: Path) -> list[Row]:
@@ -26,7 +26,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    """Return the BLEU score that the screen shows after the finished stage `score`."""
+    """Return the text that the screen shows after a stage: the BLEU score after `score`, otherwise nothing."""
     if stage.kind != "score":
         return ""
     return f" BLEU {json.loads(stage.outputs[0].read_text(encoding='utf-8'))['bleu']:.1f}"
@@ -48,8 +48,9 @@ def claim(rows: list[Row], least_gap: float) -> int:
     if bleu[best] - none >= least_gap and (none > 0 or least_gap < 0):
         return 0
     print(
-        f"error: the best encoding ({best}, {bleu[best]:.1f} BLEU) must be at least {least_gap} BLEU above "
-        f"`none` ({none:.1f} BLEU), and `none` must score above 0. Look for the cause in logs/ beside results.md.",
+        f"error: the demo failed its check. The best encoding ({best}, {bleu[best]:.1f} BLEU) must score at least "
+        f"{least_gap} BLEU more than `none` ({none:.1f} BLEU), and `none` must score above 0. Look for the cause in "
+        "the folder logs/ beside results.md.",
         file=sys.stderr,
     )
     return 1

@@ -1,4 +1,7 @@
-"""Plan all commands of the demo in order. Training and translation use fairseq's own commands with `--pos-enc`."""
+"""Define all commands of the demo, in the order in which they run.
+
+Training and translation use fairseq's own commands with `--pos-enc`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
-    """Return the plan; `shown` is the path of the output folder in commands, relative to the repository."""
+    """Return the plan; its commands contain `shown`, the path of the output folder relative to the repository."""
     return Planner(settings, output, shown).plan()
 
 
@@ -89,7 +92,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage(f"score:{name}", command, [f"scores/{name}"], [generate], [SHARED / "score.py"])
 
     def measure(self, trained: list[Stage]) -> Stage:
-        """Return the stage that measures the cost of each encoding on the model trained with the first seed."""
+        """Return the stage that measures the cost of each encoding; it uses the models of the first seed."""
         command = module("lib.translation.measure") + flags(cpu=True, output=f"{self.shown}/measured.json")
         for encoding, stage in zip(self.encodings, trained, strict=True):
             checkpoint = f"{self.shown}/checkpoints/{stage.variant}/checkpoint_last.pt"

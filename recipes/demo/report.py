@@ -29,7 +29,10 @@ PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
 def collect(output: Path, encodings: list[str], seeds: Seeds) -> list[Row]:
-    """Return one row of results per encoding, with the highest BLEU first. The first of `encodings` is the baseline."""
+    """Return one row of results per encoding, sorted from the highest to the lowest BLEU.
+
+    The first of `encodings` is the baseline.
+    """
     measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, seeds, measured.get(name)) for name in encodings]
     compare_with_first(rows, "bleu")
@@ -37,10 +40,10 @@ def collect(output: Path, encodings: list[str], seeds: Seeds) -> list[Row]:
 
 
 def row(output: Path, name: str, seeds: Seeds, measured: dict[str, float] | None) -> Row:
-    """Return the row of an encoding: the mean over its training runs that did not diverge.
+    """Return the row of an encoding, with the mean BLEU of the training runs that did not diverge.
 
     Args:
-        output: Folder of the run.
+        output: Folder of the run, which contains the scores and the logs.
         name: Label of the encoding.
         seeds: Random seeds of the encoding's training runs.
         measured: Cost of the model that was trained with the first seed; None if this training diverged.
@@ -88,7 +91,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def write_markdown(output: Path, rows: list[Row], seeds: Seeds) -> str:
-    """Return the text of the report: the template, filled in with the results."""
+    """Fill the results into the template of the report, and return the text."""
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
     minutes = records.busy_minutes(output)
     none = next(row["bleu"] for row in rows if row["encoding"] == "none")
@@ -110,7 +113,7 @@ def write_markdown(output: Path, rows: list[Row], seeds: Seeds) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run to report.")
     parser.add_argument("--encodings", nargs="+", required=True, metavar="NAME", help="Encodings to report.")
     seeds_of.add_options(parser)
     options = parser.parse_args()

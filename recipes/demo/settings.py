@@ -16,7 +16,9 @@ CONF = Path(__file__).parent / "conf"
 @dataclass(kw_only=True)
 class Settings(recipe.Settings):
     encodings: list[str] = field(metadata=about("Position encodings to compare; `none` is always included."))
-    least_gap: float = field(metadata=about("Number of BLEU points by which the best encoding must beat `none`."))
+    least_gap: float = field(
+        metadata=about("Minimum number of BLEU points by which the best encoding must beat `none`.")
+    )
     corpus: dict[str, int] = field(metadata=about("Number of sentence pairs in each set: train, valid and test."))
     subwords: dict[str, int] = field(metadata=about("Size of the subword vocabulary."))
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
@@ -28,5 +30,5 @@ class Settings(recipe.Settings):
         self.encodings = [encoding.label for encoding in parse_all(["none", *self.encodings])]
 
     def variables(self) -> dict[str, str]:
-        """Limit each training to one thread, because parallel training runs would wait for each other."""
+        """Return variables that limit each command to one thread, so that parallel commands do not slow each other."""
         return {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

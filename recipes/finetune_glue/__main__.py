@@ -1,4 +1,4 @@
-"""Fine-tune pretrained models on GLUE; `recipes/finetune_glue/run.sh` starts this program in its environment."""
+"""Fine-tune pretrained models on GLUE; `recipes/finetune_glue/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .settings import CONF, Settings
 
 DESCRIPTION = """\
 Fine-tune pretrained masked language models with any position encoding on the tasks of GLUE. The stages tokenize the
-rows, train with fairseq-train and the settings of a paper, score the development sets and write GLUE submissions for
-the test sets. For each task, the report shows the scores of all models and segment encodings next to those of a
-constant answer and those of the paper."""
+rows and train with fairseq-train and the settings of a paper. They then score the development sets and write GLUE
+submissions for the test sets. For each task, the report compares the scores of all models and segment encodings with a
+constant answer and with the scores in the paper."""
 
 LEGEND = """\
 Scores are in percent on the development set (for MNLI, the matched set). Each score is the median over the seeds, as in
@@ -25,13 +25,14 @@ the DIET paper. The columns `mean` and `sd` show the mean score and the standard
 `p` shows the p-value of Welch's t-test between the scores of this model and of the first model on the same task, after
 Holm's correction. If several learning rates or numbers of epochs are tried, the table shows the combination with the
 best median and every combination with which a training run diverged. Each row `average` shows a model's mean score over
-all tasks, where the two development sets of MNLI count as two tasks. The baseline is the constant answer that scores
-best on the training rows. A model beats the baseline if its score is higher by more than two standard errors. Two
-standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the constant answer, and 2 / sqrt(rows - 1) for
-correlations. The column `paper` shows the score that the protocol's paper reports for this encoding, for models with 12
-layers that were pretrained on the paper's corpora. For the protocol m4m, this column also shows the scores of
-roberta-base and of models that started from roberta-base. A dataset counts as the published dataset if it has the
-published number of rows. The folder submission/MODEL contains the test predictions of the run with the median score."""
+all tasks; the two development sets of MNLI count as two tasks. The baseline is the constant answer that scores best on
+the training rows. A model beats the baseline if its score is higher by more than two standard errors. Two standard
+errors are 2 sqrt(p (1 - p) / rows) if the constant answer has the score p, and 2 / sqrt(rows - 1) for correlations. The
+column `paper` shows the score that the protocol's paper reports for this encoding. The paper's models have 12 layers
+and were pretrained on the paper's corpora. For the protocol m4m, this column also shows the scores of roberta-base and
+of models whose pretraining started from roberta-base. The column is empty if the number of rows in a dataset differs
+from the published number. The folder submission/MODEL contains, for each task, the test predictions of the run with the
+median score."""
 
 MAIN = {
     "task": "task",
@@ -61,7 +62,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every preset, dataset, model, protocol, task, segment encoding and seed."""
+    """Return the output folder's name: preset, dataset, models, protocol, tasks, segment encodings and seed."""
     rows, models = Path(settings.data).resolve().name, in_a_name(settings.checkpoint)
     segments = [] if settings.segments == ["none"] else settings.segments
     parts = [settings.preset, rows, models, settings.protocol, *settings.task, *segments, str(settings.seed)]

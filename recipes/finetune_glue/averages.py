@@ -21,17 +21,17 @@ OF_THE_PAPER = {"MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B"}
 
 
 def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, protocol: str) -> list[Row]:
-    """Return a row with the mean over all tasks for each model and segment encoding, if there are several tasks.
+    """Return a row with the mean score over all tasks for each model and segment encoding.
 
-    The matched and the mismatched set of MNLI count as two numbers. A segment encoding matters only for pairs of
-    sentences, so the score on a task of single sentences enters the mean of every segment encoding. A model without a
-    score on one of the tasks has no row.
+    The list is empty if there is only one task. The matched and the mismatched set of MNLI count as two numbers. A
+    segment encoding matters only for pairs of sentences, so the score on a task of single sentences enters the mean of
+    every segment encoding. A model gets no row if it has no score on one of the tasks.
 
     Args:
-        rows: Rows of the table; the first row of a task and model has its best hyperparameters.
+        rows: Rows of the table; for each task and model, the best hyperparameters come first.
         variants: The models and tasks of these rows.
-        output: Folder of the run.
-        protocol: Protocol of the run.
+        output: Folder of the run, which contains the facts about each model.
+        protocol: Name of the fine-tuning protocol; only the averages of `diet` are compared with the paper.
     """
     best = {(row["task"], row["model"]): row for row in reversed(rows)}
     pairs = [variant.segments for variant in variants if TASKS[variant.task].pair]
@@ -62,7 +62,7 @@ def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, pro
 
 
 def scores(row: Row, protocol: str) -> dict[str, float]:
-    """Return the scores of a row that enter the average; none if all training runs of the row diverged."""
+    """Return the scores of a row that enter the average; empty if all training runs of the row diverged."""
     task = row["task"]
     splits = {task: HEADLINE.get(task, "valid"), **({MISMATCHED: "valid-mismatched"} if task == "MNLI" else {})}
     first = metrics(task, protocol)[0]

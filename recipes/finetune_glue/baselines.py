@@ -16,7 +16,7 @@ from .data import labels
 
 
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the constant answer, its score and the margin, by split and by metric.
+    """Return the constant answer, its score and a margin for each split and metric.
 
     The constant is chosen on the training labels. A model beats the constant answer if the model's score is higher by
     more than the margin. Score and margin are in percent.

@@ -41,7 +41,7 @@ GRADES = {
 
 
 def row(rng: random.Random, grammar: Grammar, task: str, number: int) -> dict[str, str]:
-    """Return the values of a row, keyed by column."""
+    """Return the values of a random row, keyed by column."""
     first = grammar.pair().source
     facts = dict.fromkeys(COLUMNS[task], str(number))
     if task in ("CoLA", "SST-2"):
@@ -68,7 +68,7 @@ def swapped(rng: random.Random, sentence: str) -> str:
 
 
 def files(task: str) -> dict[str, str]:
-    """Return the file names of a task, and for each file the kind of its rows: train, dev or test."""
+    """Return the kind of rows (train, dev or test) in each file of a task, keyed by file name."""
     if task == "XNLI":
         return {"train-en.tsv": "train", **{f"dev-{code}.tsv": "dev" for code in ("en", "de")}, "test-de.tsv": "test"}
     if task != "MNLI":
@@ -77,13 +77,13 @@ def files(task: str) -> dict[str, str]:
     return {"train.tsv": "train", **both}
 
 
-def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[str]:
-    """Return the lines of a file; `name` says whether the file holds train, dev or test rows."""
-    test = name == "test"
+def lines(rng: random.Random, grammar: Grammar, task: str, kind: str) -> list[str]:
+    """Return the lines of a file with rows of a kind: train, dev or test."""
+    test = kind == "test"
     columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
     if test and task != "XNLI" and not {"index", "id"} & set(columns):
         columns = ["index", *(column for column in columns if is_text(column))]
-    rows = [row(rng, grammar, task, number) | {"index": str(number)} for number in range(ROWS[name])]
+    rows = [row(rng, grammar, task, number) | {"index": str(number)} for number in range(ROWS[kind])]
     header = [] if task == "XNLI" or (task == "CoLA" and not test) else ["\t".join(columns)]
     return header + ["\t".join(values[column] for column in columns) for values in rows]
 
@@ -92,8 +92,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the files, such as TASK/train.tsv.")
-    option("--task", action="append", required=True, choices=list(COLUMNS), help="Task whose files are written.")
-    option("--seed", type=int, required=True, metavar="N", help="Random seed of the rows.")
+    option("--task", action="append", required=True, choices=list(COLUMNS), help="Task to write; may be repeated.")
+    option("--seed", type=int, required=True, metavar="N", help="Random seed for generating the rows.")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     grammar = Grammar(rng, Lexicon())

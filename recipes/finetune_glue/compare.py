@@ -1,5 +1,8 @@
-"""Write comparison.json and submission/: the best run of each model and task,
-with the scores of the baseline and of the paper."""
+"""Write comparison.json and submission/.
+
+comparison.json compares the best score of each model and task with the baseline and with the paper.
+submission/ has the test predictions of each model for GLUE.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tabl
 
 @dataclass(frozen=True)
 class Results:
-    """Read the results in the folder of the training runs, for all hyperparameters that were tried."""
+    """Read the results of all training runs, with all hyperparameters that were tried."""
 
     output: Path
     protocol: str
@@ -74,11 +77,11 @@ class Results:
         return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the groups of trials to report: first the best learning rate and epochs, then others that diverged."""
+        """Return the trials with the best learning rate and epochs, then the groups in which a trial diverged."""
         return self.grid.reported(variant, self.score, self.divergence)
 
     def best(self, variant: Variant) -> list[Trial]:
-        """Return the runs with the best learning rate and number of epochs, sorted by score, the worst first."""
+        """Return the runs with the best learning rate and number of epochs, the lowest score first."""
         return sorted(self.reported(variant)[0].finished, key=self.score)
 
 
@@ -167,9 +170,9 @@ def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Sco
     """Return the known differences between the run and the papers' experiments, in a few words each.
 
     Args:
-        model: Sizes of the pretrained model.
-        record: The glue.json of the prepared rows.
-        scores: Scores by split.
+        model: Facts about the pretrained model, such as `layers` and `dim`.
+        record: Contents of glue.json, which describes the prepared rows.
+        scores: Scores, keyed by split and by metric.
     """
     sized = all(model[name] == size for name, size in BASE.items())
     parts = [] if sized else [f"{model['layers']} layers of width {model['dim']}"]
@@ -192,7 +195,7 @@ def other_rows(record: Mapping[str, Any]) -> list[str]:
 
 
 def submission(variants: list[Variant], results: Results) -> None:
-    """Copy the files of each model's GLUE submission from its run with the median score."""
+    """For each model and task, copy the predictions of the run with the median score into submission/."""
     with whole_folder(results.output / "submission") as partial:
         for variant in variants:
             into = partial / variant.model_slug
@@ -207,7 +210,7 @@ def submission(variants: list[Variant], results: Results) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--protocol", required=True, metavar="NAME", help="Protocol of the run, such as m1-m4.")
+    parser.add_argument("--protocol", required=True, metavar="NAME", help="Fine-tuning protocol, such as m1-m4.")
     add_options(parser, "TASK", "MODEL", "SEGMENTS", "ROW")
     arguments = parser.parse_args()
     results = Results(arguments.output, arguments.protocol, Grid.from_flags(arguments), arguments.differs)

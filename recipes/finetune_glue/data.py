@@ -1,4 +1,4 @@
-"""Read labels and ids from a prepared folder."""
+"""Read the labels and ids of rows from a folder that prepare_glue.py wrote."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def labels(folder: Path, split: str) -> list[int] | list[float]:
 
 
 def ids(folder: Path, split: str) -> list[str]:
-    """Return the ids of the rows in the published file."""
+    """Return the ids that the published file gives to the rows of a split, in the order of the rows."""
     return list(read(folder / f"{split}.ids"))

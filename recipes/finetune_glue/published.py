@@ -29,7 +29,7 @@ def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) ->
     """Return the score that a paper reports for a task, or None if the paper reports no score.
 
     Args:
-        protocol: One of m1-m4, m4m, diet, diet-xtreme, `ROBERTA`, `WARM` and `BERT`.
+        protocol: A key of `MODELS`, such as m1-m4; it names a paper and a model of this paper.
         encoding: The position encoding of the pretrained model.
         segments: The segment encoding: none, input or head.
         task: Name of a task, or `MISMATCHED`.

@@ -18,14 +18,15 @@ class Settings(SentenceSettings):
     task: list[str] = field(metadata=about(f"Tasks to fine-tune on: {', '.join(GLUE)}."))
     protocol: str = field(
         metadata=about(
-            "Paper whose settings are used: m1-m4, m4m or diet (diet-xtreme is for XTREME). The values are in "
-            "recipes/lib/finetuning/protocols."
+            "Fine-tuning protocol of a paper, which sets the hyperparameters: m1-m4, m4m or diet (diet-xtreme is for "
+            "XTREME). The values are in recipes/lib/finetuning/protocols."
         )
     )
     data: str = field(
         metadata=about(
-            "Data: glue (downloads the published archives), your folder with files such as TASK/train.tsv (plain or "
-            f".gz), or {BUILTIN} (small, invented)."
+            "Data: glue downloads the published archives, and "
+            f"{BUILTIN} generates small invented tasks. Otherwise, give a folder that contains files such as "
+            "TASK/train.tsv, plain or .gz."
         )
     )
 

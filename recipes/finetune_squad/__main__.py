@@ -1,4 +1,4 @@
-"""Fine-tune pretrained models on SQuAD; `recipes/finetune_squad/run.sh` starts this program in its environment."""
+"""Fine-tune pretrained models on SQuAD; `recipes/finetune_squad/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ DESCRIPTION = """\
 Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep the
 position encodings of their pretraining. The stages split each question and its text into overlapping windows of subword
 pieces, train with fairseq-train and write predictions that SQuAD's own scripts can read. The report shows EM and F1,
-computed as in SQuAD's scripts, next to the scores of baselines that need no model and next to those of a paper."""
+computed as in SQuAD's scripts. It compares them with baselines that need no model and with the scores of a paper."""
 
 LEGEND = """\
 EM and F1 are computed as in SQuAD's scripts, in percent. In version 2.0, a question counts as unanswerable if the score
-of the empty answer exceeds that of the best span by more than a threshold. Best F1 uses the threshold with the highest
-F1 on the scored questions. All other scores use the value of --null-threshold. The column `comparable` says whether the
-run and the paper have the same model sizes, questions and training settings. It ignores the pretraining corpora,
-because a checkpoint does not name its corpus. The scored checkpoint is checkpoint_last.pt. The column `out of reach`
-shows the number of questions that cannot be answered correctly, because their gold answers are too long or not within
-any window. A model beats a baseline if its F1 is higher by more than two standard errors. Two standard errors are 2
-sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the baseline. With several
-seeds, scores are means over the seeds, and sd is the standard deviation of F1. The column p shows the p-value of
-Welch's t-test between the F1 of this model and of the first model, after Holm's correction. For each training run that
-diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a run is
-not scored. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
+of the empty answer exceeds that of the best span by more than a threshold. The column `best F1` uses the threshold with
+the highest F1 on the scored questions. The columns EM and F1 use the value of --null-threshold. The column `comparable`
+says whether the run and the paper have the same model sizes, questions and training settings. It ignores the
+pretraining corpora, because a checkpoint does not name its corpus. The scored checkpoint is checkpoint_last.pt. The
+column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers are
+too long or in no window. A model beats a baseline if its F1 is higher by more than two standard errors. Two standard
+errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the baseline. With
+several seeds, scores are means over the seeds, and sd is the standard deviation of F1. The column p shows the p-value
+of Welch's t-test between the F1 of this model and of the first model, after Holm's correction. For each training run
+that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a
+run is not scored. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
 
 MAIN = {
     "model": "model",
@@ -65,13 +65,14 @@ def remarks(settings: Settings, output: Path) -> list[str]:
     if settings.data == SQUAD and settings.version == "1.1":
         means = " and ".join(f"{paper[split]} ({split})" for split in ("training", "development"))
         lines.append(
-            f"The mean lengths in Huang et al. 2020, section 4.3, are {means}; {paper['over 512']} exceed 512 pieces."
+            f"Huang et al. (2020, section 4.3) report these mean lengths: {means}. They say that {paper['over 512']} "
+            "exceed 512 pieces."
         )
     return lines
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every preset, dataset, model, version, length, segments and seed."""
+    """Return the output folder's name: preset, dataset, models, version, length, segment encoding and seed."""
     own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
     name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
     models = in_a_name(settings.checkpoint)

@@ -1,7 +1,7 @@
 """Score baselines that need no model.
 
-The baselines are the empty answer (SQuAD 2.0 only), the gold answers, which must score 100, and the span of mean answer
-length that shares the most words with the question.
+The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and a span of the text. The gold answers must
+score 100. The span is as long as the mean answer and shares the most words with the question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write a small invented set of questions in SQuAD's format, and their texts for pretraining."""
+"""Write a small set of invented questions in SQuAD's format, and the texts of the questions for pretraining."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     text = "Folder for train.json, dev.json and text/."
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=text)
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the questions.")
+    parser.add_argument(
+        "--seed", type=int, required=True, metavar="N", help="Random seed for generating the questions."
+    )
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     with whole_folder(arguments.output) as partial:

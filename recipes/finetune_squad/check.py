@@ -1,4 +1,4 @@
-"""Check a pretrained model and build its encoding for windows of --max-length, before any question is prepared.
+"""Check that a pretrained model's encoding can be built for windows of --max-length, before questions are prepared.
 
 python -m recipes.finetune_squad.check --checkpoint MODEL --max-length N --output FILE -- FLAGS OF fairseq-train
 """
@@ -31,7 +31,7 @@ def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
     """Return the encodings of the fine-tuned and the pretrained model, and the sizes of the model.
 
     Args:
-        source: The pretrained model.
+        source: Checkpoint or folder of the pretrained model.
         longest: Maximum length of a window in subword pieces.
         model: fairseq's configuration of the fine-tuned model.
     Raises:

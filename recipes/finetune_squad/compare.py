@@ -23,8 +23,8 @@ from recipes.lib.stages import read_json
 from . import published
 
 
-class Beside(NamedTuple):
-    """Name the paper whose scores are shown next to those of the run, and how the run departs from this paper.
+class ComparedPaper(NamedTuple):
+    """Name the paper with which the run is compared, and list the differences between the run and the paper.
 
     Attributes:
         name: Name of the paper.
@@ -55,9 +55,9 @@ def _rounded(number: float | None) -> float | None:
 
 
 def row(
-    label: str, slug: str, seeds: Seeds, output: Path, paper: Beside, baselines: dict[str, dict[str, float]]
+    label: str, slug: str, seeds: Seeds, output: Path, paper: ComparedPaper, baselines: dict[str, dict[str, float]]
 ) -> Row:
-    """Return the row of a model: means over the seeds that did not diverge."""
+    """Return the row of a model, with means over the training runs that did not diverge."""
     slugs = seeds.slugs(slug)
     runs = divergence.runs(output, slugs)
     scores = [read_json(output / "scores" / f"{run}.json") for run in runs.finished]
@@ -101,7 +101,7 @@ def above(f1: float, baseline: dict[str, float]) -> bool:
     return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
 
 
-def compare(models: list[tuple[str, str]], seeds: Seeds, output: Path, paper: Beside) -> list[Row]:
+def compare(models: list[tuple[str, str]], seeds: Seeds, output: Path, paper: ComparedPaper) -> list[Row]:
     """Return the rows of the models, then the rows of the baselines with the same columns."""
     baselines = read_json(output / "baselines.json")
     rows = [row(label, slug, seeds, output, paper, baselines) for label, slug in models]
@@ -113,10 +113,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--paper", required=True, metavar="NAME", help="Paper whose scores the table shows, or none.")
-    text = "A difference between the run and the paper."
+    option("--paper", required=True, metavar="NAME", help="Paper with which the run is compared, or none.")
+    text = "Difference between the run and the paper; may be repeated."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)
-    option("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"), help="A fine-tuned model.")
+    text = "Label of a fine-tuned model, and its name in paths; may be repeated."
+    option("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"), help=text)
     seeds_of.add_options(parser)
     arguments = parser.parse_args()
     output, models = arguments.output, [(label, slug) for label, slug in arguments.model]
@@ -127,7 +128,7 @@ def main() -> None:
         for run, seed in seeds.slugs(slug).items()
     }
     draw(points, "training loss in bits per window", output / "curves.png")
-    write_rows(compare(models, seeds, output, Beside(arguments.paper, arguments.differs)), output)
+    write_rows(compare(models, seeds, output, ComparedPaper(arguments.paper, arguments.differs)), output)
 
 
 if __name__ == "__main__":

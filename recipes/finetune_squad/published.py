@@ -1,4 +1,4 @@
-"""Look up the EM and F1 that papers report for SQuAD's development sets, and list how a run departs from them."""
+"""Look up the EM and F1 that papers report for SQuAD's development sets, and compare runs with papers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "lon
 
 
 class Paper(NamedTuple):
-    """Describe the models of a paper whose scores are shown next to those of a run.
+    """Describe the models of a paper with which a run is compared.
 
     Args:
         layers: Number of layers of the models.
@@ -67,7 +67,7 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
     (roberta-base itself)`.
 
     Args:
-        paper: A name in `PAPERS`, or none.
+        paper: Key of the paper in `PAPERS`, or `none`.
         version: Version of SQuAD.
         longest: Maximum number of pieces in a window.
         label: Label of the encoding, such as `m4[clip=2]`.
@@ -98,9 +98,9 @@ def differences(
     `departures` returns the differences in settings.
 
     Args:
-        paper: A name in `PAPERS`, or none.
+        paper: Key of the paper in `PAPERS`, or `none`.
         version: Version of SQuAD.
-        model: Number of layers and width of the model, as `layers` and `dim`.
+        model: Sizes of the model: the number of layers as `layers`, and the width as `dim`.
         total: Number of training and development questions in the files.
         used: Number of training and development questions that were used; questions with errors are left out.
     """
@@ -123,7 +123,7 @@ def _and(numbers: tuple[int, int]) -> str:
 
 
 def departures(settings: Settings) -> list[str]:
-    """Return how a run departs from the preset of its paper.
+    """Return the differences between the settings of a run and the preset of its paper.
 
     The preset has the values that the paper states, and otherwise those of the authors' code.
     """

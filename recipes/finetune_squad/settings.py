@@ -31,8 +31,8 @@ class Settings(QuestionSettings):
     data: str = field(
         default=SQUAD,
         metadata=about(
-            f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a folder, or a file. A folder has "
-            "train-v1.1.json and dev-v1.1.json, or train.json and dev.json. In a single "
+            f"Questions: {SQUAD} downloads SQuAD, and {BUILTIN} generates a few. Otherwise, give a folder or a file. "
+            "A folder must have train-v1.1.json and dev-v1.1.json, or train.json and dev.json. In a single "
             "file, 80 % of the articles are used for training and 20 % for development. Files can be plain or .gz."
         ),
     )
@@ -40,17 +40,20 @@ class Settings(QuestionSettings):
         default="",
         metadata=about("File with the training questions, plain or .gz. --train-file and --dev-file replace --data."),
     )
-    dev_file: str = field(default="", metadata=about("File with the questions to answer and score, plain or .gz."))
+    dev_file: str = field(
+        default="", metadata=about("File with the development questions, which are answered and scored, plain or .gz.")
+    )
     bad: Literal["refuse", "skip", "repair"] = field(
         metadata=about(
-            "What to do with unusable questions: refuse stops with a list, skip leaves them out, repair corrects them."
+            "What to do with unusable questions: refuse stops and lists them, skip leaves them out, and repair "
+            "corrects them."
         )
     )
     tokenizer_path: str = field(
         default="auto",
         metadata=about(
-            "Tokenizer of the models: the path of a file or folder, or one of the values words, chars and spaces "
-            "(auto: the tokenizer next to dict.txt)."
+            "Tokenizer of the models: the path of a file or folder, or one of the names words, chars and spaces "
+            "(auto: use the tokenizer next to dict.txt)."
         ),
     )
     max_length: int = launch.at_least(8, "Maximum length of a window in subword pieces, including the question.")
@@ -66,7 +69,7 @@ class Settings(QuestionSettings):
     null_threshold: float = field(
         default=0.0,
         metadata=about(
-            "For SQuAD 2.0: answer nothing if the empty answer scores more than this number above the best span."
+            "For SQuAD 2.0: give the empty answer if its score exceeds that of the best span by more than this number."
         ),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")
@@ -74,7 +77,7 @@ class Settings(QuestionSettings):
         default=0.0, metadata=about("Fraction of the updates during which the learning rate rises (warm-up).")
     )
     paper: Literal["none", "m1-m4", "m1-m4-large", "m4m-small", "m4m-small-slower", "m4m", "m4m-large"] = field(
-        default="none", metadata=about("Paper whose scores are shown next to those of the run.")
+        default="none", metadata=about("Paper with whose scores the run is compared.")
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
@@ -97,7 +100,7 @@ class Settings(QuestionSettings):
             raise Refused("--train-file and --dev-file must be given together. Give both options or neither.")
         refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
-            raise Refused(f"--data {self.data} and --train-file exclude each other. Leave one of them out.")
+            raise Refused(f"--data {self.data} and --train-file both name questions. Leave one of them out.")
         if self.invented and self.version != "1.1":
             problem = f"does not work with --version {self.version}, because all built-in questions have answers"
             raise Refused(f"--data {BUILTIN} {problem}. Use --version 1.1.")

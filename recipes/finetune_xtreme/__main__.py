@@ -1,4 +1,4 @@
-"""Fine-tune on English and score on other XTREME languages; `recipes/finetune_xtreme/run.sh` starts this program."""
+"""Fine-tune on English and score in other languages of XTREME; `recipes/finetune_xtreme/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -36,17 +36,16 @@ column `paper` shows the DIET paper's mean over the languages of XNLI. The row `
 in the XTREME paper."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
-1.1. The baseline answers each question with the span that shares the most words with the question; the span has the
-mean answer length of the language. A model beats the baseline if its F1 is higher by more than two standard errors. Two
-standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the
-baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not scored.
-Without English questions to choose from (--dev-file), the last checkpoint is used. With several seeds, scores are
-medians, and sd is the standard deviation of F1 over the seeds. The column p shows the p-value of Welch's t-test between
-the mean F1 of this model and of the first model, after Holm's correction. For each training run that diverged, the
-column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored.
-The column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers
-are too long or not within any window. The column `paper` shows the DIET paper's mean over all languages of a
-dataset."""
+1.1. The baseline answers each question with the span that shares the most words with the question. All spans of a
+language are as long as its mean answer. A model beats the baseline if its F1 is higher by more than two standard
+errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and
+of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not
+scored. Without such questions (--dev-file), the last checkpoint is used. With several seeds, scores are medians, and sd
+is the standard deviation of F1 over the seeds. The column p shows the p-value of Welch's t-test between the mean F1 of
+this model and of the first model, after Holm's correction. For each training run that diverged, the column `diverged`
+shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored. The column `out of
+reach` shows the number of questions that cannot be answered correctly, because their gold answers are too long or not
+within any window. The column `paper` shows the DIET paper's mean over all languages of a dataset."""
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all
@@ -78,7 +77,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    """Return the short result that the screen shows after a finished stage."""
+    """Return a short result that the screen shows after a finished stage."""
     parts = {known.name for known in SETS.values()} & set(stage.variant.split("."))
     if stage.kind in ("score", "baselines") and parts:
         return f" {by_language(read_json(stage.outputs[0]))}"
@@ -88,13 +87,13 @@ def tell(stage: Stage) -> str:
 
 
 def by_language(scores: Mapping[str, Any]) -> str:
-    """Return the F1 of each language as text; if there are several baselines, the F1 of the first."""
+    """Return the F1 of each language as text; if the file has several baselines, use the first one."""
     first = {code: facts if "f1" in facts else next(iter(facts.values())) for code, facts in scores.items()}
     return "F1 " + ", ".join(f"{code} {facts['f1']:.2f}" for code, facts in first.items())
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return the remarks of the report: the table's legend, the counts of the data, and the gold answers' scores."""
+    """Return the remarks of the report."""
     prepared = sorted((output / "data-bin").iterdir())
     lines: list[str] = []
     if settings.sentences:
@@ -125,12 +124,14 @@ def of_questions(settings: Settings, output: Path, prepared: list[Path]) -> list
         scores_by_language = read_json(output / "baselines" / f"{SETS[task].name}.json")
         gold = {language: scores[GOLD] for language, scores in scores_by_language.items()}
         scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
-        lines.append(f"EM/F1 of the gold answers of {SETS[task].name}, as a test of the scorer: {scores}.")
+        lines.append(
+            f"EM/F1 of the gold answers of {SETS[task].name}, which test the scorer and should be 100: {scores}."
+        )
     return lines
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every preset, task, dataset, model, protocol, segment encoding and seed."""
+    """Return the output folder's name: preset, tasks, dataset, models, protocol, segment encodings and seed."""
     tasks = ".".join(task.lower() for task in settings.task)
     data = Path(settings.data).resolve().name
     parts = [settings.preset, tasks, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]

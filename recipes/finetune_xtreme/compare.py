@@ -1,7 +1,8 @@
-"""Write comparison.json for questions: EM and F1 of models, baselines and the paper by dataset and language.
+"""Write comparison.json for the question datasets, with the EM and F1 of models, baselines and the paper.
 
 The paper reports only means over languages. If several learning rates or numbers of epochs were tried, the table shows
-those with the best median F1 on English development questions. With several seeds, each score is the median over them.
+those with the best median F1 on English development questions. With several seeds, each score is the median over the
+seeds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Results:
     differs: Sequence[str] = ()  # how the run departs from the paper
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the groups of runs to report: the group that scores best on English, then those that diverged."""
+        """Return the group of runs with the best English score, then the groups in which a run diverged."""
         return self.grid.reported(variant, self.english, self.divergence)
 
     def english(self, trial: Trial) -> float:
@@ -142,8 +143,8 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     Args:
         task: Name of a dataset.
         variant: The model and its segment encoding.
-        results: Folder of the run and its grid of hyperparameters.
-        scored: Scores by language. Languages whose file has no answers have no scores.
+        results: Reader for the results of the run.
+        scored: Scores by language. Languages without gold answers are missing.
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
@@ -178,7 +179,7 @@ def differences(task: str, model: Mapping[str, Any], training: int, questions: M
 
 
 def other_sets(task: str, questions: Mapping[str, int]) -> list[str]:
-    """Return the languages whose number of questions is not that of the published set."""
+    """Return the languages in which the number of questions differs from the published number."""
     return [language for language, number in questions.items() if number != SETS[task].questions[language]]
 
 

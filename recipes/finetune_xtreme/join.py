@@ -1,4 +1,4 @@
-"""Join the tables of XNLI and of the question datasets in comparison.json, with the averages of the DIET paper.
+"""Write the rows of XNLI and of the question datasets into comparison.json, and add averages as in the DIET paper.
 
 The paper averages seven numbers: the accuracy of XNLI, and F1 and EM of three question datasets.
 """
@@ -30,7 +30,7 @@ def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str
     """Return a row with the model's mean over the tasks, or None if the model has no score on one of the tasks.
 
     Args:
-        rows: Rows of all tasks; the first row of a task, model and language has its best hyperparameters.
+        rows: Rows of all tasks; for each task, model and language, the best hyperparameters come first.
         tasks: Names of the tasks.
         label: Name of the model in the rows.
         segments: Segment encoding of the model: none, input or head.
@@ -60,9 +60,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--task", action="append", required=True, choices=TASKS, help="Name of a task.")
+    option("--task", action="append", required=True, choices=TASKS, help="Task to include; may be repeated.")
     metavar = ("MODEL", "SEGMENTS")
-    option("--variant", action="append", nargs=2, required=True, metavar=metavar, help="Model to average.")
+    text = "Label and segment encoding of a model; may be repeated."
+    option("--variant", action="append", nargs=2, required=True, metavar=metavar, help=text)
     arguments = parser.parse_args()
     output: Path = arguments.output
     rows = rows_of_sentences(read_json(output / "xnli.json"), output) + read_json(output / "questions.json")

@@ -1,4 +1,4 @@
-"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into a table of means and languages."""
+"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into one row for each language and mean."""
 
 from __future__ import annotations
 

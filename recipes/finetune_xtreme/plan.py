@@ -133,12 +133,12 @@ class Languages(Questions[Settings]):
         return {variant: self.check(self.settings_of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
-        """Return the first stage that checks a model; the tokenizer does not depend on the segment encoding."""
+        """Return a stage that checks the model; its stages for different segment encodings check the same tokenizer."""
         return next(stage for variant, stage in self.checks.items() if variant.model == model)
 
     @cached_property
     def prepared(self) -> dict[Model, Stage]:
-        """Return the stages that tokenize the English questions, without those that are scored later.
+        """Return the stages that tokenize the English questions, except questions that are scored later.
 
         XQuAD's questions are part of SQuAD's development set, so --without excludes them. For the built-in data, the
         scored questions are the development questions themselves, so nothing is excluded.
@@ -157,7 +157,7 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def fetch(self) -> list[Stage]:
-        """Return the stage that fetches the datasets, or no stage for the user's own or built-in questions.
+        """Return the stage that fetches the datasets; the list is empty for the user's own and for built-in questions.
 
         The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
         """

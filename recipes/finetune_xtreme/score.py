@@ -24,8 +24,8 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
 
     Args:
         task: Name of a dataset.
-        folder: The prepared folder.
-        score: Returns the scores of a language, given its name and its scoring rules.
+        folder: Folder with the prepared questions.
+        score: Function that returns the scores of a language, given its code and the name of its scoring rules.
     Raises:
         ValueError: No language has answers.
     """
@@ -42,9 +42,9 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
 
 
 def has_answers(folder: Path, language: str, rules: str) -> bool:
-    """Return whether any gold answer has words. If XTREME withholds the answers of a file, their texts are empty."""
-    how = squad.rules(rules)
-    return any(how.words(answer) for answers in golds(folder, language).values() for answer in answers)
+    """Return whether any gold answer has words. If XTREME withholds answers, the file has empty texts instead."""
+    scoring = squad.rules(rules)
+    return any(scoring.words(answer) for answers in golds(folder, language).values() for answer in answers)
 
 
 def main() -> None:

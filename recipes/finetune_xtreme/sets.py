@@ -81,12 +81,16 @@ TASKS = (XNLI, *SETS)
 
 
 def task_named(word: str) -> str:
-    """Return the name of a task with the right capitalisation. An unknown word is returned unchanged."""
+    """Return the name of a task with the right capitalisation. An unknown name is returned unchanged."""
     return {name.lower(): name for name in TASKS}.get(word.lower(), word)
 
 
 def without_files(languages: Sequence[str], files: Sequence[Path]) -> list[str]:
-    """Return the languages without a file, judged by names such as `dev-de.tsv` and `xquad.de.part1.json.gz`."""
+    """Return the languages without a file.
+
+    A file name such as `dev-de.tsv` and
+    `xquad.de.part1.json.gz`. names its language.
+    """
     names = [path.name for path in files]
     if any(name.startswith(ALL_LANGUAGES) for name in names):
         return []

@@ -35,13 +35,13 @@ OF_XNLI = {"train_rows"}
 class Settings(SentenceSettings, QuestionSettings):
     task: list[str] = field(
         metadata=about(
-            "Tasks: any of xnli, xquad, mlqa and tydiqa. The question datasets use the same fine-tuned model."
+            "Tasks: any of xnli, xquad, mlqa and tydiqa. The same fine-tuned model answers all question datasets."
         )
     )
     protocol: str = field(
         metadata=about(
-            "Paper whose settings are used: diet-xtreme (m1-m4, m4m and diet are for GLUE). The values are in "
-            "recipes/lib/finetuning/protocols."
+            "Fine-tuning protocol of a paper, which sets the hyperparameters: diet-xtreme (m1-m4, m4m and diet are "
+            "for GLUE). The values are in recipes/lib/finetuning/protocols."
         )
     )
     languages: list[str] = field(
@@ -50,8 +50,8 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     data: str = field(
         metadata=about(
-            f"Data: {PUBLISHED} (downloaded), {BUILTIN} (small, invented), or your folder. The folder has the "
-            "original files or XTREME's copies of them, plain or .gz."
+            f"Data: {PUBLISHED} downloads the datasets, and {BUILTIN} generates small invented ones. Otherwise, give a "
+            "folder that contains the original files or XTREME's copies of them, plain or .gz."
         )
     )
     train_file: str = field(
@@ -64,8 +64,8 @@ class Settings(SentenceSettings, QuestionSettings):
     dev_file: str = field(
         default="",
         metadata=about(
-            "File with English questions on which --lr, --epochs and the checkpoint are chosen (unset: dev-v1.1.json "
-            "or dev.json in --data or in its subfolder squad)."
+            "File with English development questions, which choose --lr, --epochs and the checkpoint (unset: "
+            "dev-v1.1.json or dev.json in --data or in its subfolder squad)."
         ),
     )
 
@@ -77,7 +77,7 @@ class Settings(SentenceSettings, QuestionSettings):
         self.task = [task_named(word) for word in self.task]
         super().__post_init__()
         if self.sentences and self.question_sets and (self.builtin or self.invented):
-            problem = f"the built-in data and model of {XNLI} are not those of the question datasets"
+            problem = f"{XNLI} and the question datasets have different built-in data and models"
             raise Refused(
                 f"--task {','.join(self.task)}: {problem}. Give --data and --checkpoint, or leave {XNLI} out."
             )
@@ -104,7 +104,7 @@ class Settings(SentenceSettings, QuestionSettings):
         if self.own and not self.english("train"):
             names = " or ".join(file_names("train", VERSION))
             problem = f"neither the folder nor its subfolder squad has {names}, plain or .gz"
-            raise Refused(f"--data {self.data}: {problem}. Give a file with English questions with --train-file.")
+            raise Refused(f"--data {self.data}: {problem}. Name a file with English questions with --train-file.")
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(
                 f"--train-file and --dev-file need --data DIR with the questions to score, not --data {self.data}."
@@ -131,7 +131,7 @@ class Settings(SentenceSettings, QuestionSettings):
         )
         if unused:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
-            raise Refused(f"--task {','.join(self.task)} does not use {options}. Leave it out.")
+            raise Refused(f"--task {','.join(self.task)} does not use {options}. Remove what is not used.")
         super().refuse_unused(named)
         if self.question_sets and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best needs English questions to choose the checkpoint. Add --dev-file FILE.")
@@ -183,7 +183,7 @@ class Settings(SentenceSettings, QuestionSettings):
         return {option: file for option, file in files.items() if file}
 
     def english(self, split: str) -> str | None:
-        """Return the user's file of English questions for training (train) or for choosing models (dev), or None."""
+        """Return the user's file of English questions for a split (train or dev), or None if there is none."""
         named = self.train_file if split == "train" else self.dev_file
         folders = [Path(self.data), Path(self.data) / "squad"]
         return named or english(folders, split, VERSION)

@@ -44,7 +44,7 @@ def check_decoding(flags: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the models' sizes.")
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
     add("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate to check, as one quoted string.")
     text = "Target language for which BLEU's tokenizer must be installed; may be repeated."

@@ -67,7 +67,7 @@ def main() -> None:
     text = "Segment encoding with which the model is fine-tuned; may be repeated."
     add("--segments", action="append", default=[], choices=list(SEGMENTS), help=text)
     add("--longest", type=int, required=True, metavar="N", help="Maximum number of pieces of a fine-tuning input.")
-    add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the facts about the model.")
     args = parser.parse_args()
     where = f"error: --checkpoint {args.checkpoint}"
     try:
@@ -75,7 +75,7 @@ def main() -> None:
     except (CheckpointError, ValueError, OSError) as error:
         sys.exit(f"{where}: {error}")
     if args.pos_enc and differs(args.pos_enc, report["encoding"]):
-        sys.exit(f"{where}: the model has the encoding {report['encoding']}, but --pos-enc is {args.pos_enc}.")
+        sys.exit(f"{where}: the model has the encoding {report['encoding']}, but --pos-enc asks for {args.pos_enc}.")
     write_whole(args.output, json.dumps(report, indent=1))
 
 

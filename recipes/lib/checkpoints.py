@@ -12,7 +12,7 @@ from fairseq import checkpoint_utils
 
 @dataclass
 class Loaded:
-    """Hold a model that is ready to be evaluated, with its configuration and task."""
+    """Hold a model that is ready to be evaluated, with its configuration and fairseq task."""
 
     model: Any
     config: Any
@@ -21,7 +21,7 @@ class Loaded:
 
 
 def load(checkpoint: Path, overrides: dict[str, Any], *, cpu: bool) -> Loaded:
-    """Return a checkpoint's model for evaluation; the model is on a GPU if there is one and `cpu` is false."""
+    """Load a checkpoint's model for evaluation, on a GPU if there is one and `cpu` is false."""
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     on_gpu = torch.cuda.is_available() and not cpu
     model = models[0].eval()

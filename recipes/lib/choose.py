@@ -10,11 +10,11 @@ from .values import Refused
 def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Stage]:
     """Return the stages from `first` to `last`, both included.
 
-    `train` means the training of all variants. `train:shaw` means the training of the variant `shaw` only, and leaves
-    out all stages of other variants.
+    `train` means the training of all variants. `train:shaw` means the training of the variant `shaw` only; all stages
+    of other variants are left out.
 
     Raises:
-        Refused: One of the two stages does not exist, or `first` comes after `last`.
+        Refused: There is no such stage, or `first` comes after `last`.
     """
     kinds = list(dict.fromkeys(stage.kind for stage in stages))
     known = {*kinds, *(stage.name for stage in stages)}
@@ -39,7 +39,7 @@ def _kind(name: str) -> str:
 
 
 def refuse_open(chosen: list[Stage], ledger: Ledger) -> None:
-    """Raise Refused if a chosen stage needs a stage that is neither done nor part of this run."""
+    """Raise Refused if a chosen stage needs another stage that is neither done nor chosen."""
     names = {stage.name for stage in chosen}
     for stage in chosen:
         for needed in stage.after:

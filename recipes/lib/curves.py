@@ -30,9 +30,9 @@ def draw(
     Args:
         curves: The points of each curve, keyed by its name in the legend.
         label: Label of the vertical axis.
-        path: PNG file to write.
+        path: PNG file to write; the PDF and CSV files have the same name with other suffixes.
         log: Whether the vertical axis is logarithmic.
-        floor: Name and height of a dashed horizontal line.
+        floor: Label and height of a dashed horizontal line.
     """
     with styled():
         from matplotlib import ticker
@@ -82,7 +82,8 @@ def draw_groups(
             text, count = limit
             axes.axvline(count - 0.5, color=GREY, linestyle="--", linewidth=1)
             place = axes.get_xaxis_transform()
-            axes.text(count - 0.54, 1, text, transform=place, ha="right", va="top", rotation=90)
+            # Above the frame, no curve can cross the label.
+            axes.text(count - 0.5, 1.01, text, transform=place, ha="center", va="bottom")
         axes.set_xticks(range(len(groups)), groups)
         axes.set_xlabel(labels[0])
         axes.set_ylabel(labels[1])

@@ -10,7 +10,7 @@ from .package import read_divergence
 
 
 class Runs(NamedTuple):
-    """Tell the training runs of a model that finished from those that diverged.
+    """Hold the names of a model's training runs that finished, and a text about those that diverged.
 
     Args:
         finished: Names of the training runs that did not diverge.
@@ -22,7 +22,7 @@ class Runs(NamedTuple):
 
 
 def runs(output: Path, seeds: Mapping[str, int]) -> Runs:
-    """Read from the logs which training runs of a model finished and which diverged.
+    """Read a model's training logs, and return which training runs finished and which diverged.
 
     Args:
         output: Folder of the run.

@@ -30,7 +30,7 @@ class Encoding:
 
     @property
     def slug(self) -> str:
-        """Return the encoding's name in paths and stage names, such as `shaw.clip=16`."""
+        """Return the name that the encoding has in paths and stage names, such as `shaw.clip=16`."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
     @property
@@ -64,7 +64,7 @@ class Stacks:
 
     @property
     def slug(self) -> str:
-        """Return the name of the two encodings in paths and stage names, such as `rope--t5`."""
+        """Return the name that the two encodings have in paths and stage names, such as `rope--t5`."""
         return f"{self.encoder.slug}--{self.decoder.slug}"
 
     def flags(self) -> list[str]:
@@ -87,7 +87,7 @@ def parse(label: str) -> Encoding:
     label = label.replace(" ", "")
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if not match:
-        raise Refused(f"--pos-enc {label}: this is no encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
+        raise Refused(f"--pos-enc {label}: this names no encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
     encoding = Encoding(label, match[1], match[2] or "")
     for name in encoding.names:
         if name not in ENCODINGS:
@@ -105,7 +105,7 @@ def parse_either(label: str) -> Either:
     """Return the encoding of a model with an encoder and a decoder, which may be written as `ENCODER/DECODER`.
 
     Raises:
-        Refused: There are more than two encodings, or `parse` refuses one of them.
+        Refused: The label has more than two encodings, or one that `parse` refuses.
     """
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:
@@ -123,7 +123,7 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """Return what encodings.json says about an encoding: whether it supports a memory, and its options with defaults.
+    """Return the entry of an encoding in encodings.json: whether it supports a memory, and its options with defaults.
 
     Raises:
         Refused: encodings.json has no entry for this encoding.
@@ -141,10 +141,11 @@ def published(
     """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
     Two encodings are the same if their names and the values of all their options, defaults included, are equal. The
-    scores that the paper `EITHER_SHARING` reports for share=head-wise are also used for share=none.
+    scores that the paper `EITHER_SHARING` reports for share=head-wise also hold for share=none, because the paper and
+    its code differ in this option.
 
     Args:
-        figures: Numbers that the paper reports.
+        figures: Numbers from the tables of the paper.
         encoding: The encoding to look for.
         unset: Values that the options without a default have in the paper's models.
     """

@@ -1,4 +1,4 @@
-"""Write the command of a training run so that the effective batch size does not depend on the number of processes."""
+"""Build the command of a training run so that the effective batch size does not depend on the number of processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Training(Settings):
     nodes: int = at_least(
         1, "Number of nodes. With torchrun, start the training command on the other nodes yourself.", default=1
     )
-    rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node for torchrun on several nodes."))
+    rendezvous: str = field(default="", metadata=about("Address of the first node, for torchrun on several nodes."))
     precision: Literal["fp32", "fp16", "bf16", "amp"] = field(
         default="fp32", metadata=about("Floating-point format of training.")
     )
@@ -54,7 +54,7 @@ class Training(Settings):
             raise Refused(f"--rendezvous {self.rendezvous}: {problem}. Leave it out.")
 
     def number(self, flag: str, unless: int) -> int:
-        """Return the value of an integer flag of fairseq-train, or `unless` if the flag is not given.
+        """Return the value of an integer flag of fairseq-train, or `unless` if the flag is not set.
 
         Raises:
             Refused: The value is not an integer.
@@ -72,7 +72,7 @@ class Training(Settings):
         return self.device == "gpu"
 
     def variables(self) -> dict[str, str]:
-        """Return environment variables for every command."""
+        """Return the environment variables that every command receives."""
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
 
     def slots(self) -> list[Mapping[str, str]]:
@@ -112,122 +112,126 @@ def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, t
             raise Refused(f"--{table}.{flag}: the recipe sets this flag itself{advice}")
 
 
-def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return what determines the result of training: flags, precision and --batches, not the number of processes."""
-    return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
+def identity(flags: list[str], settings: Training) -> tuple[str, ...]:
+    """Return the words that determine the result of training: flags, precision and --batches, but not --processes."""
+    return ("fairseq-train", *flags, "--precision", settings.precision, "--batches", str(settings.batches))
 
 
-def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
+def train_command(flags: list[str], settings: Training) -> tuple[str, ...]:
     """Return the command of a training run.
 
     Args:
         flags: Flags of fairseq-train, except flags for processes, devices, precision and --update-freq.
-        how: Settings of the training.
+        settings: Settings of the recipe, which choose the launcher, the devices and the precision.
     """
-    flags = [*flags, "--update-freq", str(update_freq(how)), *device_flags(how), *precision_flags(how)]
+    flags = [*flags, "--update-freq", str(update_freq(settings)), *device_flags(settings), *precision_flags(settings)]
     launchers = {"local": local, "torchrun": torchrun, "slurm": slurm}
-    return tuple(launchers[how.launch](flags, how))
+    return tuple(launchers[settings.launch](flags, settings))
 
 
-def notes(how: Training, batch: str) -> list[str]:
-    """Return notes that the user should read before the training begins.
+def notes(settings: Training, batch: str) -> list[str]:
+    """Return notes for the user to read before the training begins.
 
     Args:
-        how: Settings of the training.
-        batch: A sentence about the size of an update; empty if the size is not known.
+        settings: Settings of the recipe, which choose the launcher and the devices.
+        batch: A sentence about the size of an update, which becomes a note; empty if the size is not known.
     """
     lines = [batch] if batch else []
-    if how.launch == "torchrun" and how.nodes > 1:
+    if settings.launch == "torchrun" and settings.nodes > 1:
         lines.append("Start each torchrun command on the other nodes too; --dry-run --stage train prints the commands.")
-    used = how.jobs * how.processes
-    if how.on_gpu and how.launch != "slurm" and used < len(gpus()):
+    used = settings.jobs * settings.processes
+    if settings.on_gpu and settings.launch != "slurm" and used < len(gpus()):
         lines.append(f"Only {used} of the {len(gpus())} GPUs are used. To use more, raise --processes or --jobs.")
     return lines
 
 
-def update_freq(how: Training) -> int:
-    """Return fairseq's --update-freq: the number of batches that each process adds up for an update."""
-    processes = how.nodes * how.processes
-    if how.batches % processes:
-        divisors = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
+def update_freq(settings: Training) -> int:
+    """Return fairseq's --update-freq: the number of batches whose gradients each process adds up for an update."""
+    processes = settings.nodes * settings.processes
+    if settings.batches % processes:
+        divisors = [number for number in range(1, settings.batches + 1) if settings.batches % number == 0]
         raise Refused(
-            f"--batches {how.batches}: {processes} processes cannot share {how.batches} batches equally. "
-            f"Use {', '.join(map(str, divisors))} processes in total. Or give --batches {processes} and "
-            f"multiply --train.{how.batch_flag} by {how.batches}/{processes}, which keeps the size of an update."
+            f"--batches {settings.batches}: {processes} processes cannot share {settings.batches} batches equally. "
+            f"Use {', '.join(map(str, divisors))} processes in total. Or give --batches {processes} and multiply "
+            f"--train.{settings.batch_flag} by {settings.batches}/{processes}, which keeps the size of an update."
         )
-    return how.batches // processes
+    return settings.batches // processes
 
 
-def effective_batch(how: Training, max_tokens: int) -> str:
+def effective_batch(settings: Training, max_tokens: int) -> str:
     """Return a sentence about the number of tokens in an update."""
     return (
-        f"Tokens per update: {how.nodes} nodes x {how.processes} processes x --update-freq {update_freq(how)} x "
-        f"--max-tokens {max_tokens:,} = at most {how.batches * max_tokens:,} tokens"
+        f"Tokens per update: {settings.nodes} nodes x {settings.processes} processes x --update-freq "
+        f"{update_freq(settings)} x --max-tokens {max_tokens:,} = at most {settings.batches * max_tokens:,} tokens"
     )
 
 
-def device_flags(how: Training) -> list[str]:
+def device_flags(settings: Training) -> list[str]:
     """Return the flags of fairseq-train that choose the device."""
-    if how.on_gpu:
+    if settings.on_gpu:
         return []
     # The default backend of fairseq and its default DDP wrapper need a GPU, even if worker.py is the only process.
-    worker = how.launch != "local" or how.processes > 1
+    worker = settings.launch != "local" or settings.processes > 1
     return ["--cpu", *(["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"] if worker else [])]
 
 
-def precision_flags(how: Training) -> list[str]:
+def precision_flags(settings: Training) -> list[str]:
     """Return the flags of fairseq-train that set the precision.
 
     fairseq assumes that --bf16 means a TPU; fairseq_posenc/compat/command_line.py corrects that.
     """
-    if how.precision == "fp32":
+    if settings.precision == "fp32":
         return []
-    if how.on_gpu:
-        return [f"--{how.precision}"]
-    if how.precision == "amp":
+    if settings.on_gpu:
+        return [f"--{settings.precision}"]
+    if settings.precision == "amp":
         raise Refused("--precision amp: this precision needs a GPU. Give --precision bf16 or --device gpu.")
-    return [f"--{how.precision}", "--fp16-no-flatten-grads"]  # fairseq flattens gradients with CUDA calls
+    return [f"--{settings.precision}", "--fp16-no-flatten-grads"]  # fairseq flattens gradients with CUDA calls
 
 
-def local(flags: list[str], how: Training) -> list[str]:
+def local(flags: list[str], settings: Training) -> list[str]:
     """Return a command for this machine: fairseq-train for one process, or torchrun for several processes.
 
     Without torchrun, fairseq would look for the variables of a Slurm job.
     """
-    if how.nodes > 1:
-        raise Refused(f"--nodes {how.nodes}: --launch local uses one machine only. Give --launch torchrun or slurm.")
-    if how.processes > 1:
-        return torchrun(flags, how)
+    if settings.nodes > 1:
+        raise Refused(
+            f"--nodes {settings.nodes}: --launch local uses one machine only. Give --launch torchrun or slurm."
+        )
+    if settings.processes > 1:
+        return torchrun(flags, settings)
     # Without --distributed-world-size fairseq uses every visible GPU.
     return ["fairseq-train", *flags, "--distributed-world-size", "1"]
 
 
-def torchrun(flags: list[str], how: Training) -> list[str]:
+def torchrun(flags: list[str], settings: Training) -> list[str]:
     """Return a torchrun command that starts worker.py, because fairseq-train would start independent training runs."""
-    if how.nodes > 1 and not how.rendezvous:
-        raise Refused(f"--nodes {how.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT.")
+    if settings.nodes > 1 and not settings.rendezvous:
+        raise Refused(
+            f"--nodes {settings.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT."
+        )
     meet = ["--standalone"]
-    if how.nodes > 1:
-        meet = ["--rdzv-backend", "c10d", "--rdzv-id", "posenc", "--rdzv-endpoint", how.rendezvous]
-    size = ["--nnodes", str(how.nodes), "--nproc-per-node", str(how.processes)]
+    if settings.nodes > 1:
+        meet = ["--rdzv-backend", "c10d", "--rdzv-id", "posenc", "--rdzv-endpoint", settings.rendezvous]
+    size = ["--nnodes", str(settings.nodes), "--nproc-per-node", str(settings.processes)]
     return ["torchrun", *size, *meet, "-m", "recipes.lib.worker", *flags]
 
 
-def slurm(flags: list[str], how: Training) -> list[str]:
+def slurm(flags: list[str], settings: Training) -> list[str]:
     """Return an srun command that starts worker.py, because fairseq-train might start its own processes."""
-    processes = str(how.processes)
-    gpus = ["--gpus-per-node", processes] if how.on_gpu else []
-    srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", processes, *gpus, *cores(how)]
+    processes = str(settings.processes)
+    gpus = ["--gpus-per-node", processes] if settings.on_gpu else []
+    srun = ["srun", "--nodes", str(settings.nodes), "--ntasks-per-node", processes, *gpus, *cores(settings)]
     return [*srun, "python", "-m", "recipes.lib.worker", *flags]
 
 
-def cores(how: Training) -> list[str]:
+def cores(settings: Training) -> list[str]:
     """Return srun's option for the number of cores of a task; srun's default is one core."""
-    return ["--cpus-per-task", str(how.threads)] if how.threads else []
+    return ["--cpus-per-task", str(settings.threads)] if settings.threads else []
 
 
-def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
+def on_one_device(command: list[str], settings: Training) -> tuple[str, ...]:
     """Return a command that uses at most one GPU, such as a translation. With --launch slurm, srun runs the command."""
-    gpus = ["--gpus", "1"] if how.on_gpu else []
-    srun = ["srun", "--nodes", "1", "--ntasks", "1", *gpus, *cores(how)] if how.launch == "slurm" else []
-    return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))
+    gpus = ["--gpus", "1"] if settings.on_gpu else []
+    srun = ["srun", "--nodes", "1", "--ntasks", "1", *gpus, *cores(settings)] if settings.launch == "slurm" else []
+    return (*srun, *command, *([] if settings.on_gpu else ["--cpu"]))

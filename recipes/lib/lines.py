@@ -1,4 +1,7 @@
-"""Read and write lines that end in LF only. `str.splitlines` also splits at other characters, which misaligns pairs."""
+"""Read and write lines that end in LF only.
+
+`str.splitlines` splits at more characters, which misaligns parallel text.
+"""
 
 from __future__ import annotations
 

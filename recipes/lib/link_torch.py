@@ -21,7 +21,7 @@ FAMILY = re.compile(r"^(nvidia|cuda|triton|pytorch-triton|torch)", re.IGNORECASE
 
 
 def family(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Add a package, and the packages of `FAMILY` that it requires, to `distributions`. Return `distributions`."""
+    """Add a package to `distributions`, and also the packages of `FAMILY` that it requires. Return `distributions`."""
     try:
         dist = distribution(name)
     except PackageNotFoundError:

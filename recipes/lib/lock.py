@@ -16,8 +16,8 @@ PATIENCE = 5.0  # seconds to wait until the commands of a killed run have ended 
 def only_one(folder: Path) -> Iterator[int]:
     """Lock the folder, and yield the file descriptor of the lock.
 
-    The processes of tied.py, which watch the commands, inherit the descriptor. So the folder of a killed run stays
-    locked until its commands have ended.
+    The processes of tied.py, which watch the commands, inherit the descriptor. The folder of a killed run therefore
+    stays locked until the run's commands have ended.
 
     Raises:
         Refused: Another run uses the folder, or the folder cannot be written.

@@ -15,7 +15,7 @@ ASK_GPUS = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheade
 
 
 def executable(name: str) -> str:
-    """Return the path of a command, preferring the environment of the running Python over PATH."""
+    """Return the path of a command; the environment of the running Python comes before PATH."""
     if name == "python":
         return sys.executable
     beside = Path(sys.executable).parent / name

@@ -61,7 +61,7 @@ class Once(argparse.Action):
 
 
 class Joined(argparse.Action):
-    """Store the items of a list option. If the option is repeated, the list has the items of all its values."""
+    """Store the items of a list option. If the option is repeated, the items are added to the list."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         earlier = getattr(namespace, self.dest)
@@ -91,7 +91,7 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
     """Parse options such as `--train.lr 0.1` and `--train.lr=0.1`, which argparse cannot express.
 
     Args:
-        words: The words of the command line that argparse left over.
+        words: Words of the command line that argparse did not recognise.
         tables: Names of the settings that are tables, such as `train`.
         known: All other options of the recipe; the error about an unknown option suggests a similar known one.
     """
@@ -136,7 +136,7 @@ def make_parser(recipe: Recipe[S]) -> Parser:
     add(
         "--force",
         action="store_true",
-        help="Repeat the chosen stages even if they are done; stages that depend on them then count as not done.",
+        help="Repeat the chosen stages even if they are done; later stages that depend on them then count as not done.",
     )
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
@@ -159,7 +159,7 @@ def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
 
 
 def _default(setting: Field[Any]) -> object:
-    """Return the default of a setting, or None if every preset sets it."""
+    """Return the default of a setting, or None if the setting has none because every preset sets it."""
     if setting.default is not MISSING:
         return setting.default
     return setting.default_factory() if setting.default_factory is not MISSING else None

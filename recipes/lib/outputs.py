@@ -46,7 +46,7 @@ def _recipe(output: Path) -> str:
 
 
 def claim(output: Path, recipe: str) -> None:
-    """Mark the folder as a run of this recipe."""
+    """Write a file that marks the folder as a run of this recipe."""
     write_whole(output / RECIPE, recipe + "\n")
 
 

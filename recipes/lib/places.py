@@ -17,5 +17,5 @@ def refuse_missing(option: str, *paths: str | Path) -> None:
 
 
 def raw(folder: str) -> str:
-    """Return the path of the --raw folder (for downloads) as it is written in commands."""
+    """Return the path of the --raw folder, which is for downloads, in the form that commands contain."""
     return folder if folder == RAW else str(Path(folder).resolve())

@@ -2,8 +2,8 @@
 
     python -m recipes.lib.plain
 
-Each script holds the commands of the recipe's plan in order, as a reader would type them. The commands run one after
-another, and an interrupted script starts again from the beginning. `Recipe.plain` names the presets.
+Each script has the commands of the recipe's plan in order, in the form in which a reader would type them. The commands
+run one after another, and an interrupted script starts again from the beginning. `Recipe.plain` names the presets.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def scripts() -> dict[Path, str]:
 
 
 def script(recipe: Recipe[Any], preset: str) -> str:
-    """Return the script of a preset. The smoke preset runs on a CPU, all others on a GPU with their first seed."""
+    """Return the script of a preset.
+
+    The preset `smoke` runs on a CPU. All other presets run on a GPU, and only with their first seed.
+    """
     own_files = recipe.plain[preset]
     values = {name: str(OWN_FILES / variable.lower()) for name, variable in own_files.items()}
     if "device" in {field.name for field in fields(recipe.settings)}:
@@ -85,7 +88,10 @@ def script(recipe: Recipe[Any], preset: str) -> str:
 
 
 def command(stage: Stage, own_files: Mapping[str, str]) -> str:
-    """Return the command of a stage. Training also writes its log to a file, from which the curve is drawn."""
+    """Return the command of a stage.
+
+    A training command also writes its log to a file, because the curves are drawn from this log.
+    """
     words = [quoted(word, own_files) for word in stage.command]
     if stage.kind == "train":
         words += ["2>&1", "|", "tee", quoted(str(log_of(stage, Path(OUT))), own_files)]

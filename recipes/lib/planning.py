@@ -44,7 +44,7 @@ class Planner(Generic[S]):
     Attributes:
         settings: The settings of the run.
         output: The folder of the run.
-        shown: The path of the output folder in commands, relative to the repository.
+        shown: Path of the output folder, relative to the repository; commands contain this path.
     """
 
     settings: S
@@ -52,7 +52,7 @@ class Planner(Generic[S]):
     shown: str
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the words of a command that determine its result. Subclasses hide file names that do not matter."""
+        """Return the words of a command that determine its result. Subclasses replace file names that do not matter."""
         return tuple(command)
 
     def stage(

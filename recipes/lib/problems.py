@@ -1,4 +1,4 @@
-"""Summarise in one line what a data preparation did with bad items."""
+"""Summarise in one line how many bad items a data preparation met, and what it did with them."""
 
 from __future__ import annotations
 

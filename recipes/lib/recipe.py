@@ -72,7 +72,7 @@ class Settings:
                 raise Refused(f"--{name.replace('_', '-')} has no effect: {reason}. Leave it out.")
 
     def refuse_missing(self) -> None:
-        """Raise `Refused` before the first stage runs if a file that the user named does not exist.
+        """Raise `Refused` if a file that the user named does not exist; this happens before the first stage runs.
 
         `--dry-run` and `--list` do not call this method, so commands can be printed before there is a model.
         """
@@ -86,7 +86,7 @@ class Settings:
         return {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return extra environment variables, as one mapping for each command that may run in parallel."""
+        """Return extra environment variables: a list with one mapping for each command that may run in parallel."""
         return [{} for _ in range(self.jobs)]
 
 
@@ -126,11 +126,12 @@ class Recipe(Generic[S]):
         settings: Class of the settings.
         conf: Folder of the presets.
         preset: Name of the default preset.
-        plan: Function that returns the plan from the settings, the output folder, and its path in commands.
+        plan: Function that returns the plan; its arguments are the settings, the output folder and this folder's path
+            in commands.
         results: Function that returns the rows of the table of results, for result.json and the report.
-        check: Function that returns the exit status: 0 if the results are as expected.
+        check: Function that returns the exit status of a complete run: 0 if the results are as expected.
         tell: Function that returns the text that the screen shows after a finished stage's name and time.
-        examples: Examples of arguments for --help.
+        examples: Command-line arguments that --help shows as examples.
         own_report: Markdown file that a stage writes in place of report.md, if there is one.
         main: Columns of the report's main table, in order, each with its heading, which names the unit.
         columns: Columns of the results in the report's table of details; empty means all.
@@ -138,12 +139,11 @@ class Recipe(Generic[S]):
         figure: Image that a stage writes and the report shows.
         hints: Function that returns commands for using the outputs, keyed by title.
         files: Further output files to name at the end of a run.
-        anew: Command or option that repeats the whole run.
+        anew: Command or option that repeats the whole run, which the screen suggests if the code has changed.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. Each preset has a dictionary: its keys are settings that
-            name a file of the reader, and its values are shell variables. The dictionary is empty if no setting names
-            such a file.
+        plain: Presets that plain.py writes as shell scripts. The dictionary of a preset maps settings that name the
+            reader's own files to shell variables. The dictionary is empty if no setting names such a file.
     """
 
     name: str

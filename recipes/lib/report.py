@@ -17,7 +17,7 @@ from .stages import SKIPPED, Ledger, Stage
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
-    """Write the report first and result.json last, so that a result.json always has a report."""
+    """Write the report first and result.json last, so that there is never a result.json without a report."""
     facts: dict[str, Any] = {
         "recipe": recipe.name,
         "command": shlex.join([recipe.program, *arguments]),
@@ -38,7 +38,7 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
 
 
 def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
-    """Return the commits that the stages used, in order; several commits mean that the code changed."""
+    """Return the commits with which the stages ran, in order; several commits mean that the code has changed."""
     markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
     ran = [marker for marker in markers if not marker.get(SKIPPED)]
     named = " then ".join(str(marker.get("commit", "unknown")) for marker in ran)  # a stage may have several
@@ -89,11 +89,13 @@ def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] 
 
 
 def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str, str] | None = None) -> str:
-    """Return the main table. Where the 95 % interval of a score is known, half of its width follows the score.
+    """Return the main table. If the 95 % interval of a score is known, the score is followed by ± and half the
+    interval's width.
 
     Args:
         rows: Rows of the results.
-        headings: Headings of the columns, keyed by column of the results. Columns without any value are left out.
+        headings: Heading of each column, keyed by the name of the column in the results. Columns without any value are
+            left out.
         forms: Formats for the numbers of a column.
     """
     table_rows: list[Row] = [{} for _ in rows]

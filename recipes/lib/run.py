@@ -65,7 +65,7 @@ class Run(Generic[S]):
             self._run(chosen, lock)
         if not self._are_done(self.plan.stages()):
             begin = "The chosen stages were already done. " if idle else ""
-            self.screen.line(f"{begin}Other stages are still open; list them with --list.")
+            self.screen.line(f"{begin}Other stages are not done yet; list them with --list.")
             return 0
         if not (self.output / outputs.RESULT).exists():
             report.write(self.recipe, self.settings, self.plan, self.ledger, self.output, self.arguments)

@@ -32,7 +32,7 @@ class Failed(Exception):
 
 @dataclass
 class Runner:
-    """Run stages; at most `len(slots)` stages run at the same time."""
+    """Run stages, at most `len(slots)` of them at the same time."""
 
     output: Path
     ledger: Ledger
@@ -54,7 +54,7 @@ class Runner:
         """Run the phases one after another.
 
         Raises:
-            Failed: A stage failed. Stages that do not depend on the failed stage were run to their end.
+            Failed: A stage failed. All other chains of the same phase have ended by then.
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]
@@ -120,7 +120,7 @@ class Runner:
         self.screen.line(f"{self.done}/{self.total} {stage.name} is skipped, because the training diverged")
 
     def _divergence(self, stage: Stage) -> Divergence | None:
-        """Return how a training run diverged; None if it did not diverge, or if the stage is not a training run."""
+        """Return how a training stage diverged, or None for a training that did not diverge and for other stages."""
         return read_divergence(log_of(stage, self.output)) if stage.kind == "train" else None
 
     def _run_stage(self, stage: Stage) -> None:

@@ -20,21 +20,21 @@ from recipes.lib.planning import flags
 from recipes.lib.stages import read_json
 
 
-def counted(record: Path, place: str) -> int:
+def counted(record: Path, keys: str) -> int:
     """Return a number from a JSON file.
 
     Args:
-        record: The file.
-        place: The keys that lead to the number, joined by dots: `splits.train.items`.
+        record: Path of the JSON file.
+        keys: Keys that lead to the number, joined by dots, such as `splits.train.items`.
     """
     value = read_json(record)
-    for name in place.split("."):
+    for name in keys.split("."):
         value = value[name]
     return int(value)
 
 
 def schedule(items: int, batch: int, epochs: int, warmup: float) -> list[str]:
-    """Return the schedule as flags of fairseq-train. The last batch of an epoch may be smaller than the others."""
+    """Return the schedule as flags of fairseq-train. An incomplete last batch of an epoch counts as an update."""
     updates = math.ceil(items / batch) * epochs
     return flags(max_update=updates, total_num_update=updates, warmup_updates=int(warmup * updates))
 

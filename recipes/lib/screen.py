@@ -20,7 +20,7 @@ class Screen:
         self.last_status = self.started
 
     def line(self, text: str) -> None:
-        """Print a line that stays on the screen."""
+        """Print a line that stays on the screen above the status line."""
         with self.lock:
             print(f"{self._erase()}[{self._elapsed():4.0f}s] {text}", flush=True)
 

@@ -19,7 +19,7 @@ class Seeds:
     own: int
 
     def slug(self, name: str, seed: int) -> str:
-        """Return the name of a training run in paths and stages: `shaw`, or `shaw.seed=2` for another seed."""
+        """Return the name of a training run in paths and stages: `shaw`, or `shaw.seed=2` if the seed is not `own`."""
         return name if seed == self.own else f"{name}.seed={seed}"
 
     def slugs(self, name: str) -> dict[str, int]:
@@ -27,7 +27,7 @@ class Seeds:
         return {self.slug(name, seed): seed for seed in self.seeds}
 
     def label(self, name: str, seed: int) -> str:
-        """Return the name of a training run in figures: the name of the model, with the seed if there are several."""
+        """Return the name of a training run in figures: the model's name, and the seed if there are several."""
         return name if len(self.seeds) == 1 else f"{name}, seed {seed}"
 
     def flags(self) -> list[str]:
@@ -41,7 +41,7 @@ class Seeds:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `Seeds.flags` writes."""
-    text = "Random seed of the run; file names do not contain this seed."
+    text = "Random seed of the run; file names contain only other seeds."
     parser.add_argument("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seeds with which each model was trained."
     parser.add_argument("--seeds", required=True, metavar="N,...", help=text)

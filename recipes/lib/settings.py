@@ -21,7 +21,7 @@ def load(
     """Return the settings of a run.
 
     Args:
-        recipe: The recipe.
+        recipe: Recipe whose settings are loaded.
         preset: Name of the preset (default: the recipe's default preset).
         config: TOML file whose settings replace those of the preset.
         texts: Settings of the command line as text, keyed by names such as `seed` or `train.lr`; they replace
@@ -75,8 +75,7 @@ def read_preset(path: Path, *extending: str) -> Table:
 
     Args:
         path: File of the preset. Presets can extend other presets of the same folder only.
-        extending: Names of the presets that extend this preset directly or indirectly. The first of them extends it
-            directly.
+        extending: Names of the presets that extend this preset, directly (the first one) or indirectly.
 
     Raises:
         Refused: The extended preset does not exist, or presets extend each other in a circle.
@@ -118,10 +117,8 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
 
 
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
-    """Replace values by newer values; tables are merged key by key.
-
-    New keys are refused, except in tables of flags for a program, because a preset contains only some of the program's
-    flags.
+    """Replace values by newer values, and merge tables key by key. New keys are refused, except in tables of flags for
+    a program, because a preset contains only some of the program's flags.
     """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):

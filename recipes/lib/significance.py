@@ -34,10 +34,10 @@ def average(values: Sequence[float], digits: int | None = None) -> float | None:
 
 
 def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
-    """Add the column `p` to each row: the p-value of a test that compares its mean score with the group's first row.
+    """Add the column `p` to each row: the p-value of a test that compares the row's mean score with the group's first.
 
     The test is Welch's t-test, with Holm's correction for the number of tests in the group. The p-value is None for the
-    first row, and if one of the two rows has fewer than two seeds.
+    first row of a group, and if one of the two compared rows has fewer than two seeds.
 
     Args:
         rows: Rows with the column `COLUMN of seeds` (the score of each seed) that `summary` writes.

@@ -1,8 +1,8 @@
 """Define stages, each of which is one command, and record which of them are done.
 
 A stage is done if the run's folder has a marker with the key of the stage. The key is a hash of the command (or of the
-stage's `identity`), of its input files, and of the keys of the stages before it. So a changed setting repeats only the
-stages that depend on this setting. The marker is renamed into place after the command has succeeded, so the output of a
+stage's `identity`), of its input files, and of the keys of the stages before it. If a setting changes, only the stages
+that depend on it are repeated. The marker is renamed into place after the command has succeeded, so the output of a
 killed run never counts as finished.
 """
 
@@ -47,8 +47,8 @@ class Stage:
         """Return a hash of everything that determines the stage's result.
 
         Args:
-            folder: The path of the run's folder in commands. The hash ignores this path, so the stages of a moved or
-            copied run still count as done.
+            folder: Path of the run's folder in commands. The hash ignores it, so the stages of a moved or copied run
+                still count as done.
         """
         words = json.dumps(self.identity or self.command)
         parts = [words.replace(json.dumps(folder)[1:-1], "OUTPUT") if folder else words]
@@ -91,7 +91,7 @@ class Ledger:
         self.shown = shown  # the path of the run's folder in commands
 
     def key(self, stage: Stage) -> str:
-        """Return the key of a stage in this folder; the key changes if the result of the stage would change."""
+        """Return the key of a stage in this folder: a hash of everything that determines the stage's result."""
         return stage.key(self.shown)
 
     def is_done(self, stage: Stage) -> bool:
@@ -113,9 +113,9 @@ class Ledger:
         """Record that a stage starts. Outputs of earlier attempts are removed, unless the stage can continue them.
 
         Args:
-            stage: The stage.
-            commit: Commit of the repository.
-            seen: Time at which an earlier attempt at the stage last wrote to its log.
+            stage: Stage that is about to run.
+            commit: Commit of the repository with which it runs.
+            seen: Time at which an earlier, unfinished attempt last wrote to the log; this counts as its end.
 
         Returns: New paths of the outputs of an earlier training run. The old outputs are renamed and not deleted,
         because training may have taken days.
@@ -166,7 +166,7 @@ class Ledger:
         self.finish(stage, **{SKIPPED: True})
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
-        """Mark the chosen stages, and those of the ordered `stages` that depend on a chosen stage, as not done."""
+        """Mark the chosen stages as not done, and also the later stages in `stages` that depend on a chosen stage."""
         reopened = set(chosen)
         for stage in stages:
             if stage in reopened or reopened.intersection(stage.after):
@@ -181,7 +181,7 @@ class Ledger:
 
 
 def marker_name(stage: str) -> str:
-    """Return the name of a stage in the file names of its markers."""
+    """Return the part of a marker's file name that names the stage."""
     return stage.replace(":", ".")
 
 

@@ -1,4 +1,4 @@
-"""Run commands that end when the process that started them ends, even if it was killed.
+"""Run commands that end together with the process that started them, even if this process is killed.
 
 A process that is killed by SIGKILL cannot end its commands. Therefore this file also runs as a small program between
 the process and its command. The program starts the command, and ends it as soon as the process no longer exists. This

@@ -22,7 +22,7 @@ def is_table(hint: Any) -> bool:
 
 
 def read(text: str, hint: Any) -> object:
-    """Return a word of the command line as a value of the type `hint`.
+    """Convert a word of the command line to the type `hint`, and return the value.
 
     Raises:
         ValueError: The word cannot be converted to the type.

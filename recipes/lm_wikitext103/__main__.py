@@ -1,4 +1,4 @@
-"""Define the language model recipe; `recipes/lm_wikitext103/run.sh` calls this module in the right environment."""
+"""Define the language model recipe; `recipes/lm_wikitext103/run.sh` starts this module."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Train word-level language models with Transformer-XL's memory of earlier segments. The recipe prepares the text, trains
-a model per encoding, and computes the perplexity of the test text with several memory lengths, without training again.
-All encodings use the same text, so the report can compare their perplexities."""
+Train word-level language models with Transformer-XL's memory of earlier segments. The recipe prepares the text and
+trains a model for each encoding. It then computes the perplexity of the test text with several memory lengths, without
+training again. All encodings use the same text, so the report can compare their perplexities."""
 
 LEGEND = """\
-Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, including the </s> of each line.
-Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16 layers (LFHC,
-Table 3), if the text is WikiText-103. Do not compare this perplexity with that of a model of another size. Memory:
-number of hidden states of earlier segments that each layer reads. With several seeds, perplexities are means, and sd
-is the standard deviation over seeds. The column p has the p-value of Welch's t-test against the first encoding with the
-same memory, with Holm's correction. Diverged: update and loss at which training runs diverged; their models are not
-evaluated. Best: whether the encoding has its lowest perplexity with this memory. Tokens/s: training speed; other
+Perplexity: perplexity per token with the model checkpoint_best.pt. Every token is scored once, including the </s> of
+each line. Per word: perplexity per word, computed from the same predictions. Paper: perplexity of a model with 16
+layers (LFHC, Table 3), if the text is WikiText-103. Only models of the same size may be compared with it. Memory:
+number of hidden states of earlier segments that each layer reads. With several seeds, perplexities are means, and sd is
+the standard deviation over seeds. The column p has the p-value of Welch's t-test against the first encoding with the
+same memory, with Holm's correction. Diverged: update and loss at which a training run diverged; its model is not
+evaluated. Best: whether this memory length gives the encoding its lowest perplexity. Tokens/s: training speed; other
 processes on the machine lower it."""
 
 MAIN = {
@@ -70,7 +70,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every corpus, architecture, sequence length, memory and seed."""
+    """Return the output folder's name: corpus, architecture, sequence length, memory and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"lm_wikitext103/{corpus}.{settings.arch}.{settings.length}.{settings.mem_train}.{settings.seed}"
 

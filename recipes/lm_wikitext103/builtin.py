@@ -1,4 +1,4 @@
-"""Write a small invented corpus in WikiText's format: articles whose sentences follow the demo's grammar."""
+"""Write a small invented corpus in WikiText's format; its sentences follow the demo's grammar."""
 
 from __future__ import annotations
 

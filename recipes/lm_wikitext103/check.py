@@ -19,10 +19,10 @@ from recipes.lib.package import write_whole
 
 
 def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) -> int:
-    """Return the number of parameters without the word embeddings.
+    """Build the model of an encoding, and return its number of parameters without the word embeddings.
 
     Raises:
-        ValueError: The model refuses its options, or its encoding has too few positions for the evaluation.
+        ValueError: The encoding refuses its options, or has too few positions for the evaluation.
     """
     config = configuration(encoding, flags)
     config.model.max_target_positions = trained

@@ -21,7 +21,10 @@ from .settings import TYPES
 
 
 def rows(encoding: Encoding, memories: list[int], seeds: Seeds, output: Path) -> list[Row]:
-    """Return one row per memory length, and mark the best row. The paper reports the better of two memory lengths."""
+    """Return one row for each memory length, and mark the row with the lowest perplexity.
+
+    The paper reports the better of two memory lengths.
+    """
     slugs = seeds.slugs(encoding.slug)
     runs = divergence.runs(output, slugs)
     speeds = [curve.speed for slug in slugs if (curve := read(log(output, slug))).speed]
@@ -49,7 +52,7 @@ def papers(encoding: Encoding, memory: int) -> float | None:
 
 
 def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
-    """Return the row of an encoding and a memory length, computed from the scores of all seeds; None without scores."""
+    """Return the row of an encoding and a memory length: means over the seeds, or None without scores."""
 
     def mean(name: str, digits: int | None = None) -> float | None:
         return average([score[name] for score in scores], digits)

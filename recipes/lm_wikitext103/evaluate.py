@@ -1,6 +1,5 @@
-"""Write the perplexity of a checkpoint as JSON, for any length of memory and segment.
-
-fairseq-eval-lm prints the same perplexity.
+"""Write the perplexity of a checkpoint as JSON, for a given length of memory and segment. fairseq-eval-lm prints the
+same perplexity.
 """
 
 from __future__ import annotations

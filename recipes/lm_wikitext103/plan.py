@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order.
+"""Define all commands of the recipe in order.
 
 Training uses fairseq-train with `--pos-enc` and the task posenc_lm_memory, which keeps a memory of earlier segments.
 """
@@ -58,11 +58,11 @@ class Planner(planning.Planner[Settings]):
         return lines
 
     def effective_batch(self) -> str:
-        how, freq = self.settings, launch.update_freq(self.settings)
-        batch = how.number("batch-size", 1)
+        run, freq = self.settings, launch.update_freq(self.settings)
+        batch = run.number("batch-size", 1)
         return (
-            f"Tokens per update: {how.nodes} nodes x {how.processes} processes x --batch-size {batch} = {how.streams} "
-            f"streams; {how.streams} x --update-freq {freq} x {how.length} = {how.streams * freq * how.length:,} tokens"
+            f"Tokens per update: {run.nodes} nodes x {run.processes} processes x --batch-size {batch} = {run.streams} "
+            f"streams; {run.streams} x --update-freq {freq} x {run.length} = {run.streams * freq * run.length:,} tokens"
         )
 
     # --- text
@@ -118,7 +118,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage("binarise", command, ["data-bin"], [prepare], free=flags(workers=self.settings.workers))
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the command without the path of the user's text, which does not change the result."""
+        """Return the command without the path of the user's text, because the path does not change the result."""
         if not self.settings.own:
             return tuple(command)
         folder = str(Path(self.settings.corpus).resolve())

@@ -51,7 +51,7 @@ class Settings(launch.Training):
     mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
     mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; the report has a row for each length."))
     eval_segment: int = launch.at_least(
-        1, "Number of tokens per segment if the memory in evaluation is longer than --length (otherwise: --length)."
+        1, "Number of tokens per segment in evaluations with a memory longer than --length (in others: --length)."
     )
     eval_clamp: int = launch.at_least(
         0,
@@ -104,7 +104,7 @@ class Settings(launch.Training):
 
     @property
     def streams(self) -> int:
-        """Return the number of streams in training, summed over all processes."""
+        """Return the number of parallel streams of text in training, summed over all processes."""
         return self.number("batch-size", 1) * self.processes * self.nodes
 
     def memory_of(self, encoding: Encoding) -> int:
@@ -116,7 +116,7 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return how to evaluate: the tokens per segment, the largest distance (0: no limit), and --same-length."""
+        """Return how to evaluate: tokens per segment, largest distance (0: no limit), and --same-length or not."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False

@@ -1,4 +1,4 @@
-"""Pretrain masked language models; `recipes/pretrain_mlm/run.sh` starts this program in the right environment."""
+"""Pretrain masked language models; `recipes/pretrain_mlm/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ that the model predicts correctly. Training loss: last loss in the training log,
 training loss that the M4M paper (section 5.2) reports after 500,000 updates; the paper does not state the unit. With
 several seeds, losses, perplexity and accuracy are means over the seeds, and sd is the standard deviation of the loss in
 bits. The column p shows the p-value of Welch's t-test between the losses of this encoding and of the first encoding,
-after Holm's correction. Diverged: update, loss and (with several seeds) seed of each training run that diverged; its
+after Holm's correction. Diverged: update, loss and (with several seeds) seed at which a training run diverged; its
 model is not evaluated. Pieces/s: training speed, which is lower if other processes used the machine."""
 
 MAIN = {
@@ -84,7 +84,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """Return a line about the weights that the import of --init-from dropped and added, if there was an import."""
+    """Return a line about the weights that the import of --init-from dropped and added; no line without --init-from."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")
@@ -95,7 +95,7 @@ def started(label: str, folder: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every corpus, architecture, sequence length and seed."""
+    """Return the output folder's name: corpus, architecture, sequence length and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"pretrain_mlm/{corpus}.{settings.arch}.{settings.length}.{settings.seed}"
 

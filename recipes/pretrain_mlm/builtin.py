@@ -23,7 +23,9 @@ def document(rng: random.Random, grammar: Grammar) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for train.txt and valid.txt.")
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the documents.")
+    parser.add_argument(
+        "--seed", type=int, required=True, metavar="N", help="Random seed for generating the documents."
+    )
     args = parser.parse_args()
     rng = random.Random(args.seed)
     grammar = Grammar(rng, Lexicon())

@@ -34,7 +34,7 @@ FIELDS = {
 
 
 def differences(source: ModelConfig, ours: Any) -> list[str]:
-    """Return for each flag that differs from the pretrained model a text with both values."""
+    """Return a text with both values for each flag whose value differs from that of the pretrained model."""
     pairs = {flag: (getattr(ours, flag.replace("-", "_")), getattr(source, field)) for flag, field in FIELDS.items()}
     return [
         f"--{flag} is {own}, but the pretrained model has {theirs}"

@@ -23,7 +23,7 @@ LEFT = 0.5  # a model has left the plateau when its loss is this many bits below
 
 
 def row(encoding: Encoding, seeds: Seeds, plateau: float, output: Path) -> Row:
-    """Return the row of an encoding in the table of results: means over the seeds that did not diverge."""
+    """Return the row of an encoding in the table of results, with means over the training runs that did not diverge."""
     slugs = seeds.slugs(encoding.slug)
     runs = divergence.runs(output, slugs)
     scores = [read_json(output / "scores" / f"{slug}.json") for slug in runs.finished]

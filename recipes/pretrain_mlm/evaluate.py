@@ -31,7 +31,7 @@ def batches(task: FairseqTask, gpu: bool) -> Iterator[dict[str, Any]]:
 
 
 def predicted(model: Any, batch: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
-    """Return the logits and the targets of the N masked pieces: [N, V] and [N]."""
+    """Return the logits [N, V] and the targets [N] of the N masked pieces of a batch."""
     masked = batch["target"].ne(pad)
     return model(**batch["net_input"], masked_tokens=masked)[0], batch["target"][masked]
 

@@ -49,10 +49,10 @@ class Planner(planning.Planner[Settings]):
         return lines
 
     def effective_batch(self) -> str:
-        how, batch = self.settings, self.settings.number("batch-size", 1)
+        run, batch = self.settings, self.settings.number("batch-size", 1)
         return (
-            f"Sequences per update: {how.nodes} nodes x {how.processes} processes x --update-freq "
-            f"{launch.update_freq(how)} x --batch-size {batch} = {how.batches * batch:,} of {how.length} tokens each"
+            f"Sequences per update: {run.nodes} nodes x {run.processes} processes x --update-freq "
+            f"{launch.update_freq(run)} x --batch-size {batch} = {run.batches * batch:,} of {run.length} tokens each"
         )
 
     # --- the text
@@ -104,7 +104,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Return these stages and options for published corpora. Only C4 has its own validation set."""
+        """Return the same stages and options for published corpora, of which only C4 has its own validation set."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:
@@ -120,7 +120,7 @@ class Planner(planning.Planner[Settings]):
         return before, ["--train", *train, *held_out]
 
     def tokenizer(self, before: list[Stage]) -> list[Stage]:
-        """Return the stage that fetches a published tokenizer; no stage if the tokenizer is learned or given."""
+        """Return the stage that fetches a published tokenizer; empty if the tokenizer is learned or given."""
         settings = self.settings
         return [self.fetch(TOKENIZERS[settings.tokenizer][0], after=before)] if settings.fetched_tokenizer else []
 
@@ -189,7 +189,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def start(self) -> dict[str, Stage]:
-        """Return the stages of --init-from: one checks the model, the others import it for each encoding."""
+        """Return the stages of --init-from: one checks the pretrained model, and one for each encoding imports it."""
         settings = self.settings
         if not settings.init_from:
             return {}

@@ -48,7 +48,7 @@ class Settings(launch.Training):
     raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
     books: str = field(default="", metadata=about("For --corpus books_wiki: folder with one file per book."))
     languages: str = field(
-        default="", metadata=about("For --corpus wiki100: folder with one folder of text per language.")
+        default="", metadata=about("For --corpus wiki100: folder that contains a folder of text for each language.")
     )
     documents: Literal["auto", "text", "jsonl", "wiki", "wikitext", "file"] = field(
         default="auto",
@@ -144,7 +144,7 @@ class Settings(launch.Training):
 
     @property
     def like_m4m(self) -> bool:
-        """Return whether text and model are those of the M4M paper's small experiment."""
+        """Return whether the run has the text and the model of the M4M paper's small experiment."""
         return (self.corpus, self.arch, self.init_from) == ("books_wiki", "posenc_roberta_base", "")
 
     @property
@@ -168,7 +168,7 @@ class Settings(launch.Training):
         Without --init-from, such a preset would train from scratch with an unsuitable schedule.
 
         Raises:
-            Refused: The preset needs --init-from, or the tokenizer of the model is not given.
+            Refused: --init-from is missing although the preset needs it, or the model's tokenizer is unknown.
         """
         places.refuse_missing("init-from", self.init_from)
         if self.init_model and not self.init_from:

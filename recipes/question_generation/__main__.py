@@ -1,4 +1,4 @@
-"""Train question generation; `recipes/question_generation/run.sh` starts this program in the right environment."""
+"""Train question generation; `recipes/question_generation/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .settings import CONF, RECORD, Settings
 DESCRIPTION = """\
 Train models that generate a question from an answer and its context. The encoder can be pretrained or trained from
 scratch. The decoder can copy words from the context and uses any position encoding. The recipe prepares the questions,
-trains a model for each encoding, generates questions with checkpoint_best.pt, and compares the ROUGE-L, BLEU-4 and chrF
-of these questions with those of two baselines."""
+trains a model for each encoding, and generates questions with checkpoint_best.pt. It compares the ROUGE-L, BLEU-4 and
+chrF of these questions with those of two baselines."""
 
 LEGEND = """\
 ROUGE-L: F1 in percent between a generated question and the best of its references, over lower-cased words (for Chinese,
-characters) including punctuation. Beta 1.2: ROUGE-L whose F-score has beta 1.2 (recall weighs more), as is usual for
-image captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with pretrained
-encoders. The paper does not state how it splits words. Only runs with the paper's encoders, data sets and model sizes
-are comparable with the paper. Distinct: number of different questions divided by the number of questions. First and
-last ROUGE-L: ROUGE-L of greedily decoded questions at the first and the last validation during training. Copy gate:
-mean probability of copying a word from the source, measured on the validation set at the best update. Unknown words
-copied: fraction of the generated pieces that are not in the dictionary. With several seeds, scores are means over the
-seeds, and sd is the standard deviation of ROUGE-L. The column p shows the p-value of Welch's t-test between the ROUGE-L
-of this model and of the first model, after Holm's correction. Diverged: update, loss and (with several seeds) seed of
-each training run that diverged; its model is not scored."""
+characters) including punctuation. Beta 1.2: ROUGE-L with the F-score for beta = 1.2, in which recall weighs more, as is
+usual for image captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with
+pretrained encoders. The paper does not state how it splits words. Only runs with the paper's encoders, data sets and
+model sizes are comparable with the paper. Distinct: number of different questions divided by the number of questions.
+First and last ROUGE-L: ROUGE-L of greedily decoded questions at the first and the last validation during training. Copy
+gate: mean probability of copying a word from the source, measured on the validation set at the best update. Unknown
+words copied: fraction of the generated pieces that are not in the dictionary. With several seeds, scores are means over
+the seeds, and sd is the standard deviation of ROUGE-L. The column p shows the p-value of Welch's t-test between the
+ROUGE-L of this model and of the first model, after Holm's correction. Diverged: update, loss and (with several seeds)
+seed of each training run that diverged; its model is not scored."""
 
 MAIN = {
     "model": "model",
@@ -77,7 +77,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every dataset, encoder, architecture and seed."""
+    """Return the output folder's name: dataset, encoder, architecture and seed."""
     questions, encoder = (Path(word).resolve().name for word in (settings.dataset, settings.encoder))
     return f"question_generation/{questions}.{encoder}.{settings.arch}.{settings.seed}"
 

@@ -18,7 +18,7 @@ FIRST = {"words": 10, "spaces": 10, "characters": 20}
 
 
 def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
-    """Return the text and the scores of each baseline by name. The constant is chosen on the training questions."""
+    """Return the scores of each baseline, keyed by its name. The constant is chosen on the training questions."""
     unit, split_items = units(folder), items(folder, split)
     count = FIRST[unit]
     constant = metrics.best_constant([item["question"] for item in items(folder, "train")], unit)

@@ -35,7 +35,7 @@ FILES = {SQUAD: re.compile(r".+-v(1\.1|2\.0)(\.\w+)*\.json(\.gz)?"), CMRC: re.co
 
 
 def dataset(record: dict[str, Any]) -> str | None:
-    """Return SQuAD or CMRC, judged by the file names in the record of a prepared folder; None for other data sets."""
+    """Return SQuAD or CMRC, according to the file names in a prepared folder's record, or None for other data sets."""
     names = [file["name"] for file in record["files"].values()]
     return next((name for name, form in FILES.items() if all(map(form.fullmatch, names))), None)
 
@@ -71,8 +71,8 @@ def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[
     """Return the row of a model: means over the seeds that did not diverge.
 
     Args:
-        variant: The model.
-        seeds: Seeds of its training runs.
+        variant: Encoding of the model, and whether the model can copy words.
+        seeds: Seeds of the model's training runs.
         output: Folder of the run.
         baselines: Scores of the baselines.
         name: Name of the published data set, or None for other data sets.

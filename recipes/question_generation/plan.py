@@ -122,7 +122,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the file questions.json of --dataset if the user prepared this folder; otherwise nothing."""
+        """Return the file questions.json of --dataset if the user prepared this folder; otherwise an empty list."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     def baselines(self) -> Stage:

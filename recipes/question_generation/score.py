@@ -40,7 +40,7 @@ def generated(path: Path) -> list[list[str]]:
 
 
 def copied(outputs: Sequence[Sequence[str]], items: Sequence[dict[str, Any]]) -> float:
-    """Return the fraction of generated pieces that are not in the dictionary, so the model must have copied them."""
+    """Return the fraction of generated pieces that the model must have copied, because the dictionary lacks them."""
     total = sum(map(len, outputs))
     unknown = sum(piece in item["unknown"] for pieces, item in zip(outputs, items, strict=True) for piece in pieces)
     return unknown / max(total, 1)
@@ -52,7 +52,7 @@ def scored(texts: list[str], items: list[dict[str, Any]], unit: str) -> dict[str
     Args:
         texts: Generated questions.
         items: The items of the split, one for each generated question.
-        unit: The unit by which questions are compared.
+        unit: Unit in which questions are compared, such as words.
 
     Raises:
         SystemExit: The numbers of questions and items differ.

@@ -71,7 +71,9 @@ class Settings(launch.Training):
     )
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
-        metadata=about("Data set that the preset is for. A preset for squad refuses --dataset cmrc, and vice versa."),
+        metadata=about(
+            "Data set for which the preset is made. A preset for squad refuses --dataset cmrc, and vice versa."
+        ),
     )
     train_set: str = field(default="", metadata=about("Name of your training file, if not train.json."))
     valid_set: str = field(default="", metadata=about("Name of your validation file, if not valid.json."))
@@ -187,7 +189,7 @@ class Settings(launch.Training):
 
     @property
     def of_lines(self) -> bool:
-        """Return whether the questions come with sentences instead of answers, judged by the file names."""
+        """Return whether, according to the file names, the questions come with sentences instead of answers."""
         if not self.own or self.lone:
             return False
         name = self.train_set or next((path.name for path in Path(self.dataset).glob("src-train.txt*")), "")

@@ -33,7 +33,7 @@ def named(settings: Settings) -> list[str]:
 
 
 def unplaced(settings: Settings, command: list[str]) -> tuple[str, ...]:
-    """Return the command with placeholders for paths, so that a stage stays done if its files move."""
+    """Return the command with placeholders for paths, so that a stage still counts as done if its files move."""
     paths = {"DATASET": str(Path(settings.dataset).resolve()) if settings.own else "", "ENCODER": encoder(settings)}
     for name, place in paths.items():
         if place:

@@ -1,4 +1,4 @@
-"""Define the text classification recipe; `recipes/text_classification/run.sh` runs it in the right environment."""
+"""Define the text classification recipe; `recipes/text_classification/run.sh` starts this module."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every task and architecture."""
+    """Return the output folder's name: task and architecture."""
     return f"text_classification/{settings.name}.{settings.arch}"
 
 

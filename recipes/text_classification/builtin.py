@@ -1,4 +1,4 @@
-"""Write invented reviews of two classes that differ in word order: `not good but bad` and `not bad but good`."""
+"""Write invented reviews of two classes, which differ in word order: `not good but bad` and `not bad but good`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def review(draw: random.Random) -> tuple[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the reviews.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed for generating the reviews.")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     with whole_folder(arguments.output) as folder:

@@ -20,7 +20,7 @@ Score = dict[str, Any]
 
 
 def row(encoding: Encoding, seeds: list[int], task: str | None, output: Path, baselines: dict[str, float]) -> Row:
-    """Return the row of an encoding: the mean and the standard deviation over seeds, and the paper's number."""
+    """Return the row of an encoding, with the mean and standard deviation over seeds and with the paper's score."""
     slugs = {f"{encoding.slug}.s{seed}": seed for seed in seeds}
     finished, diverged = divergence.runs(output, slugs)
     runs: list[Score] = [read_json(output / "scores" / f"{slug}.json") for slug in finished]
@@ -38,7 +38,7 @@ def row(encoding: Encoding, seeds: list[int], task: str | None, output: Path, ba
 
 
 def paper(task: str | None) -> list[Figure]:
-    """Return the paper's scores on a task: those with the best clip distance k and those with several values of k."""
+    """Return the scores in the paper's Table 1 (the best clip distance k) and Table 5 (several values of k)."""
     if task is None:
         return []
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]

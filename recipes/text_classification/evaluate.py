@@ -42,8 +42,8 @@ def evaluate(
     """Return the score and the accuracy by text length, and write a file of predictions for each split.
 
     Args:
-        model: The model.
-        task: The fairseq task of the model.
+        model: Trained model in evaluation mode.
+        task: fairseq task of the model.
         folder: Folder of binary data.
         metrics: Metrics to average.
         splits: Splits to score.

@@ -51,7 +51,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data(self) -> str:
-        """Return the folder of binary data, with the path that commands contain."""
+        """Return the path of the folder of binary data, in the form that commands contain."""
         return f"{self.shown}/data-bin"
 
     @property
@@ -61,7 +61,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def builtin(self) -> list[Stage]:
-        """Return the stage that writes the built-in task; no stage for other tasks."""
+        """Return the stage that writes the built-in task; the list is empty for other tasks."""
         if self.settings.task != BUILTIN:
             return []
         command = module("text_classification.builtin")

@@ -68,7 +68,7 @@ class Settings(launch.Training):
     limit: int = launch.at_least(0, "Number of training rows to use (0: all).", default=0)
     segments: Literal["input", "none"] = field(
         default="input",
-        metadata=about("Segment embeddings for pairs of texts: input adds them to the input, none omits them."),
+        metadata=about("Segment embeddings for pairs of texts: input adds them to the input, none leaves them out."),
     )
     arch: str = field(default="posenc_classifier", metadata=about("Architecture, such as posenc_classifier."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))

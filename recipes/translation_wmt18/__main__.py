@@ -1,4 +1,4 @@
-"""Define the translation recipe; `recipes/translation_wmt18/run.sh` calls this module in the right environment."""
+"""Define the translation recipe; `recipes/translation_wmt18/run.sh` starts this module."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .settings import CONF, SPLITS, Settings
 
 DESCRIPTION = """\
 Train translation models from raw parallel text and score them with sacreBLEU. The stages learn subwords, train with
-fairseq-train, average checkpoints, translate with beam search and score against the raw references. All encodings use
-the same prepared text and are compared with the first encoding. The report shows BLEU with its signature and
-sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory."""
+fairseq-train and average checkpoints. They then translate with beam search and score against the raw references. All
+encodings use the same prepared text and are compared with the first encoding. The report shows BLEU with its signature
+and sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory."""
 
 LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
@@ -53,7 +53,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """Return the result of a finished stage for its line on the screen."""
+    """Return a short result of a finished stage, which the screen shows."""
     if stage.kind in ("corpus", "subwords"):
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
@@ -114,7 +114,7 @@ def shown(row: Row) -> str:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every corpus, direction, architecture, maximum length and seed."""
+    """Return the output folder's name: corpus, direction, architecture, maximum length and seed."""
     corpus = Path(settings.corpus).resolve().name
     directions = "+".join(direction.label for direction in settings.directions)
     longest = f".{settings.train_longest_words}-words" if settings.train_longest_words else ""

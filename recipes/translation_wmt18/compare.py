@@ -108,7 +108,7 @@ def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: st
 
 
 def costs(measured: dict[str, Any]) -> Row:
-    """Return the cost columns of a model. If its training diverged, it was not measured, and they are None."""
+    """Return the cost columns of a model; they are None for a diverged model, which is not measured."""
     return {
         "parameters": measured.get("parameters"),
         "words/s, training": _rounded(measured.get("training_words_per_second")),
@@ -259,7 +259,7 @@ def main() -> None:
     option("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
-    option("--differs", default="", metavar="A,B", help="How the run differs from the paper.")
+    option("--differs", default="", metavar="A,B", help="Difference between the run and the paper.")
     text = "Folder of an earlier run whose rows are added."
     option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)
     arguments = parser.parse_args()

@@ -48,7 +48,7 @@ class Finished:
 
 
 def finished(run: Path, option: str) -> Finished:
-    """Return the finished run of a folder.
+    """Read the settings of the finished run in a folder, and return the run.
 
     Args:
         run: Folder of the run.
@@ -68,7 +68,7 @@ def finished(run: Path, option: str) -> Finished:
 
 
 def refuse_unlike(settings: Settings) -> None:
-    """Refuse earlier runs if their settings of training or decoding differ from the settings of this run.
+    """Refuse earlier runs whose settings for training or decoding differ from those of this run.
 
     Only the settings in `FREE` may differ. Runs that are not finished are skipped here, because a stage reports them.
 

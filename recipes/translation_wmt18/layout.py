@@ -50,7 +50,7 @@ def parse_direction(label: str) -> Direction:
 
 
 def checked(direction: Direction) -> Direction:
-    """Return the direction unchanged if its languages are valid.
+    """Check the languages of a direction, and return the direction unchanged.
 
     Raises:
         Refused: The source or target is not a language code, or source and target are the same.
@@ -101,7 +101,7 @@ class Place:
         return self.output.joinpath(*([self.inner] if self.inner else []), *parts)
 
     def named(self, *parts: str) -> str:
-        """Return a path in this folder as commands write it."""
+        """Return a path in this folder, in the form that commands contain."""
         return "/".join([self.shown, *([self.inner] if self.inner else []), *parts])
 
     def stage(self, kind: str, variant: str = "") -> str:

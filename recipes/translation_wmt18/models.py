@@ -72,7 +72,7 @@ class Models:
         return "save-interval-updates" in self.settings.train
 
     def keep_flags(self) -> list[str]:
-        """Return the flags that set how many checkpoints are kept: at least as many as are averaged.
+        """Return the flags that keep at least as many checkpoints as are averaged.
 
         If more checkpoints are kept, --average can be changed without training again.
         """

@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe, in order.
+"""Define all commands of the recipe, in order.
 
 The commands are plain fairseq, except for `--pos-enc` and the GNMT length penalty.
 """
@@ -81,7 +81,7 @@ class Planner(planning.Planner[Settings]):
     def check(self) -> Stage:
         """Return the stage that checks the models, the decoding options, BLEU's tokenizer and earlier runs.
 
-        Without this stage, errors in them would appear only after hours of training.
+        Without this stage, errors would appear only after hours of training.
         """
         settings = self.settings
         languages = list(dict.fromkeys(direction.target for direction in settings.directions))

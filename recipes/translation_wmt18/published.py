@@ -55,7 +55,7 @@ def papers_text(settings: Settings) -> bool:
 
 
 def differences(settings: Settings) -> list[str]:
-    """Return what differs between a run and the paper: text, model, updates, training or decoding.
+    """Return the differences between a run and the paper: in text, model, updates, training or decoding.
 
     For settings that the paper does not state, the run is compared with the preset. An empty list means that the run's
     BLEU can be compared with the paper's BLEU.

@@ -127,7 +127,7 @@ class Settings(launch.Training):
         )
     )
     beside: list[str] = field(
-        default_factory=list, metadata=about("Folders of earlier runs whose rows are added to the comparison.")
+        default_factory=list, metadata=about("Folders of earlier runs; their rows are added to the comparison.")
     )
     average: int = launch.at_least(1, "Number of last checkpoints to average (1: only the last).")
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))

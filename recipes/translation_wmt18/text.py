@@ -24,7 +24,7 @@ PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
 
 @dataclass(frozen=True)
 class Text:
-    """Define the stages that prepare the text of a pair of languages, in the direction that was given first."""
+    """Define the stages that prepare the text of a pair of languages, named after the pair's first direction."""
 
     settings: Settings
     direction: Direction
@@ -45,7 +45,7 @@ class Text:
         if self.settings.corpus == BUILTIN:
             return [
                 f"In the built-in corpus, {self.direction.source} is English and {self.direction.target} is an "
-                "invented language. This corpus only tests the recipe; scores on it say nothing about the encodings."
+                "invented language. This corpus only tests the recipe. Its scores do not show the quality of encodings."
             ]
         return []
 

@@ -53,8 +53,8 @@ class Order:
     Attributes:
         write: Function that writes a line of the output.
         report: Function that prints a message about a line.
-        waiting: Numbers of the lines that have no output yet, each with the number that fairseq gives the line (None:
-            not sent).
+        waiting: Lines that have no output yet: the number of each line, and the number that fairseq gives it (None if
+            it was not sent).
         sent: Number of lines sent to fairseq.
         refused: Number of lines that were not translated.
         lock: Protects the other attributes, which two threads use.
@@ -121,7 +121,7 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
         lines: Lines of the input.
         name: Name of the input, for errors.
         target: Standard input of fairseq-interactive.
-        order: Writes the output in the order of the lines.
+        order: Object that writes the output in the order of the lines.
         failures: List to which an error is added if reading or sending fails.
     """
     try:

@@ -121,11 +121,11 @@ def test_shift_scores() -> None:
 #: encodings in encoders whose logits have a part without tokens
 WITH_PART = {
     *("learned", "sinusoidal", "sentence-restart", "raffel", "t5", "xl", "gcdf", "tupe", "diet-rel", "diet-abs"),
-    *("segments-input", "segments", "alibi", "kerple", "fire", "tisa"),
+    *("segments-input", "segments", "alibi", "kerple", "sandwich", "fire", "tisa"),
 }
 WITH_TABLE = {
     *("learned", "sentence-restart", "shaw", "lfhc", "raffel", "t5", "m1", "m2", "m3", "m4", "m4m", "deberta"),
-    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "tisa", "alibi"),
+    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "sandwich", "tisa", "alibi"),
 }
 DECODERS_ONLY = {"xpos", "cope"}
 COMPRESSED = {"linformer", "diet-abs-lin"}
@@ -136,7 +136,7 @@ def test_the_position_part_is_that_of_the_logits_without_tokens(name: str) -> No
     item = stack(name)
     segments = torch.tensor([0] * 6 + [1] * 6) if item.encoding.needs_segments else None
     if name not in WITH_PART:
-        with pytest.raises(trained.Lacking, match="independent of the tokens"):
+        with pytest.raises(trained.FigureError, match="independent of the tokens"):
             trained.position_part(item, 1, 12, segments)
         return
     part = trained.position_part(item, 1, 12, segments)
@@ -163,7 +163,7 @@ def test_the_position_part_of_learned_vectors_is_their_projected_product() -> No
 def test_every_table_has_a_heat_map(name: str) -> None:
     item = stack(name)
     if name not in WITH_TABLE:
-        with pytest.raises(trained.Lacking, match="no table"):
+        with pytest.raises(trained.FigureError, match="no table"):
             heat_map.data(item)
         return
     (shown,) = heat_map.data(item, layer=2, head=2, farthest=4)
@@ -185,15 +185,15 @@ def test_equal_vectors_have_cosine_one() -> None:
     with torch.no_grad():
         item.members["learned"].weight.copy_(torch.ones(12, 8))
     assert cosine.data(item).cosines.tolist() == pytest.approx([1.0] * 66)
-    with pytest.raises(trained.Lacking, match="adds no vectors"):
+    with pytest.raises(trained.FigureError, match="adds no vectors"):
         cosine.data(stack("m4"))
 
 
 def test_layers_and_heads_that_do_not_exist_are_refused() -> None:
     item = stack("m4")
-    with pytest.raises(trained.Lacking, match="layers 1 to 2"):
+    with pytest.raises(trained.FigureError, match="layers 1 to 2"):
         heat_map.data(item, layer=3)
-    with pytest.raises(trained.Lacking, match="heads 1 to 2"):
+    with pytest.raises(trained.FigureError, match="heads 1 to 2"):
         heat_map.data(item, head=3)
-    with pytest.raises(trained.Lacking, match="does not read segments"):
+    with pytest.raises(trained.FigureError, match="does not read segments"):
         patterns.data(item, second_segment=4)

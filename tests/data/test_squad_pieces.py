@@ -15,7 +15,7 @@ import support_tokenizers as tokenizers
 
 from fairseq_posenc.data.byte_pieces import shared
 from fairseq_posenc.data.span_items import Piece, place
-from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords, Pieces, trimmed
+from fairseq_posenc.data.span_pieces import Pieces, RegexSplitter, TokenizerSplitter, trimmed
 from fairseq_posenc.hub import tokenizer
 from fairseq_posenc.hub.pretrained import MASK, SPECIALS
 from fairseq_posenc.hub.tokenizer import fit
@@ -39,15 +39,17 @@ def cutters(folder: Path) -> dict[str, Pieces]:
         _, pieces = tokenizers.cutter(form, files)
         symbols = [*SPECIALS, *tokenizers.shuffled(pieces), MASK]
         source, where = tokenizer.read(files)
-        by_kind[form] = OfTokenizer(tokenizer.fitted(source, symbols, where, segments=False)[0])
+        by_kind[form] = TokenizerSplitter(tokenizer.fitted(source, symbols, where, segments=False)[0])
     chinese = folder / "chinese"
     chinese.mkdir()
     listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"日本語の、。ab", "##b", "##a", "the"]
     (chinese / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
     source, where = tokenizer.read(chinese)
-    by_kind["chinese"] = OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed[5:], MASK], where, segments=False)[0])
+    by_kind["chinese"] = TokenizerSplitter(
+        tokenizer.fitted(source, [*SPECIALS, *listed[5:], MASK], where, segments=False)[0]
+    )
     for kind in ("words", "chars", "spaces"):
-        by_kind[kind] = OfWords(kind, {"the": 4, "日": 5}, cased=False)
+        by_kind[kind] = RegexSplitter(kind, {"the": 4, "日": 5}, cased=False)
     return by_kind
 
 
@@ -151,7 +153,7 @@ def published(folder: Path, name: str) -> Pieces:
         (folder / ours).write_bytes(gzip.decompress((prepared.DATA / f"{theirs}.gz").read_bytes()))
     source, where = tokenizer.read(folder)
     listed = [piece for piece in source["model"]["vocab"] if piece not in fit.NO_TEXT]
-    return OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed, MASK], where, segments=False)[0])
+    return TokenizerSplitter(tokenizer.fitted(source, [*SPECIALS, *listed, MASK], where, segments=False)[0])
 
 
 @prepared.needs_data

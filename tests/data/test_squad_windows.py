@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_posenc.data import span_items
 from fairseq_posenc.data.span_items import NULL, Item, Piece, Shape, Window, items, owner, windows
-from fairseq_posenc.data.span_search import Answer, Read, Search, probabilities, search
+from fairseq_posenc.data.span_search import Answer, Search, WindowLogits, probabilities, search
 
 # --- windows
 
@@ -68,10 +68,10 @@ def test_a_window_by_hand() -> None:
 
 
 def test_shapes_without_room_are_refused() -> None:
-    with pytest.raises(ValueError, match="A length of 68 leaves no room for a context after a question of 64 pieces"):
+    with pytest.raises(ValueError, match="--longest 68 leaves no room for a context after a question of 64 pieces"):
         Shape(longest=68)
     assert Shape(longest=69).room(64) == 1
-    with pytest.raises(ValueError, match="--separators 3 must be 1 or 2"):
+    with pytest.raises(ValueError, match=r"--separators must be 1 or 2 \(it is 3\)"):
         Shape(longest=100, separators=3)
 
 
@@ -84,8 +84,8 @@ def test_an_answer_longer_than_any_window_is_in_none() -> None:
 # --- answers
 
 
-def read(window: Window, start: list[float], end: list[float], column: int = 1) -> Read:
-    return Read(window, column, np.array(start, float), np.array(end, float))
+def read(window: Window, start: list[float], end: list[float], column: int = 1) -> WindowLogits:
+    return WindowLogits(window, column, np.array(start, float), np.array(end, float))
 
 
 OFFSETS = [(0, 1), (2, 3), (4, 5), (6, 7)]
@@ -142,7 +142,9 @@ def test_no_span_is_better_than_the_first(seed: int) -> None:
     spans = span_items.windows(length, int(rng.integers(1, 12)), int(rng.integers(1, 9)))
     offsets = [(2 * number, 2 * number + 1) for number in range(length)]
     text = " ".join("abcdefghijklmnopqrstuvwxyzABCDEFGH"[:length])
-    reads = [Read(span, 3, rng.normal(size=span.length + 4), rng.normal(size=span.length + 4)) for span in spans]
+    reads = [
+        WindowLogits(span, 3, rng.normal(size=span.length + 4), rng.normal(size=span.length + 4)) for span in spans
+    ]
     most = int(rng.integers(1, 6))
     tried = [
         (read.start[3 + i] + read.end[3 + j], text[2 * (read.window.first + i) : 2 * (read.window.first + j) + 1])

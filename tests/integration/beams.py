@@ -16,7 +16,7 @@ from .support import WORDS
 PAD, EOS, FIRST = 1, 2, 4
 DIM = 16
 BEAM, LONGEST = 5, 8
-TIE = 1e-9
+TIE = 1e-6  # fairseq keeps the sums of log-probabilities in float32 (sequence_generator.py:291)
 EXCUSED = 0.02
 
 Hypotheses = list[tuple[list[int], float]]

@@ -64,7 +64,8 @@ def test_a_spawned_worker_finds_the_plugin(data: Path, tmp_path: Path) -> None:
     program.write_text(SPAWNING)
     words = ["--distributed-init-method", f"tcp://127.0.0.1:{free_port()}", "--distributed-backend", "gloo"]
     words += ["--ddp-backend", "legacy_ddp", "--max-update", 2, "--save-dir", tmp_path, "--pos-enc", "rope"]
-    done = support.run([sys.executable, program, *support.command_line(data, *words)], package=False, cwd=tmp_path)
+    command = [sys.executable, program, *support.command_line(data, *words)]
+    done = support.run(command, package=False, cwd=tmp_path, forked=True)  # the worker is a new process
     assert "initialized host" in done.stdout + done.stderr  # by the child
     state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
     assert (state["cfg"]["model"]["pos_enc"], state["optimizer_history"][-1]["num_updates"]) == ("rope", 2)

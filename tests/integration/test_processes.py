@@ -1,4 +1,7 @@
-"""The plugin as users start it: fairseq's own programs, with and without the package on Python's path."""
+"""The plugin as users start it: fairseq's own programs, with and without the package on Python's path.
+
+The training is a real process, whose order of imports matters. The other programs run in forks.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ def test_fairseq_interactive_finds_the_plugin(trained: Path, data: Path, tmp_pat
     arguments = [data, "--user-dir", PLUGIN, "--path", trained / "checkpoint_last.pt", "--cpu", "--beam", "2"]
     arguments += ["--max-len-b", "12", "--buffer-size", "3", "--batch-size", "2"]
     lines = "w1 w2 w3\nw4\nw5 w6 w7 w8 w9\n"
-    done = support.run([*support.script("interactive"), *arguments], package=False, cwd=tmp_path, input=lines)
+    done = support.run(
+        [*support.script("interactive"), *arguments], package=False, cwd=tmp_path, input=lines, forked=True
+    )
     assert [line.split("\t")[0] for line in done.stdout.splitlines() if line[:2] == "D-"] == ["D-0", "D-1", "D-2"]
 
 
@@ -39,7 +44,7 @@ def hydra(data: Path, folder: Path, *overrides: str) -> dict[str, Any]:
     words = ["--config-dir", PLUGIN / "config", "--config-name", "translation", f"common.user_dir={PLUGIN}"]
     words += [f"task.data={data}", "common.cpu=true", "optimization.max_update=2", "dataset.disable_validation=true"]
     words += ["dataset.max_tokens=120", f"hydra.run.dir={folder}", f"checkpoint.save_dir={folder / 'save'}"]
-    support.run([*support.script("hydra_train"), *words, *overrides], package=False, cwd=folder)
+    support.run([*support.script("hydra_train"), *words, *overrides], package=False, cwd=folder, forked=True)
     return load_checkpoint_to_cpu(str(folder / "save" / "checkpoint_last.pt"))
 
 

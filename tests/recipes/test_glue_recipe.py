@@ -167,7 +167,7 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp_path: Path) -> None:
     preset_values = read_preset(FINETUNE_GLUE.conf / f"{preset}.toml")
-    with pytest.raises(Refused, match=r"own pretraining: recipes/pretrain_mlm/run\.sh --preset"):
+    with pytest.raises(Refused, match=r"Pretrain a model with this encoding: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset)
     run = run_folder(tmp_path / "run", "none", *reversed(preset_values["pos-enc"]))
     loaded = settings(preset, checkpoint=str(run))

@@ -176,7 +176,7 @@ def test_stage_and_stop_stage(tmp_path, capsys):
     assert done(output) == ["data"]
     capsys.readouterr()
     assert toy(output, "--stop-stage", "data") == 0
-    assert "The chosen stages were already done. Other stages are still open" in capsys.readouterr().out
+    assert "The chosen stages were already done. Other stages are not done yet" in capsys.readouterr().out
     assert toy(output, "--stage", "train:right", "--stop-stage", "score:right") == 0
     assert done(output) == ["data", "train:right", "score:right"]
     assert not (output / "result.json").exists()

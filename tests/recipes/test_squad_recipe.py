@@ -76,7 +76,7 @@ def test_the_papers_numbers(preset: str) -> None:
 @pytest.mark.parametrize(("preset", "like"), [("clip", "m1-m4"), ("scale", "m4m-small"), ("heads", "m4m-small")])
 def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, like: str, tmp_path: Path) -> None:
     preset_values = read_preset(FINETUNE_SQUAD.conf / f"{preset}.toml")
-    with pytest.raises(Refused, match=r"own pretraining: recipes/pretrain_mlm/run\.sh --preset"):
+    with pytest.raises(Refused, match=r"with this encoding: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset, pos_enc=preset_values["pos-enc"][0])
     places = [
         f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(preset_values["pos-enc"])
@@ -293,7 +293,7 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
         ({"train_file": "x.json"}, "--train-file and --dev-file must be given together"),
-        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "exclude each other"),
+        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "both name questions"),
         ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
         ({"data": "builtin", "version": "2.0"}, "Use --version 1.1"),
         ({"data": "nowhere"}, "--data nowhere: the file does not exist"),
@@ -365,7 +365,7 @@ def test_the_table(tmp_path: Path) -> None:
     )
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "m4.train.log").write_text(inner + valid)
-    paper = compare.Beside("m1-m4", ["--epochs 3, not 2"])
+    paper = compare.ComparedPaper("m1-m4", ["--epochs 3, not 2"])
     model, span, gold = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, paper)
     expected = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
     assert expected.items() <= model.items()
@@ -378,14 +378,14 @@ def test_the_table(tmp_path: Path) -> None:
     assert list(span) == list(model)
     counts["train"]["questions"] = 87_599
     write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
-    same, *_ = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.Beside("m1-m4"))
+    same, *_ = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.ComparedPaper("m1-m4"))
     assert same["comparable"] == "yes, if pretrained like the paper's model"
     write_json(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
-    (small, *_) = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.Beside("m1-m4"))
+    (small, *_) = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.ComparedPaper("m1-m4"))
     assert small["comparable"] == "no: 4 layers of width 128, not 12 of width 768"
     counts["valid"]["given"] = 100
     write_json(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
-    (part, *_) = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.Beside("m1-m4"))
+    (part, *_) = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, compare.ComparedPaper("m1-m4"))
     assert (part["paper's F1"], part["paper's EM"], part["comparable"]) == (None, None, None)
 
 

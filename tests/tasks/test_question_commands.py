@@ -75,7 +75,7 @@ def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytes
         scorer.add_string(reference, text)
     assert scorer.score() == pytest.approx((2 / 4 + 1) / 2)
     assert scorer.result_string() == "ROUGE-L = 75.00 (f1, characters, 2 texts with one reference each)"
-    assert sum("sources are unknown" in record.message for record in caplog.records) == 1
+    assert sum("which items share a source" in record.message for record in caplog.records) == 1
 
 
 def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
@@ -96,7 +96,7 @@ def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
         (False, "a </s> b", r"1 x </s>\. Write only a sentence, because .* has no answers"),
         (False, " ", "it is empty"),
         (None, "a </s> b </s> c", r"2 x </s>\. Write at most one"),
-        (None, "a </s> " + "b " * 30, r"34 tokens, but sources may have 24 at most \(--max-source-positions\)"),
+        (None, "a </s> " + "b " * 30, r"34 tokens, but sources may have at most 24 \(--max-source-positions\)"),
     ],
 )
 def test_lines_of_another_form_are_refused_with_their_number(
@@ -163,7 +163,7 @@ def test_items_that_are_too_long_for_the_model_are_refused_too(data: Path) -> No
 def test_what_is_to_be_skipped_in_validation_is_told(data: Path, caplog: pytest.LogCaptureFixture) -> None:
     task = fresh(data, "--max-source-positions", 9, "--skip-invalid-size-inputs-valid-test")
     task.load_dataset("test")
-    assert re.search(r"prepared, test: items that are too long are left out\. \d+ of 11 sources", caplog.text)
+    assert re.search(r"prepared, test: fairseq leaves out items that are too long\. \d+ of 11 sources", caplog.text)
     with pytest.raises(ValueError, match="prepared, train: "):
         task.load_dataset("train")
 

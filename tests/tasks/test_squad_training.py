@@ -116,14 +116,14 @@ def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data:
 
 def test_another_architecture_or_folder_is_refused(data: Path, place: Path) -> None:
     source = place / "plain" / "checkpoint.pt"
-    with pytest.raises(CheckpointError, match=r"nothing: no such folder"):
+    with pytest.raises(CheckpointError, match=r"nothing is not a folder"):
         s.built(place / "nothing", source)
     (place / "empty").mkdir()
     (place / "empty" / "dict.txt").write_text("a 1\n")
     with pytest.raises(CheckpointError, match=r"is not a complete output folder of prepare_spans\.py"):
         s.built(place / "empty", source)
     _, task = s.built(data, source)
-    with pytest.raises(CheckpointError, match=r"cannot read the windows .* among train, valid"):
+    with pytest.raises(CheckpointError, match=r"cannot read the windows .* prepared splits are: train, valid"):
         task.load_dataset("test")
 
 

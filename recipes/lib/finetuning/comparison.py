@@ -1,4 +1,4 @@
-"""Say whether a paper's score is comparable with the score of a fine-tuned model, and write comparison.json."""
+"""Write comparison.json, and say whether a paper's score is comparable with the score of a fine-tuned model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def encoding_of(label: str) -> Encoding | None:
 
 
 def comparable(differences: Sequence[str]) -> str:
-    """Return the text of the column that says whether a paper's score is comparable with the score of our model.
+    """Return the text of the column `comparable`: whether a paper's score is comparable with the score of the run.
 
     The pretraining corpora are not compared, because a checkpoint does not name its corpus.
 
     Args:
-        differences: The differences that prevent a comparison, in a few words each.
+        differences: Differences that prevent a comparison, in a few words each; empty if there are none.
     """
     return f"no: {'; '.join(differences)}" if differences else "yes, if pretrained like the paper's model"
 

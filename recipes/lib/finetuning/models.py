@@ -35,7 +35,7 @@ class Model:
 
     @property
     def slug(self) -> str:
-        """Return the name of the model in paths and stage names."""
+        """Return the name that the model has in paths and stage names."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
 
@@ -72,7 +72,7 @@ def _models_of(place: Path) -> list[Model]:
 
 
 def _models_of_row(run: Path, row: Row) -> list[Model]:
-    """Return the models of an encoding, one for each seed. A label names the seed, unless it is the run's own."""
+    """Return the models of an encoding, one for each seed. The label contains the seed, unless --seed names it."""
     label = str(row["encoding"])
     slug = parse(label).slug
     checkpoints = row.get("checkpoints", [slug])
@@ -82,8 +82,7 @@ def _models_of_row(run: Path, row: Row) -> list[Model]:
 def _named_after(place: Path) -> Path:
     """Return the path whose last part names the model.
 
-    If a program chose the file name, such as checkpoint_last.pt, the model is named after the folder, otherwise after
-    the file.
+    The file names the model, unless a program chose the file name, such as checkpoint_last.pt; then the folder does.
     """
     if place.suffix != ".pt":
         return place
@@ -94,9 +93,9 @@ def with_encodings(named: Sequence[Model], encodings: Sequence[Encoding], pretra
     """Return the models that have these encodings, in the order of the encodings.
 
     Args:
-        named: The models that --checkpoint names.
-        encodings: The encodings that --pos-enc names.
-        pretraining: The command that pretrains the models, for the error message.
+        named: Models that --checkpoint names.
+        encodings: Encodings that --pos-enc names, one for each returned model.
+        pretraining: Command that pretrains the models; the error message contains it.
     Raises:
         Refused: An encoding has no model.
     """
@@ -105,14 +104,14 @@ def with_encodings(named: Sequence[Model], encodings: Sequence[Encoding], pretra
         if encoding.slug not in by_slug:
             labels = ", ".join(model.label for model in named) or "none"
             raise Refused(
-                f"--checkpoint: no model has the encoding {encoding.label} (models: {labels}). Each encoding needs its "
-                f"own pretraining: {pretraining or 'recipes/pretrain_mlm'}"
+                f"--checkpoint: no model has the encoding {encoding.label} (models: {labels}). Pretrain a model with "
+                f"this encoding: {pretraining or 'recipes/pretrain_mlm'}"
             )
     return [Model(encoding.label, by_slug[encoding.slug].path) for encoding in encodings]
 
 
 def in_a_name(places: Sequence[str]) -> str:
-    """Return a short text for the values of --checkpoint, to use in the name of the output folder."""
+    """Return a short text that stands for the values of --checkpoint in the name of the output folder."""
     names = dict.fromkeys(_name(Path(place).resolve()) for place in places)
     whole = re.sub(r"[^\w.=+-]", "-", ".".join(names))
     if len(whole) <= LONGEST_NAME:

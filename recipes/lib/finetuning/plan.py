@@ -26,7 +26,7 @@ class Planner(planning.Planner[S]):
     """Define the stages of a fine-tuning recipe."""
 
     def place(self, model: Model) -> str:
-        """Return the path of a model as it is written in commands."""
+        """Return the path of a model in the form that commands contain."""
         return f"{self.shown}/pretrained/{model.path}" if self.settings.builtin else str(model.path)
 
     def weights(self, model: Model) -> list[Path]:
@@ -41,7 +41,7 @@ class Planner(planning.Planner[S]):
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """Return a placeholder for each path in a command, so that a stage still counts as done if a file is moved."""
+        """Return placeholders for the paths of models and tokenizers, so that a stage stays done if a file is moved."""
         models = {} if self.settings.builtin else {self.place(model): model.label for model in self.settings.models}
         tokenizer = self.settings.tokenizer_file
         return {**models, **({str(tokenizer): "TOKENIZER"} if tokenizer else {})}
@@ -50,7 +50,7 @@ class Planner(planning.Planner[S]):
         return tuple(self.places.get(word, word) for word in command)
 
     def options(self, *names: str) -> list[str]:
-        """Return the named settings as options of a command, without those that are 0 or empty."""
+        """Return the settings with these names as options of a command; settings that are 0 or empty are left out."""
         return flags(**{name: getattr(self.settings, name) or None for name in names})
 
     def run(
@@ -87,8 +87,8 @@ class Planner(planning.Planner[S]):
             words: Flags of fairseq-train, including the user's flags.
             schedule: Options of recipes.lib.scheduled, which computes the number of updates.
             after: Stages that must run before this stage.
-            best: The validation score that chooses the best checkpoint; if empty, the validation loss chooses it.
-            inputs: Input files.
+            best: Name of the validation score that chooses the best checkpoint (empty: the validation loss).
+            inputs: Files that the training reads; if one changes, the stage runs again.
         """
         command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *words, "--save-dir", f"{self.shown}/checkpoints/{slug}"]
@@ -112,6 +112,6 @@ class Planner(planning.Planner[S]):
         notes = [f"Pretrain the models of this preset with: {settings.pretraining}"] if settings.pretraining else []
         if settings.invented or settings.builtin:
             notes.append(
-                "The built-in data and models only test the recipe. Their scores say nothing about an encoding."
+                "The built-in data and models only test the recipe. Their scores do not show the quality of encodings."
             )
         return notes

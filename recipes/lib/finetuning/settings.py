@@ -30,7 +30,7 @@ DECIDED = {
 
 @dataclass(kw_only=True)
 class FineTuning(launch.Training):
-    """Hold the settings of the pretrained models and the data."""
+    """Hold the settings that name the pretrained models and the data."""
 
     checkpoint: list[str] = field(
         default_factory=list,

@@ -22,9 +22,8 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encodings of the rows of the paper's table with which this variant is compared, joined by "/". The
-            paper reports a score for single sentences in each of these rows, although a model of single sentences has
-            no segment encoding.
+        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". For single
+            sentences there may be several, because the paper reports their scores in every row.
     """
 
     task: str
@@ -39,12 +38,12 @@ class Variant:
 
     @property
     def model_slug(self) -> str:
-        """Return the name of the variant (the model and its segment encoding) without its task."""
+        """Return the part of the variant's name that says which model and segment encoding it has, without the task."""
         return self.model.slug + ("" if self.segments == "none" else f".{self.segments}")
 
     @property
     def slug(self) -> str:
-        """Return the name of the variant in paths and stage names."""
+        """Return the name that the variant has in paths and stage names."""
         return f"{self.task}.{self.model_slug}" if self.task else self.model_slug
 
 
@@ -59,12 +58,12 @@ class Trial:
 
     @property
     def hyperparameters(self) -> str:
-        """Return the learning rate, number of epochs and seed as text; in `slug`, this text follows the variant."""
+        """Return the learning rate, number of epochs and seed as text, with which the trial's name ends."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
     def slug(self) -> str:
-        """Return the name of the training run in paths and stage names."""
+        """Return the name that the training run has in paths and stage names."""
         return f"{self.variant.slug}.{self.hyperparameters}"
 
 
@@ -108,13 +107,11 @@ class Grid:
     def reported(
         self, variant: Variant, score: Callable[[Trial], float], divergence: Callable[[Trial], object]
     ) -> list[Group]:
-        """Return the groups of trials to report: the group with the highest median score, and all groups in which a
-        training run diverged.
+        """Return the group of trials with the highest median score, then all groups in which a training run diverged.
 
         Args:
-            variant: The model and its task.
-            score: Function that returns the score of a trial. The function is not called if there is only one group of
-            trials.
+            variant: Model and task of the trials.
+            score: Function that returns the score of a trial. It is not called if there is only one group of trials.
             divergence: Function that returns how a trial diverged, or None.
         """
         groups = [Group.of(trials, divergence) for trials in self.groups(variant)]
@@ -142,11 +139,12 @@ def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
     """
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help="Model to compare.")
-    option("--lr", type=float, action="append", required=True, metavar="LR", help="A learning rate that was tried.")
-    option("--epochs", type=int, action="append", required=True, metavar="N", help="A number of epochs that was tried.")
+    text = "Model to compare, and the task and segment encoding if several are compared; may be repeated."
+    option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help=text)
+    option("--lr", type=float, action="append", required=True, metavar="LR", help="Learning rate that was tried.")
+    option("--epochs", type=int, action="append", required=True, metavar="N", help="Number of epochs that was tried.")
     option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a training run.")
-    text = f"Name of the file in --output that gets the rows of the comparison (default: {COMPARISON})."
+    text = f"Name of the file in --output for the rows of the comparison (default: {COMPARISON})."
     option("--table", default=COMPARISON, metavar="NAME", help=text)
-    text = "A difference between the run and the paper's protocol."
+    text = "Difference between the run and the paper's protocol; may be repeated."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)

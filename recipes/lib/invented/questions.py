@@ -24,7 +24,7 @@ QUESTIONS = {
 
 
 def name(rng: random.Random) -> str:
-    """Return a random name. Few names occur twice, so a model must copy them from the article."""
+    """Return a random name. Most names occur only once, so a model must copy them from the article."""
     return "".join(rng.choices(SYLLABLES, k=rng.randint(2, 4))).capitalize()
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="Folder for train.json and valid.json."
     )
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the articles.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed for generating the articles.")
     args = parser.parse_args()
     rng = random.Random(args.seed)
     with whole_folder(args.output) as partial:

@@ -1,9 +1,9 @@
 """Write an invented parallel corpus whose translation needs word order.
 
-English sentences in the past tense, where only the order says who did what to whom, are translated into an invented
-language with the verb at the end:
+English sentences in the past tense are translated into an invented language. Only the order of the English words says
+who did what to whom. The invented language has these rules:
 
-- The order is subject, object, verb, and nouns have no case. If two nouns are swapped, the meaning changes.
+- The order is subject, object, verb. Nouns have no case, so the meaning changes if two nouns are swapped.
 - Adjectives follow their noun and share its class ending, so a model must know which noun they belong to.
 - A relative clause stands before its noun, and its verb agrees with the noun that acts in it.
 - The last verb agrees with the class and number of the subject, which may be many words away. The English past tense
@@ -63,7 +63,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Phrase:
-    """Hold a noun with its adjectives and, perhaps, a relative clause."""
+    """Hold a noun with its adjectives and its relative clause, if it has one."""
 
     noun: Noun
     adjectives: tuple[int, ...] = ()
@@ -169,10 +169,11 @@ def _sentence(words: list[str]) -> str:
 
 
 def generate(sizes: dict[str, int], seed: int) -> dict[str, list[Pair]]:
-    """Return splits of distinct sentences. No source sentence occurs twice, so the test set is not in the training set.
+    """Return the sentence pairs of each split. No source sentence occurs twice, so the training set has no test
+    sentence.
 
     Args:
-        sizes: Number of sentence pairs by split.
+        sizes: Number of sentence pairs, keyed by split.
         seed: Random seed.
     """
     grammar = Grammar(random.Random(seed), Lexicon())
@@ -195,7 +196,9 @@ def write(splits: dict[str, list[Pair]], folder: Path, names: tuple[str, str] = 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the sentences.")
+    parser.add_argument(
+        "--seed", type=int, required=True, metavar="N", help="Random seed for generating the sentences."
+    )
     for split in ("train", "valid", "test"):
         text = f"Number of sentence pairs of the {split} set."
         parser.add_argument(f"--{split}", type=int, required=True, metavar="N", help=text)

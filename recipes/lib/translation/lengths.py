@@ -79,24 +79,24 @@ def averaged(seeds: list[list[Row]]) -> list[Row]:
     ]
 
 
-def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path) -> None:
+def draw(systems: Mapping[str, list[Row]], trained: int, within: int, path: Path) -> None:
     """Draw a line of BLEU by length for each system, and a dashed line at the longest training length.
 
     Args:
         systems: Rows of each system, keyed by its label.
         trained: Maximum length of a training sentence in words; if it is 0, no dashed line is drawn.
-        beyond: Number of buckets with lengths that occur in training.
-        path: File of the figure.
+        within: Number of buckets with lengths that occur in training.
+        path: PNG file to write.
     """
     first = next(iter(systems.values()), [])
     groups = [f"{row['words']}\nn = {row['sentences']}" for row in first]
     scores = {name: [row["bleu"] for row in rows] for name, rows in systems.items()}
-    limit = (f"trained on at most {trained} words", beyond) if trained else None
+    limit = (f"trained on at most {trained} words", within) if trained else None
     draw_groups(groups, scores, ("length of the source in words", "sacreBLEU"), path, limit=limit)
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Return why each system refused sentences, as text that follows the name of the system."""
+    """Return the reason why a system refused sentences, keyed by system; a sentence begins with the system's name."""
     texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
@@ -120,7 +120,7 @@ def main() -> None:
         action="append",
         required=True,
         metavar="N",
-        help="Upper bound, in words, of a bucket (a range of lengths).",
+        help="Upper bound, in words, of a bucket (a range of lengths); may be repeated.",
     )
     text = "Maximum length of a training sentence in words (0: no limit)."
     option("--trained", type=int, default=0, metavar="N", help=text)
@@ -129,9 +129,11 @@ def main() -> None:
     )
     option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
     option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
-    text = "Label and name of a system. Systems with the same label are averaged; systems without scores are skipped."
+    text = "Label of a system and name of its model. Equal labels are averaged; models without scores are skipped."
     option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)
-    option("--output", type=Path, required=True, metavar="FILE", help="Path of the output files without .json or .png.")
+    option(
+        "--output", type=Path, required=True, metavar="FILE", help="Path of the output files, without .json or .png."
+    )
     arguments = parser.parse_args()
     references = list(read(arguments.reference))
     groups = members(list(read(arguments.source)), arguments.bound)

@@ -46,10 +46,10 @@ class Loaded:
 
 
 def load(checkpoint: Path, decoding: list[str]) -> Loaded:
-    """Return a model with its config and task.
+    """Load a checkpoint, and return the model with its configuration and fairseq task.
 
     Args:
-        checkpoint: The trained checkpoint.
+        checkpoint: Path of the checkpoint.
         decoding: Flags of fairseq-generate. The flag --lenpen-form is ignored; it would not change time or memory.
     """
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
@@ -67,7 +67,7 @@ def words(batch: dict[str, Any], dictionary: Any) -> int:
 
 
 def middle_batch(config: Any, task: Any) -> dict[str, Any]:
-    """Return the batch in the middle of the validation set, with the same --max-tokens as in training."""
+    """Return the middle batch of the validation set, which is divided with the same --max-tokens as in training."""
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     batches = data_utils.batch_by_size(
@@ -165,10 +165,8 @@ def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memo
 
 
 def memories(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, Memory | None]:
-    """Return the memory of each model.
-
-    On a CPU, call this function before the process computes anything. Otherwise, a forked process would wait forever
-    for threads that only its parent process has.
+    """Return the memory that each model needs to translate. On a CPU, call this function before the process computes
+    anything. Otherwise, a forked process would wait forever for threads that only its parent process has.
     """
     if gpu:
         return {name: translation_memory(path, decoding, gpu) for name, path in checkpoints.items()}
@@ -184,7 +182,7 @@ def memory_columns(used: Memory | None, first: Memory | None) -> dict[str, float
 
 
 def positions(model: Any) -> list[int | None]:
-    """Return the maximum length of source and target; None means no limit."""
+    """Return the number of positions that a model has for source and target; None means no limit."""
     return [None if limit > UNLIMITED else int(limit) for limit in model.max_positions()]
 
 

@@ -30,7 +30,7 @@ class Memory(NamedTuple):
 
 
 def of_process(step: Step) -> Memory | None:
-    """Return the memory of this process while the step runs; None if the system does not report it."""
+    """Run the step and return the memory that this process needs for it, or None if the system does not report it."""
     try:
         CLEAR.write_text("5")  # reset the peak, which comes from loading the model
         before = _status("VmRSS")
@@ -42,7 +42,7 @@ def of_process(step: Step) -> Memory | None:
 
 
 def of_gpu(step: Step) -> Memory:
-    """Return the peak GPU memory while the step runs, including memory that was allocated before the step."""
+    """Run the step and return the peak GPU memory, which includes memory that was allocated before the step."""
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     step()

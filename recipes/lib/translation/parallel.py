@@ -29,8 +29,8 @@ class Problem:
     """Describe a problem in a line of text.
 
     Attributes:
-        kind: Kind of the problem, for counting.
-        where: File and line.
+        kind: Short name of the problem; problems of the same kind are counted together.
+        where: File and line of the problem.
         what: What is wrong, and what to do about it.
     """
 
@@ -41,10 +41,10 @@ class Problem:
 
 @dataclass
 class Problems:
-    """Collect the problems in a split.
+    """Collect the problems in the lines of a split.
 
     Attributes:
-        drop: Whether bad pairs are left out, which is possible in the training set only.
+        drop: Whether bad pairs are left out instead of refused, which is possible only in the training set.
         shown: The first problems, which are reported one by one.
         count: Number of problems by kind.
         pairs: Number of bad pairs.
@@ -100,7 +100,7 @@ def advice(folder: Path, name: str, language: str) -> str:
 
 
 def faults(path: Path, number: int, line: bytes) -> list[Problem]:
-    """Return what is wrong with a line, and what to do about it; an empty list for a good line."""
+    """Return the problems of a line, each with what to do about it; the list is empty for a good line."""
     where, name = f"{path}:{number}", path.name
     if line.endswith(b"\r"):
         return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
@@ -154,7 +154,7 @@ def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int,
     Args:
         sides: The two files to read.
         targets: The two files to write.
-        problems: Receives the problems of bad pairs.
+        problems: Collector to which the problems of bad pairs are added.
         limit: Maximum number of pairs to read (0: all).
         longest: Maximum number of words per side; longer pairs are left out (0: no limit).
     Returns:
@@ -215,7 +215,12 @@ def main() -> None:
     option("--source-lang", required=True, metavar="NAME", help="Code of the source language.")
     option("--target-lang", required=True, metavar="NAME", help="Code of the target language.")
     for split in SPLITS:
-        option(f"--{split}-set", required=True, metavar="NAME", help="Name of the files without the language suffix.")
+        option(
+            f"--{split}-set",
+            required=True,
+            metavar="NAME",
+            help="Name of the split's files, without the language suffix.",
+        )
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
     option("--limit", type=int, default=0, metavar="N", help="Maximum number of training pairs (0: all).")

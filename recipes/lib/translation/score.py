@@ -22,7 +22,7 @@ def hypotheses(generated: Path) -> dict[int, str]:
 
 
 def bleu_of(language: str) -> BLEU:
-    """Return BLEU with the tokenizer of a language; sacrebleu has special tokenizers for some languages.
+    """Return sacrebleu's BLEU metric for a target language, with the special tokenizer that some languages have.
 
     Raises:
         SystemExit: The tokenizer is not installed.
@@ -45,10 +45,10 @@ def score(
     """Return the unrounded scores. If translations are missing, the scores are None and `refused` lists the sentences.
 
     Args:
-        translations: The translations, keyed by sentence number.
-        references: The raw references.
+        translations: Detokenised translations, keyed by sentence number.
+        references: Raw references, one for each sentence.
         language: Target language.
-        may_refuse: Whether translations may be missing.
+        may_refuse: Whether translations may be missing, because the model refused long sentences.
     Raises:
         SystemExit: Translations are missing although they must not be.
     """

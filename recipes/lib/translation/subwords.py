@@ -30,7 +30,7 @@ CHUNK = 2000  # number of lines that a process encodes at a time
 
 
 class SentencePiece:
-    """Learn and apply a SentencePiece model of raw text, for one language or for both (Kudo and Richardson 2018)."""
+    """Learn and apply a SentencePiece model (Kudo and Richardson 2018) of raw text in one or two languages."""
 
     def __init__(self, folder: Path, kind: str, language: str = "", coverage: float = 1.0) -> None:
         self.model, self.kind, self.coverage = folder / f"{_name('model', language)}.model", kind, coverage
@@ -102,7 +102,7 @@ def _encode(tokenizer: Any) -> Encode:
 
 
 def merges(tokenizer: str) -> Iterator[str]:
-    """Yield the merges in the format of fastBPE, best first: `left right count`. fastBPE ignores the counts."""
+    """Yield the merges in fastBPE's format, `left right count`, best first. fastBPE ignores the counts."""
     pairs = json.loads(tokenizer)["model"]["merges"]
     for number, merge in enumerate(pairs):
         left, right = merge.split(" ") if isinstance(merge, str) else merge
@@ -114,8 +114,8 @@ def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], 
 
     Returns:
         A function that returns the encoder of a language, and the number of pieces of each model. Pieces of one
-        character are also counted, because each rare character of crawled text takes the place of a longer piece in the
-        vocabulary.
+            character are counted separately, because rare characters of crawled text can fill the vocabulary and leave
+            less room for longer pieces.
     Raises:
         SystemExit: The text is too small for the vocabulary.
     """
@@ -173,7 +173,7 @@ def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: i
 
 
 def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
-    """Return the side (0 or 1) that is too long or empty, and its number of pieces, or None for a good pair."""
+    """Return which side of a pair (0 or 1) is too long or empty, and how many pieces it has; None for a good pair."""
     lengths = [len(line.split()) for line in pair]
     return next(((side, length) for side, length in enumerate(lengths) if not 0 < length <= longest), None)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
-from fairseq_posenc.data.span_search import Answers, Read, Search
+from fairseq_posenc.data.span_search import Answers, Search, WindowLogits
 from fairseq_posenc.data.spans import Question
 from fairseq_posenc.metrics import null_threshold
 from recipes.lib.package import whole_folder
@@ -50,28 +50,28 @@ def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np
 
 
 def answers(
-    folder: Path, split: str, by_window: dict[int, NDArray[np.float64]], how: Search
+    folder: Path, split: str, by_window: dict[int, NDArray[np.float64]], search: Search
 ) -> Iterator[tuple[str, Answers]]:
     """Yield the id of each question and the answers found for it, in the order of the file."""
     texts = spans.contexts(folder, split)
-    reads: dict[int, list[Read]] = {}
+    reads: dict[int, list[WindowLogits]] = {}
     for number, row in enumerate(spans.rows(folder, split)):
-        read = Read(row.window, row.column, by_window[number][:, 0], by_window[number][:, 1])
+        read = WindowLogits(row.window, row.column, by_window[number][:, 0], by_window[number][:, 1])
         reads.setdefault(row.question, []).append(read)
     for number, question in enumerate(spans.questions(folder, split)):
         context = texts[question.context]
-        yield question.id, span_search.search(context.text, context.offsets, reads.get(number, []), how)
+        yield question.id, span_search.search(context.text, context.offsets, reads.get(number, []), search)
 
 
-def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]:
+def listed(answers: Answers, search: Search, *, null: bool) -> list[dict[str, Any]]:
     """Return the entries of nbest_predictions.json, best first.
 
-    The entries include the empty answer if `null` is true or if the search found no span. The best span is always
-    included, because the threshold decides between it and the empty answer.
+    The entries include the empty answer if `null` is true or if the search found no span. They always include the best
+    span if there is one, because the threshold decides between this span and the empty answer.
     """
     best = [*answers.best]
     if null or not best:
-        best = sorted([*best[: max(1, how.n_best - 1)], answers.null], key=lambda answer: -answer.score)
+        best = sorted([*best[: max(1, search.n_best - 1)], answers.null], key=lambda answer: -answer.score)
     shares = span_search.probabilities(best)
     return [
         {"text": answer.text, "probability": share, "start_logit": answer.start, "end_logit": answer.end}
@@ -80,11 +80,11 @@ def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]
 
 
 def out_of_reach(questions: Sequence[Question], longest: int) -> dict[str, list[str]]:
-    """Return the ids of questions whose gold answers the search cannot find, grouped by reason.
+    """Return the ids of questions whose gold answers the search cannot find, keyed by the reason.
 
     Args:
-        questions: The questions.
-        longest: Maximum number of pieces of an answer.
+        questions: Prepared questions of a split.
+        longest: Maximum number of subword pieces in a predicted answer.
     """
     return {
         "in no window": [question.id for question in questions if question.pieces == 0],
@@ -96,25 +96,25 @@ def write(
     output: Path,
     by_question: dict[str, Answers],
     questions: Sequence[Question],
-    how: Search,
+    search: Search,
     threshold: float | None = None,
 ) -> None:
-    """Write all files into a folder, which appears only when it is complete.
+    """Write the files that the module's docstring lists into a folder, which appears only when it is complete.
 
     Args:
-        output: The folder.
-        by_question: Answers by question id.
-        questions: The questions.
-        how: Settings of the search for answers.
-        threshold: Largest value in null_odds.json with which a question still gets an answer. If the threshold is None,
-            every question gets an answer.
+        output: Folder for the files.
+        by_question: Answers that the search found, keyed by question id.
+        questions: Prepared questions of the split, with the number of pieces in their gold answers.
+        search: Settings of the search for answers.
+        threshold: Largest value in null_odds.json with which a question still gets an answer; None means that every
+            question gets an answer.
     """
     texts = best = {name: answer.best[0].text if answer.best else "" for name, answer in by_question.items()}
     odds = {name: answer.odds for name, answer in by_question.items()}
     if threshold is not None:
         best = null_threshold.applied(texts, odds, threshold)
-    nbest = {name: listed(answer, how, null=threshold is not None) for name, answer in by_question.items()}
-    missed = out_of_reach(questions, how.longest)
+    nbest = {name: listed(answer, search, null=threshold is not None) for name, answer in by_question.items()}
+    missed = out_of_reach(questions, search.longest)
     files: dict[str, Any] = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds}
     files |= {OUT_OF_REACH: missed}
     files |= {TEXTS: texts, THRESHOLD: threshold} if threshold is not None else {}
@@ -143,19 +143,19 @@ def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
 
 
 class Answering:
-    """Answer prepared questions with a fine-tuned model that command-line options name."""
+    """Answer prepared questions with a fine-tuned model, as the options of the command line say."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.data: Path = arguments.data
-        self.how = Search(arguments.n_best, arguments.longest_answer)
+        self.search = Search(arguments.n_best, arguments.longest_answer)
         self.gpu = torch.cuda.is_available() and not arguments.cpu
         self.model, self.task = load(arguments.checkpoint, arguments.data, gpu=self.gpu)
 
     def write(self, output: Path, split: str, threshold: float | None = None) -> int:
-        """Answer the questions of a split, write the answers, and return the number of questions."""
+        """Answer the questions of a split, write the answers into a folder, and return the number of questions."""
         by_window = logits(self.model, self.task, split, self.gpu)
         questions = spans.questions(self.data, split)
-        write(output, dict(answers(self.data, split, by_window, self.how)), questions, self.how, threshold)
+        write(output, dict(answers(self.data, split, by_window, self.search)), questions, self.search, threshold)
         return len(questions)
 
 
@@ -164,6 +164,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint of the fine-tuned model.")
     option("--data", type=Path, required=True, metavar="DIR", help="Folder that prepare_spans.py wrote.")
-    option("--n-best", type=int, default=20, metavar="N", help="Number of answers in nbest_predictions.json.")
+    option("--n-best", type=int, default=20, metavar="N", help="Number of answers per question to save.")
     option("--longest-answer", type=int, default=30, metavar="N", help="Maximum number of pieces of an answer.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")

@@ -84,7 +84,7 @@ class Questions(Planner[Q]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """Return the stages that fetch or generate the questions and pretrain the built-in models."""
+        """Return the stages that fetch or generate the questions, and the stage that pretrains the built-in models."""
         settings, stages = self.settings, list[Stage]()
         if settings.invented or settings.builtin:
             words = flags(output=f"{self.shown}/builtin", seed=settings.seed)
@@ -113,7 +113,7 @@ class Questions(Planner[Q]):
         return {**super().places, **{str(path.resolve()): path.name for path in paths}}
 
     def check(self, training: Training) -> Stage:
-        """Return the stage that checks the model, the length and the flags before hours of training."""
+        """Return the stage that checks model, window length and training flags, before hours of training."""
         output = f"checked/{training.slug}.json"
         words = flags(checkpoint=self.place(training.model), max_length=self.longest, output=f"{self.shown}/{output}")
         # The number of updates is a placeholder: it is known only when the questions are prepared.
@@ -128,8 +128,8 @@ class Questions(Planner[Q]):
 
         Args:
             model: The pretrained model.
-            check: The stage that checks the model.
-            more: More options of prepare_spans.py.
+            check: Stage that checks the model and must run before.
+            more: Further options of prepare_spans.py.
             after: Stages that write the files named by `more`.
             inputs: Input files named by `more`.
         """
@@ -145,7 +145,7 @@ class Questions(Planner[Q]):
         Args:
             name: Name of the prepared folder.
             model: The pretrained model.
-            words: Options of prepare_spans.py that name the files with questions.
+            words: Options of prepare_spans.py, which name the question files, the windows and the output folder.
             after: Stages that must run before this stage.
             inputs: Files with the questions.
         """

@@ -19,7 +19,7 @@ CHINESE = ("\u4e00", "\u9fff")
 
 
 def golds(folder: Path, split: str) -> dict[str, list[str]]:
-    """Return the gold answers to every question of the split, also to unusable ones (with a misplaced answer, say)."""
+    """Return the gold answers to all questions of a split, including unusable ones (with a misplaced answer, say)."""
     return {question.id: question.answers for question in spans.questions(folder, split)}
 
 
@@ -29,7 +29,7 @@ def rules_of(folder: Path) -> str:
 
 
 def with_em(scores: dict[str, float]) -> dict[str, float]:
-    """Add EM under the name `em`, because SQuAD's scripts call this score `exact_match` or `exact`."""
+    """Return the scores with EM under the name `em`, because SQuAD's scripts call it `exact_match` or `exact`."""
     return {"em": scores.get("exact_match", scores.get("exact", 0.0)), **scores}
 
 
@@ -37,7 +37,7 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
     """Return EM and F1; for SQuAD 2.0, also the best EM and F1 that a threshold can reach, and these thresholds.
 
     Args:
-        gold: Gold answers by question id.
+        gold: Gold answers, keyed by question id.
         predictions: A folder with the files that answers.py writes, or a single predictions.json. A single file
             is scored without looking for the best thresholds.
         rules: One of `squad.RULES`.
@@ -57,13 +57,14 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
 def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the scores of each baseline, keyed by its name.
 
-    The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and a span of the mean answer's length that
-    shares the most words with the question. The gold answers must score 100, which tests the scorer.
+    The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and a span of the text. The gold answers must
+    score 100, which tests the scorer. The span is as long as the mean answer and shares the most words with the
+    question.
 
     Args:
-        folder: The prepared folder.
-        split: Name of the split.
-        rules: One of `squad.RULES`; None means the rules of the prepared version.
+        folder: Folder that prepare_spans.py wrote.
+        split: Name of the split to score.
+        rules: Scoring rules from `squad.RULES`; None means the rules of the prepared version of SQuAD.
     Raises:
         SystemExit: The gold answers score less than 100.
     """
@@ -80,11 +81,11 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
 
 
 def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
-    """Return the scores of the gold answers, which must be 100, except that answers without words may have F1 0."""
+    """Return the scores of the gold answers; exit if they are not 100, except for answers without words."""
     scores = with_em(squad.evaluate(gold, first_with_words(gold, rules), rules))
     if not (math.isclose(scores["em"], 100) and math.isclose(scores["f1"], 100)):
-        how = squad.rules(rules)
-        empty = [name for name, answers in gold.items() if answers and not any(map(how.words, answers))]
+        scoring = squad.rules(rules)
+        empty = [name for name, answers in gold.items() if answers and not any(map(scoring.words, answers))]
         why = f" Answers without words have F1 0 by {rules}: {', '.join(empty[:5])}." if empty else ""
         print(f"The gold answers score EM {scores['em']:.4f} and F1 {scores['f1']:.4f}, not 100.{why}", flush=True)
         if len(empty) != round((100 - scores["f1"]) * len(gold) / 100) or not math.isclose(scores["em"], 100):
@@ -94,12 +95,12 @@ def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
 
 def first_with_words(gold: dict[str, list[str]], rules: str) -> dict[str, str]:
     """Return one gold answer to each question: the first answer that contains words, or else the first answer."""
-    how = squad.rules(rules)
-    return {name: next(filter(how.words, answers), answers[0] if answers else "") for name, answers in gold.items()}
+    scoring = squad.rules(rules)
+    return {name: next(filter(scoring.words, answers), answers[0] if answers else "") for name, answers in gold.items()}
 
 
 def units(texts: list[str]) -> str:
-    """Return `chars` if more than a quarter of the letters are Chinese, otherwise `words`."""
+    """Return the unit of the texts: `chars` if more than a quarter of their letters are Chinese, otherwise `words`."""
     letters = [letter for text in texts for letter in text if letter.isalpha()]
     chinese = sum(CHINESE[0] <= letter <= CHINESE[1] for letter in letters)
     return "chars" if 4 * chinese > len(letters) else "words"

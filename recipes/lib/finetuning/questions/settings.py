@@ -28,7 +28,9 @@ class QuestionSettings(FineTuning):
     dev_file: str = field(default="", metadata=about("File with the validation questions, plain or .gz."))
     limit_dev: int = launch.at_least(0, "Number of questions to score (0: all).", default=0)
     stride: int = launch.at_least(
-        1, "For question answering: number of subword pieces between the starts of consecutive windows.", default=128
+        1,
+        "For question answering: number of subword pieces between the starts of two consecutive windows.",
+        default=128,
     )
     longest_question: int = launch.at_least(
         1, "Maximum number of subword pieces of a question; longer questions are cut and counted.", default=64
@@ -36,7 +38,7 @@ class QuestionSettings(FineTuning):
     pos_enc_args: str = field(
         default="",
         metadata=about(
-            "For question answering: encoding options, added to those of the pretrained models. For longer windows, "
+            "For question answering: options to add to the encodings of the pretrained models. For longer windows, "
             "give "
             "extend=interpolate,extend_to=N, for example."
         ),
@@ -54,7 +56,7 @@ class QuestionSettings(FineTuning):
 
         Args:
             option: The option that sets the length of windows, for the error message.
-            length: Length of windows.
+            length: Maximum length of a window in subword pieces.
             separators: Number of </s> between question and context.
         """
         if length < self.longest_question + separators + 3:
@@ -65,7 +67,7 @@ class QuestionSettings(FineTuning):
 
     @property
     def question_files(self) -> Mapping[str, str]:
-        """Return the question files that the user names, keyed by the option of prepare_spans.py that reads them."""
+        """Return the question files that the user names, keyed by the option of prepare_spans.py that receives them."""
         raise NotImplementedError
 
 

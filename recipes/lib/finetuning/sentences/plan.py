@@ -53,7 +53,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def builtin(self) -> list[Stage]:
-        """Return the stages that make the built-in model and data, which need no download."""
+        """Return the stages that pretrain the built-in model and generate the built-in data."""
         settings, stages = self.settings, list[Stage]()
         if settings.builtin:
             words = ["bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke"]
@@ -119,7 +119,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:
-        """Return the stages that score a constant answer on each task. This score does not depend on the tokenizer."""
+        """Return the stages that score constant answers; their scores do not depend on the tokenizer."""
         return {task: self._baseline(task, self.settings.models[0]) for task in self.settings.task}
 
     def _baseline(self, task: str, model: Model) -> Stage:

@@ -41,12 +41,12 @@ def counted(folder: Path) -> str:
 
 
 def _unknown(facts: dict[str, Any]) -> float:
-    """Return the fraction of pieces that the model does not know."""
+    """Return the fraction of a split's pieces that are unknown to the model."""
     return float(facts["unknown"] / max(facts["pieces"], 1))
 
 
 def strange(prepared: Sequence[Path]) -> list[str]:
-    """Name the splits with many pieces that are unknown to the model, because their scores say little."""
+    """Return a line for each split with many unknown pieces, because scores on such a split say little."""
     lines = []
     for folder in prepared:
         record = read_json(folder / RECORD)
@@ -57,5 +57,5 @@ def strange(prepared: Sequence[Path]) -> list[str]:
 
 
 def behind(names: Sequence[str]) -> list[str]:
-    """Return a line that names the results that do not beat the constant answer, or no line if there are none."""
+    """Return a line with the names of all results that do not beat the constant answer, or no line if all do."""
     return [f"These results do not beat the constant answer: {'; '.join(names)}."] if names else []

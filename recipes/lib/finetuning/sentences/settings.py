@@ -38,13 +38,13 @@ def protocol(name: str) -> tuple[dict[str, Any], Flags]:
 
 @dataclass(kw_only=True)
 class SentenceSettings(FineTuning):
-    """Hold settings that a protocol can fill in, and settings that choose the rows of data."""
+    """Hold the settings that a protocol can set, and the settings that choose the data."""
 
     task: list[str]
     protocol: str
     bad: Literal["refuse", "skip"] = field(
         default="refuse",
-        metadata=about("What to do with unusable rows: refuse stops with a list, skip leaves them out."),
+        metadata=about("What to do with unusable rows: refuse stops and lists them, skip leaves them out."),
     )
     train_rows: int = launch.at_least(
         0, "For --data DIR without a training file: number of development rows to train on instead.", default=0
@@ -136,7 +136,7 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Describe how the run departs from the protocol.
+        """Describe the differences between the run and the protocol.
 
         --segments is no departure, because it only selects rows of the paper's table.
         """
@@ -174,7 +174,7 @@ class SentenceSettings(FineTuning):
 
     @property
     def chosen(self) -> list[str]:
-        """Return the options of `script` that choose the files to prepare; no options if it prepares all files."""
+        """Return the options of `script` that choose which files it prepares; without options it prepares all files."""
         return []
 
     @property
@@ -213,7 +213,7 @@ def files_that_count(folder: Path, task: str) -> list[Path]:
 
 
 def files_of_task(folder: Path, task: str) -> list[Path]:
-    """Return the files in the folders of a task, and in `folder` itself, which may also contain other tasks' files."""
+    """Return the files in a task's subfolders and in `folder` itself; the latter may also belong to other tasks."""
     return [path for place in _places(folder, task) for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
 
 

@@ -1,4 +1,4 @@
-"""Define the tasks of GLUE and XNLI for planning: classes, metrics and published numbers of rows.
+"""Define the facts about GLUE's tasks and XNLI that plans need: classes, metrics and published numbers of rows.
 
 The columns and labels of these tasks are in data-bin-scripts/glue/formats.py.
 """

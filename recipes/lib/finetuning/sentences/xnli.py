@@ -1,4 +1,4 @@
-"""Choose the splits of XNLI that are scored, one for each language, and compute mean scores."""
+"""Choose one split of XNLI for each language, and compute the mean scores over the languages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def language(split: str) -> str:
-    """Return the language in the name of a split, or English if the name has none."""
+    """Return the language that the name of a split contains, or English if it contains none."""
     return split.partition("-")[2] or ENGLISH
 
 
 def scored(labelled: Collection[str]) -> list[str]:
-    """Return a split of each language: the test sets, or the development sets if only the English test set has labels.
+    """Return one split for each language: its test set, or its development set if only English has test labels.
 
     Args:
         labelled: Names of the splits that have labels.
@@ -34,7 +34,7 @@ def _others(splits: Collection[str]) -> list[str]:
 
 
 def with_means(scores: Scores) -> dict[str, Mapping[str, float]]:
-    """Return the scores with two means added: over all languages, and over all languages except English."""
+    """Add two means to the scores: over all languages, and over all languages except English."""
     chosen = scored(scores)
     others = _others(chosen)
     with_mean = {**scores, MEAN: _mean(scores, chosen)}
@@ -57,7 +57,7 @@ def summary(splits: Mapping[str, Mapping[str, object]]) -> str:
     """Say which sets of which languages are scored, and which languages have files without labels.
 
     Args:
-        splits: The splits in glue.json.
+        splits: Entry `splits` of glue.json, keyed by the name of the split.
     """
     labelled = [split for split, facts in splits.items() if facts["labelled"] and split != "train"]
     chosen = scored(labelled)
@@ -66,4 +66,4 @@ def summary(splits: Mapping[str, Mapping[str, object]]) -> str:
     missing = sorted({language(split) for split in splits if split != "train"} - {*names})
     text = f"{XNLI} is scored on the {kind} sets of {', '.join(names)}."
     text += "" if kind == "test" else " The English set also chooses checkpoints."
-    return text + (f" It is not scored in {', '.join(missing)}, because their sets have no labels." if missing else "")
+    return text + (f" There is no score in {', '.join(missing)}, because their sets have no labels." if missing else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,19 +24,25 @@ from recipes.lib.stages import read_json
 
 from .data import items
 from .settings import CMRC, RECORD, SQUAD, Variant
+from .sources import FETCHED
 
 SHOWN = 20  # number of sources in the gallery
 ROUGE, COPIED = "valid_rouge_l", "valid_copied"
 #: Names of the data sets in the paper's tables.
 COLUMNS = {SQUAD: "SQuAD", CMRC: "CMRC"}
-#: Patterns for their file names, such as train-v1.1.json, dev-v2.0.json, cmrc2018_dev.json, dev-v1.1.part1.json.gz.
-FILES = {SQUAD: re.compile(r".+-v(1\.1|2\.0)(\.\w+)*\.json(\.gz)?"), CMRC: re.compile(r"cmrc2018_\w+\.json(\.gz)?")}
 
 
 def dataset(record: dict[str, Any]) -> str | None:
-    """Return SQuAD or CMRC, according to the file names in a prepared folder's record, or None for other data sets."""
-    names = [file["name"] for file in record["files"].values()]
-    return next((name for name, form in FILES.items() if all(map(form.fullmatch, names))), None)
+    """Return SQuAD or CMRC if a prepared folder's record names the published files of its sets, otherwise None.
+
+    A part of a published file, or a test set as training set, is other data than the paper's.
+    """
+    names = {split: file["name"].removesuffix(".gz") for split, file in record["files"].items()}
+    for name, published_files in FETCHED.items():
+        published_names = {split: path.rpartition("/")[2] for split, path in published_files.items()}
+        if {"train", "valid"} <= names.keys() and names.items() <= published_names.items():
+            return name
+    return None
 
 
 def paper(encoding: Encoding, name: str | None) -> float | None:

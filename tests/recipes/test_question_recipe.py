@@ -84,15 +84,17 @@ def test_the_papers_figures() -> None:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["train-v1.1.json", "dev-v2.0.json"], "squad"),
-        (["du-test-v1.1.json.gz", "dev-v1.1.part1.json.gz"], "squad"),
-        (["cmrc2018_dev.json.gz", "cmrc2018_trial.json.gz"], "cmrc"),
-        (["src-train.txt", "src-dev.txt"], None),
-        (["train.json", "dev-v1.1.json"], None),
+        ({"train": "train-v1.1.json", "valid": "dev-v1.1.json.gz"}, "squad"),
+        ({"train": "train-v1.1.json", "valid": "dev-v2.0.json"}, None),
+        ({"train": "du-test-v1.1.json.gz", "valid": "dev-v1.1.part1.json.gz"}, None),
+        ({"train": "cmrc2018_train.json", "valid": "cmrc2018_dev.json", "test": "cmrc2018_trial.json"}, "cmrc"),
+        ({"train": "cmrc2018_dev.json.gz", "valid": "cmrc2018_trial.json.gz"}, None),
+        ({"train": "src-train.txt", "valid": "src-dev.txt"}, None),
+        ({"valid": "dev-v1.1.json"}, None),
     ],
 )
-def test_the_record_says_whether_the_paper_had_these_questions(names: list[str], expected: str | None) -> None:
-    assert dataset({"files": {str(number): {"name": name} for number, name in enumerate(names)}}) == expected
+def test_the_record_says_whether_the_paper_had_these_questions(names: dict[str, str], expected: str | None) -> None:
+    assert dataset({"files": {split: {"name": name} for split, name in names.items()}}) == expected
 
 
 @pytest.mark.parametrize(("preset", "other"), [("paper", "cmrc"), ("paper-cmrc", "squad"), ("paper-k-shaw", "cmrc")])

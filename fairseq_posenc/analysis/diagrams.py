@@ -28,6 +28,7 @@ PLACES = {
     "compress": "keys and values: fewer slots",
     "project_q": "queries: rotated or shifted",
     "project_k": "keys: rotated",
+    "project_input": "input of a layer: gates",
     "scores": "logits: in place of q·k",
     "content_bias": "logits: term with q or k",
     "bias": "logits: term without q and k",

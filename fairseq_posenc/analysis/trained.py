@@ -188,7 +188,7 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
 
     This part is the sum of all biases. If the encoding adds vectors P at the input, their product
     P W_Q W_K^T P^T / sqrt(D) is added (Chen et al. 2021, Theorem 1). The biases of the projections, and a layer norm
-    before the layer, are left out.
+    before the layer, are left out. Gates that depend on the layer's input are those of the input P, or of zeros.
 
     Args:
         segments: Segment of each column, [length], for encodings that read segments.
@@ -206,7 +206,7 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
         (x @ projection.weight.t()).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
         for projection in (attention.q_proj, attention.k_proj)
     )
-    call = attention.view.at(where, encoding.per_layer(where)[layer - 1])
+    call = attention.view.at(where, encoding.per_layer(where)[layer - 1]).with_inputs(x)
     part = logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)[0]
     if not part.any():
         raise FigureError(

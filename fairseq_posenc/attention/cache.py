@@ -7,7 +7,9 @@ from torch import Tensor
 
 
 class KeyValueCache:
-    """Hold projected keys k', values and, if an encoding reads raw keys, also these: [B, h, columns, D] each.
+    """Hold projected keys k', values and, if encodings read them, raw keys and numbers from the layer's input.
+
+    Each tensor is [B, h, columns, D]. Numbers from the input have another width in place of D, and their own precision.
 
     The buffers grow geometrically, so that most decoding steps write one column instead of copying all columns.
     Methods return views of the buffers, which are valid until the next call of `reorder`.

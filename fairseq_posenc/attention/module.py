@@ -120,8 +120,10 @@ class SelfAttention(nn.Module):
             k_in, v_in = self._compressed(k_in, call)
         raw_q, raw_k = self.project_query(x), self.project_key(k_in)
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))
+        from_input = call.project_input(k_in if self.batch_first else k_in.transpose(0, 1))
         if cache is not None:
-            k, v, raw_k = self._cached(cache, k, v, raw_k)
+            k, v, raw_k, from_input = self._cached(cache, k, v, raw_k, from_input)
+        call = call.reading(from_input)
         projected = Projected(q, k, v, raw_q, raw_k, positioned=not compressed)
         if self.watch is not None:
             self.watch(projected, call)
@@ -142,16 +144,17 @@ class SelfAttention(nn.Module):
         k_in, v_in = call.compress(x, x)
         return (k_in, v_in) if self.batch_first else (k_in.transpose(0, 1), v_in.transpose(0, 1))
 
-    def _cached(self, cache: KeyValueCache, k: Tensor, v: Tensor, raw_k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Append the new columns to the cache and return all columns of k', v and the raw keys.
+    def _cached(
+        self, cache: KeyValueCache, k: Tensor, v: Tensor, raw_k: Tensor, from_input: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """Append the new columns to the cache and return all columns of k', v, the raw keys and `project_input`.
 
         If no encoding needs the raw keys, they are not cached, and k' is returned in their place.
         """
-        if not self.view.reads_raw_keys:
-            k, v = cache.append(k, v)
-            return k, v, k
-        k, v, raw_k = cache.append(k, v, raw_k)
-        return k, v, raw_k
+        raw = [raw_k] if self.view.reads_raw_keys else []
+        k, v, *others = cache.append(k, v, *raw, *from_input.values())
+        raw_k = others.pop(0) if raw else k
+        return k, v, raw_k, dict(zip(from_input, others, strict=True))
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
         """Raise ValueError if the tokens, the memory or the cache do not fit the positions."""

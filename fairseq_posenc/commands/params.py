@@ -34,6 +34,7 @@ _COST = {
     "embed": Cost("nd", "nd"),
     "project_q": Cost("mnd", "mnd"),
     "project_k": Cost("mnd", "mnd"),
+    "project_input": Cost("mnhd", "mnh"),
     "compress": Cost("mknd", "mkd"),
     "bias": Cost("mhn^2", "mhn^2"),
     "content_bias": Cost("mn^2d", "mhn^2"),

@@ -168,6 +168,7 @@ def inputs(
     positions = Positions(length, length, torch.device("cpu"), causal=causal, segments=segments, cls_column=cls_column)
     q, k, v = (torch.zeros(1, HEADS, length, HEAD_DIM, dtype=dtype, requires_grad=True) for _ in range(3))
     call = encoding.layer(1, content, content).at(positions, encoding.per_layer(positions)[0])
+    call = call.with_inputs(torch.zeros(1, length, HEADS * HEAD_DIM, dtype=dtype))
     if not call.view.has("compress"):
         return Projected(q, k, v, q, k), call
     slots = call.compress(*torch.zeros(2, 1, length, HEADS * HEAD_DIM, dtype=dtype))[0].shape[1]

@@ -5,7 +5,8 @@ Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L laye
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
 `scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The other hooks get raw q and k, which are
-unscaled and have not passed `project_q` and `project_k`.
+unscaled and have not passed `project_q` and `project_k`. What depends on the layer's input itself, the hook
+`project_input` computes once for each column; the other hooks read the result from `layer.tensors`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .options import Options
 from .starts import draw
 from .terms import OfPair, Terms
 
-HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", "scores", "values")
+HOOKS = ("embed", "compress", "project_q", "project_k", "project_input", "bias", "content_bias", "scores", "values")
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,11 @@ class Layer:
 
     Args:
         index: Number of the layer, from 1.
-        tensors: The tensors that `per_layer` returned for this layer.
+        tensors: The tensors that `per_layer` returned for this layer and, under the name `project_input`, what this
+            hook returned for all K columns.
         project_q, project_k: The layer's projections of vectors to queries and to keys, [B, T, d] -> [B, h, T, D].
         content: The content product q·k, which `content_bias` can compute together with its own terms (see `Content`).
+        inputs: The layer's inputs at all columns, [B, K, d]. Only `reference` gets them.
     """
 
     index: int
@@ -148,6 +151,7 @@ class Layer:
     project_q: Callable[[Tensor], Tensor] | None = None
     project_k: Callable[[Tensor], Tensor] | None = None
     content: Content | None = None
+    inputs: Tensor | None = None
 
 
 class PositionEncoding(nn.Module):
@@ -303,6 +307,14 @@ class PositionEncoding(nn.Module):
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape; the cache holds these."""
         raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
+
+    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return N numbers per head for each of the last T columns, from the layer's input: [B, T, d] -> [B, h, T, N].
+
+        The cache holds these numbers. The other hooks read those of all K columns, [B, h, K, N], from
+        `layer.tensors["project_input"]`.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement the hook project_input()")
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         """Return the term of the logits that does not depend on the content, [1 or B, 1 or h, Q, K]."""

@@ -281,6 +281,28 @@ class LayerCall:
             k = member.project_k(k, self.positions, layer)
         return k
 
+    def project_input(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the result of each encoding's hook `project_input` for new columns, by the encoding's name.
+
+        The inputs [B, T, d] become [B, h, T, N].
+        """
+        members = self.view.encoding.members
+        return {
+            name: members[name].project_input(x, self.positions, self._layer(name, None))
+            for name in self.view.by_hook.get("project_input", [])
+        }
+
+    def with_inputs(self, x: Tensor) -> LayerCall:
+        """Return the hooks of a layer whose inputs at all K columns are x, [B, K, d]."""
+        return self.reading(self.project_input(x))
+
+    def reading(self, projected: Mapping[str, Tensor]) -> LayerCall:
+        """Return the hooks with what `project_input` returned for all K columns, by the encoding's name."""
+        if not projected:
+            return self
+        named = {f"{name}.project_input": tensor for name, tensor in projected.items()}
+        return LayerCall(self.view, self.positions, {**self.tensors, **named})
+
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
         """Return the sum of all biases, [1 or B, 1 or h, Q, K], or None if there are none.
 

@@ -137,6 +137,31 @@ class OfKey(_OfToken):
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Compute c_i - c_j, where c is a number of the query's column i and of the key's column j, from [B, h, K].
+
+    Args:
+        table: The numbers of all columns.
+        offset: Column of the first query, as a zero-dimensional tensor.
+    """
+
+    table: Tensor
+    offset: Tensor
+    width = 1
+
+    @classmethod
+    def of(cls, table: Tensor, positions: Positions) -> Difference:
+        """Return the differences at the given positions."""
+        return cls(table, torch.full((), positions.offset, device=positions.device))
+
+    def numbers(self) -> Tensor:
+        return promoted(self.table)
+
+    def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return numbers[b, h, i + self.offset] - numbers[b, h, j]
+
+
+@dataclass(frozen=True)
 class OfPair:
     """Read one number per pair from the table [1 or B, 1 or h, N, M].
 

@@ -35,5 +35,6 @@ ENCODINGS = {
     "sandwich": "sandwich:Sandwich",
     "fire": "fire:Fire",
     "cope": "cope:Cope",
+    "fox": "fox:Fox",
     "tisa": "tisa:Tisa",
 }

@@ -173,6 +173,31 @@ def test_sandwich_divides_inner_products_by_the_ratio_of_the_head(queries: int, 
             torch.testing.assert_close(found, expected[:, None].expand_as(found), rtol=0, atol=1e-6)
 
 
+# -- FoX: gates 1/2, 3/4, 1/4 and 1/2 ------------------------------------------------------------------------------
+
+KEPT = [  # what each query keeps of each key: the product of the gates of the tokens after the key, up to the query
+    [1, 0, 0, 0],
+    [3 / 4, 1, 0, 0],
+    [3 / 16, 1 / 4, 1, 0],
+    [3 / 32, 1 / 8, 1 / 2, 1],
+]
+
+
+@pytest.mark.parametrize("queries", [4, 2, 1])
+def test_fox_keeps_the_product_of_the_gates(queries: int) -> None:
+    """The logits of the gates are 0, log 3, -log 3 and 0: w = (2, 1), b = 1, and x = (a, a - 1), so w·x + b = 3a."""
+    pos = build_encoding("fox", causal=True)
+    pos.members["fox"].gate_weight.copy_(torch.tensor([2.0, 1.0]))
+    pos.members["fox"].gate_bias.fill_(1.0)
+    a = torch.tensor([1.0, 3.0, 1 / 3, 1.0], dtype=torch.float64).log() / 3
+    where = Positions(queries, 4, CPU, causal=True)
+    call = pos.layer(1).at(where, pos.per_layer(where)[0]).with_inputs(torch.stack([a, a - 1], -1)[None])
+    bias = call.additive(torch.empty(0), torch.empty(0))
+    assert bias is not None
+    kept = bias[0, 0].exp() * (where.delta <= 0)
+    torch.testing.assert_close(kept, torch.tensor(KEPT[4 - queries :], dtype=torch.float64), rtol=0, atol=1e-12)
+
+
 # -- RoPE: speeds 1 and 0.01 at D = 4 -------------------------------------------------------------------------------
 
 ROTATED = [  # the unit vectors of the first features of both pairs, turned to position 1

@@ -14,6 +14,7 @@ from fairseq_posenc.core.terms import OfQuery, Terms
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.diet import DietAbs
+from fairseq_posenc.encodings.fox import Fox
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.m4 import M4M
@@ -182,6 +183,31 @@ class RemembersSamples(Shaw):
         extra = torch.einsum("bhid,bhd->bhi", q, first)[..., None]
         columns = torch.arange(positions.key_length, dtype=q.dtype)
         return super().content_bias(q, k, positions, layer) + extra * columns
+
+
+class ForgetsEarlierGates(Fox):
+    """Sums the gates of the new tokens only, as if those of earlier tokens were not cached."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        gates = layer.tensors["project_input"]
+        new = torch.arange(positions.key_length) >= positions.offset
+        return super().content_bias(q, k, positions, Layer(layer.index, {"project_input": gates * new[:, None]}))
+
+
+class KeepsItsOwnGates(Fox):
+    """Keeps the gates of earlier tokens itself, where beam search does not reorder them."""
+
+    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        gates = super().project_input(x, positions, layer)
+        kept = self.__dict__.setdefault("kept", {})
+        earlier = kept.get(layer.index, gates[:, :, :0]) if positions.offset else gates[:, :, :0]
+        if len(earlier) != len(gates):
+            earlier = earlier.repeat(2, 1, 1, 1)[: len(gates)]
+        kept[layer.index] = torch.cat([earlier, gates], 2)
+        return gates
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return super().content_bias(q, k, positions, Layer(layer.index, {"project_input": self.kept[layer.index]}))
 
 
 class Permissive(Composition):

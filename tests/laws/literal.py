@@ -31,7 +31,7 @@ def literal(
     attention: SelfAttention, encoding: Composition, index: int, inputs: Tensor, positions: Positions
 ) -> Tensor:
     """Return the output of one layer, [B, K, d] -> [B, Q, d]."""
-    layer = Layer(index, {}, attention.project_query, attention.project_key)
+    layer = Layer(index, {}, attention.project_query, attention.project_key, inputs=inputs)
     keys_of = values_of = inputs
     compressing = [member for member in encoding.members.values() if "compress" in member.hooks]
     for member in compressing:

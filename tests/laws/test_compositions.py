@@ -28,6 +28,7 @@ ALLOWED = [
     ("sinusoidal+t5", {"freq": "t2t"}),
     ("rope+alibi", {}),
     ("rope+shaw", {"share": "none"}),
+    ("rope+fox", {}),
     ("rope+t5", {}),
     ("shaw+alibi", {}),
     ("shaw+raffel", {"clip": 3}),

@@ -81,7 +81,7 @@ def test_flex_equals_the_reference_with_any_option(case: Case) -> None:
     check_flex(case, Scene(before=2, side="left", layers=layers), torch.float64)
 
 
-@pytest.mark.parametrize("name", ["shaw", "m4m", "t5", "deberta"])
+@pytest.mark.parametrize("name", ["shaw", "m4m", "t5", "deberta", "fox"])
 def test_flex_decodes_a_single_token(name: str) -> None:
     check_flex(Case(name, causal=True), Scene(queries=1, before=4, side="left"), torch.float64)
 
@@ -125,6 +125,7 @@ def test_the_tables_of_terms_are_float32_in_half_precision(case: Case) -> None:
     for dtype in HALF:
         stack = Scene().stack(case).to(dtype)
         call = call_of(stack, positions_of(padded([6, 4], 6), stack))
+        call = call.with_inputs(torch.zeros(2, 6, stack.shape.dim, dtype=dtype))
         q, k = torch.zeros(2, 2, 2, 6, 4, dtype=dtype)
         terms = call.terms(q, k)
         assert {term.numbers().dtype for term in (*terms.factors, *terms.added)} == {torch.float32}

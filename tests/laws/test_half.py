@@ -139,7 +139,7 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     x, q, k = some(batch, length, stack.shape.dim), *(some(*heads, length, stack.shape.head_dim) for _ in "qk")
     results = [stack.pos.embed(x, where)]
     for block, tensors in zip(stack.layers, stack.pos.per_layer(where), strict=True):
-        call = block.self_attn.view.at(where, tensors)
+        call = block.self_attn.view.at(where, tensors).with_inputs(x)
         if call.view.has("compress"):
             results += call.compress(x, x)
             k = k[:, :, : results[-1].shape[1]]  # as many as there are slots

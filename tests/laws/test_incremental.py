@@ -91,6 +91,18 @@ def test_beam_search_may_reorder(case: Case) -> None:
         check_reorder(case, path)
 
 
+def test_a_cache_that_forgets_the_gates_is_caught() -> None:
+    with pytest.raises(AssertionError, match="steps"):
+        check_incremental(Case("broken", causal=True, cls=broken.ForgetsEarlierGates), [3, 1, 2, 2], "none", "explicit")
+
+
+def test_gates_that_are_not_reordered_are_caught() -> None:
+    case = Case("broken", causal=True, cls=broken.KeepsItsOwnGates)
+    check_incremental(case, STEPS["token by token"], "none", "explicit")
+    with pytest.raises(AssertionError, match="reordered"):
+        check_reorder(case, "explicit")
+
+
 @pytest.mark.parametrize("cls", [broken.CountsRowsFromZero, broken.CountsNewTokensOnly])
 def test_an_offset_from_the_query_length_is_caught(cls: type) -> None:
     with pytest.raises(AssertionError, match="steps"):

@@ -28,7 +28,7 @@ def logits_of(stack: Stack, x: Tensor, positions: Positions, rows: int) -> Tenso
     late = replace(positions, query_length=rows)
     logits_by_layer = []
     for block, tensors in zip(stack.layers, stack.pos.per_layer(late), strict=True):
-        call = block.self_attn.view.at(late, tensors)
+        call = block.self_attn.view.at(late, tensors).with_inputs(x)
         raw_q, raw_k = block.self_attn.project_query(x[:, -rows:]), block.self_attn.project_key(x)
         q, k = call.project_q(raw_q), call.project_k(raw_k)
         logits_by_layer.append(paths.logits(paths.Projected(q, k, raw_k, raw_q, raw_k), call))

@@ -78,7 +78,7 @@ def _attended(stack: Stack, batch: Batch, q: Tensor, k: Tensor, v: Tensor) -> Te
     positions = batch.positions(stack)
     attention = stack.layers[0].self_attn
     assert isinstance(attention, SelfAttention)
-    call = attention.view.at(positions, stack.pos.per_layer(positions)[0])
+    call = attention.view.at(positions, stack.pos.per_layer(positions)[0]).with_inputs(_merged(k))
     compressed = attention.view.has("compress")
     if compressed:  # as if the projections that follow it were the identity
         k, v = (_heads(x, q.shape[1]) for x in call.compress(_merged(k), _merged(v)))

@@ -127,7 +127,7 @@ WITH_TABLE = {
     *("learned", "sentence-restart", "shaw", "lfhc", "raffel", "t5", "m1", "m2", "m3", "m4", "m4m", "deberta"),
     *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "sandwich", "tisa", "alibi"),
 }
-DECODERS_ONLY = {"xpos", "cope"}
+DECODERS_ONLY = {"xpos", "cope", "fox"}
 COMPRESSED = {"linformer", "diet-abs-lin"}
 
 

@@ -81,7 +81,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--from", dest="own", type=Path, metavar="DIR", help=text)
     text = "List of the published files (default: sources.tsv next to this script)."
     add("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help=text)
-    text = "Give up on an address after N retries in a row that bring no new byte (default: 5)."
+    text = "Give up on an address after N retries in a row that receive no new byte (default: 5)."
     add("--retries", type=int, default=5, metavar="N", help=text)
     text = "Seconds to wait for the next byte before the connection is closed (default: 60)."
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help=text)

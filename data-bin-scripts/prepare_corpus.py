@@ -66,7 +66,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Training files or folders. KIND:PATH sets the format of one PATH; --documents sets it for all others."
+    text = (
+        "Training files or folders. KIND:PATH sets the format of a single PATH; --documents sets the format of "
+        "all other paths."
+    )
     add("--train", nargs="+", required=True, metavar="FILE|DIR", help=text)
     valid = group.add_mutually_exclusive_group(required=True)
     valid.add_argument("--valid", nargs="+", default=[], metavar="FILE|DIR", help="Validation files or folders.")
@@ -79,8 +82,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--language", default="en", metavar="CODE", help=text)
     text = "Each DIR contains one folder per language, named by its code."
     add("--languages", action="store_true", help=text)
-    text = "With --languages, repeat the text of the smaller languages, so that the share of a language is "
-    text += "proportional to n**S, where n is its number of pieces (default: 0.7)."
+    text = "With --languages, repeat the text of the smaller languages, so that the share of a language with "
+    text += "n pieces is proportional to n**S (default: 0.7)."
     add("--smoothing", type=SMOOTHING, default=0.7, metavar="S", help=text)
     text = "Maximum number of subword pieces in an item; longer sentences become several items (default: 126)."
     add("--longest", type=at_least(1), default=126, metavar="N", help=text)

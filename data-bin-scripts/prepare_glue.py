@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("--task", required=True, choices=list(TASKS), help="Name of a GLUE task, or XNLI.")
-    text = "Folder with the files of the task, or with a subfolder that has the task's name and holds these files."
+    text = "Folder with the files of the task, or folder whose subfolder with the task's name holds these files."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
     text = "Pretrained model that provides the vocabulary: a fairseq checkpoint or a Hugging Face folder."
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
@@ -48,11 +48,14 @@ def build_parser() -> argparse.ArgumentParser:
     text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)
     text = "What to do with bad rows: refuse stops with a list, skip leaves them out (default: refuse). "
-    text += "In XNLI, skip also leaves out the translations of these rows."
+    text += "In XNLI, skip also leaves out the translations of bad rows."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training rows (default: 0, which means all rows)."
     add("--limit", type=at_least(0), default=0, metavar="N", help=text)
-    text = "Without a training file, train on the first N rows of the development set and remove them from it."
+    text = (
+        "If there is no training file, train on the first N rows of the development set, and leave these rows "
+        "out of the development set."
+    )
     add("--train-rows", type=at_least(0), default=0, metavar="N", help=text)
     text = "Languages of XNLI's development and test sets (default: all that have files)."
     add("--languages", metavar="A,B", help=text)

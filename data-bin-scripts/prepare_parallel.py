@@ -101,7 +101,7 @@ def _cleaning(group: argparse._ArgumentGroup) -> None:
     add("--ratio", type=ANY_RATIO, default=RATIO, metavar="R", help=text)
     text = "What to do with pairs whose two sides are equal (default: keep)."
     add("--identical", choices=("keep", "drop"), default="keep", help=text)
-    text = "What to do with pairs that occurred before in any training corpus (default: drop)."
+    text = "What to do with pairs that already occurred in the same or in an earlier training corpus (default: drop)."
     add("--duplicates", choices=("keep", "drop"), default="drop", help=text)
     text = "Leave out pairs that are not in the languages of --pair; needs the package py3langid."
     add("--language-id", action="store_true", help=text)

@@ -67,7 +67,10 @@ def _text(group: argparse._ArgumentGroup) -> None:
         text = f"File of the {split} split, instead of --text: a JSON file, or src-NAME.txt (next to tgt-NAME.txt)."
         add(f"--{split}", type=Path, metavar="FILE", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    text = "Context in the source: the whole paragraph, or only the answer's sentence (default: paragraph)."
+    text = (
+        "Text in which the model sees the answer: the whole paragraph, or only the answer's sentence (default: "
+        "paragraph)."
+    )
     add("--context", choices=("paragraph", "sentence"), help=text)
     text = "What to do with bad questions: refuse stops with a list of them, skip leaves them out (default: refuse). "
     text += "repair searches the context for misplaced answers, and cuts long answers and questions."
@@ -144,7 +147,7 @@ def print_counts(record: dict[str, Any]) -> None:
     for split, titles in record.get("articles", {}).items():
         print(f"{split}: {len(titles)} articles (seed {record['seed']}): {', '.join(titles)}")
     print(
-        f"dictionary: {record['dictionary']:,} symbols ({record['pieces']}). Tokenising and detokenising restores "
+        f"dictionary: {record['dictionary']:,} symbols ({record['pieces']}). Tokenising and detokenising restore "
         f"{record['round_trip']:.2%} of the training questions"
     )
 

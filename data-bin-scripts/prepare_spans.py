@@ -68,10 +68,13 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text += "A single file is split by article into train and valid (8:2)."
     add("--text", type=Path, metavar="FILE|DIR", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
-    add("--train", type=Path, metavar="FILE", help="Training file, instead of --text.")
+    add("--train", type=Path, metavar="FILE", help="Training file, which replaces --text.")
     text = "Evaluation file, which becomes the split NAME (default: valid). This option can be repeated."
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
-    text = "XTREME set to evaluate on, with its files in --data; each language becomes a split named by its code."
+    text = (
+        "XTREME set to evaluate on; its files are in --data, and each language becomes a split with the name of "
+        "the language's code."
+    )
     add("--set", choices=list(SETS), help=text)
     add("--data", type=Path, metavar="DIR", help="Folder with the published files of --set, plain or .gz.")
     text = "Languages of --set and --without; each must have a file (default: all that have a file)."
@@ -85,7 +88,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text = "Maximum number of questions of each evaluation split (default: all)."
     add("--limit-eval", type=at_least(1), default=0, metavar="N", help=text)
     text = "Leave out all questions whose ids occur in the files of the XTREME set SET in DIR. "
-    text += "This option can be repeated. This way, settings can be chosen on questions that are not in the test set."
+    text += "This option can be repeated. Settings can then be chosen on questions that are not in the test set."
     add("--without", action="append", default=[], metavar="SET=DIR", help=text)
 
 

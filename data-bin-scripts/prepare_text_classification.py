@@ -38,9 +38,19 @@ def parser() -> argparse.ArgumentParser:
     text += ".jsonl, plain or .gz)."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write; it must not exist.")
-    add("--text", default="text", metavar="COLUMN", help="Column of the text in your own files (default: text).")
-    add("--pair", default="", metavar="COLUMN", help="Column of the second text of a pair (default: no pairs).")
-    add("--label", default="label", metavar="COLUMN", help="Column of the label (default: label).")
+    add(
+        "--text",
+        default="text",
+        metavar="COLUMN",
+        help="Name of the column with the text in your own files (default: text).",
+    )
+    add(
+        "--pair",
+        default="",
+        metavar="COLUMN",
+        help="Name of the column with the second text of a pair (default: no pairs).",
+    )
+    add("--label", default="label", metavar="COLUMN", help="Name of the column with the label (default: label).")
     text = "Split text with NLTK's Penn Treebank rules, or at spaces if it is tokenised already (default: nltk)."
     add("--tokenizer", choices=TOKENIZERS, default="nltk", help=text)
     text = "Keep words that occur more than N times in the training set (default: 3)."

@@ -92,8 +92,8 @@ def find(folder: Path, split: str) -> Path:
     if not files:
         others = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise CorpusError(
-            f"{folder}: the folder holds {others}, but not {' or '.join(names)} (plain or .gz). Give your {split} text "
-            "one of these names. Its words must be separated by spaces."
+            f"{folder}: the folder holds {others}, but not {' or '.join(names)} (plain or .gz). Give the "
+            f"file of your {split} text one of these names. Separate the words of the text by spaces."
         )
     if len(files) > 1:
         raise CorpusError(f"{folder}: the folder has both {names[0]} and {names[1]}. Move one of them elsewhere.")

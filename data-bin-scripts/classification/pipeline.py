@@ -91,7 +91,7 @@ def known_labels(rows: list[Row]) -> tuple[str, ...]:
     labels = sorted({row.label for row in rows if row.label})
     if len(labels) < 2:
         what = f"the training set has {len(labels)} different labels, but at least 2 are needed"
-        raise CorpusError(f"{what}. Check --label, which names the column.")
+        raise CorpusError(f"{what}. Check --label, which names the column with the labels.")
     return tuple(labels)
 
 

@@ -120,7 +120,7 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
     own = find_own(folder, source)
     if own is None:
         what = f"the folder holds neither {source.path} nor {source.name} (plain or .gz)"
-        raise FetchError(f"--from {folder}: {what}. Put the published file there.")
+        raise FetchError(f"--from {folder}: {what}. Put the published file into this folder.")
     partial.forget()  # a copied file must not be resumed as a download
     opener = gzip.open if own.name == source.name + ".gz" else open
     try:

@@ -31,7 +31,7 @@ EXPECTED = {"unanswerable"}
 HOW = ("refuse", "skip", "repair")
 SHOWN = 5  # ids of each kind that are printed
 FILE = "problems.jsonl"
-UNUSABLE = "These questions cannot be used as they are. "
+UNUSABLE = "These questions contain errors, so they cannot be used without a change. "
 
 
 class RefusedError(CorpusError):

@@ -44,8 +44,8 @@ def data(stack: Stack, length: int | None = None) -> Similarity:
     vectors = encoding.embed(torch.zeros(1, n, encoding.stack.dim), where)[0].double()
     if not vectors.any():
         raise FigureError(
-            f"{stack.name}: {encoding.name} adds no vectors at the input. Choose a model whose encoding adds some, "
-            "such as learned or learned+diet-abs."
+            f"{stack.name}: {encoding.name} adds no vectors at the input. Choose a model whose encoding adds vectors "
+            "there, such as learned or learned+diet-abs."
         )
     unit = torch.nn.functional.normalize(vectors, dim=1)
     first, second = torch.triu_indices(n, n, 1)

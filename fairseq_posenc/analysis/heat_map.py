@@ -67,8 +67,8 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     maps = [_map(name, member, layer, head, farthest) for name, member in stack.members.items()]
     if not any(maps):
         raise FigureError(
-            f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show. Choose a model whose "
-            "encoding has one, such as shaw or learned."
+            f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show. Choose a model "
+            "whose encoding has such a table, for example shaw or learned."
         )
     return [item for item in maps if item]
 

@@ -41,7 +41,9 @@ def data(lengths: Sequence[int]) -> Lengths:
         ValueError: There are no lengths, or one of them is less than 1.
     """
     if not len(lengths) or min(lengths) < 1:
-        raise ValueError("there are no lengths, or one is less than 1. Give at least one text; each needs a token.")
+        raise ValueError(
+            "the list of lengths is empty, or contains a number below 1. Give at least one text, and no empty text."
+        )
     counts = np.bincount(np.asarray(lengths))
     at_least = counts[::-1].cumsum()[::-1]  # items of at least so many tokens
     return Lengths(counts, at_least[::-1].cumsum()[::-1][1:])  # sum over lengths of count * (length - p)

@@ -135,8 +135,8 @@ def on_text(stack: Stack, split: str, texts: int, layer: int, columns: int = 1) 
     """
     if "compress" in {hook for member in stack.members.values() for hook in member.hooks}:
         raise FigureError(
-            f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens. Choose "
-            "a model with another encoding."
+            f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens. "
+            "Choose a model whose encoding does not compress the keys."
         )
     stack.task.load_dataset(split)
     dataset = stack.task.dataset(split)

@@ -50,7 +50,7 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
     if missing or extra:
         raise CheckpointError(
             f"{path}: the parameters differ from those of the first checkpoint (missing: {_listed(missing)}; "
-            f"additional: {_listed(extra)}). Only checkpoints of one model can be averaged."
+            f"additional: {_listed(extra)}). Average only checkpoints of one model."
         )
     for name, value in model.items():
         if value.shape != total[name].shape:
@@ -88,10 +88,15 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
     checkpoints = _by_number(folder, by_update)
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
-        kind = "update" if by_update else "epoch"
-        wrong = f"cannot average the last {number} {kind} checkpoints of the {len(numbers)} that the folder has"
-        advice = f"Choose a number from 1 to {len(numbers)}" if numbers else "Choose another folder or upper bound"
-        raise CheckpointError(f"{folder}: {wrong}. {advice}.")
+        kind, name = ("updates", "checkpoint_E_U.pt") if by_update else ("epochs", "checkpointE.pt")
+        within = "" if upper_bound is None else f" up to {kind[:-1]} {upper_bound}"
+        there = f"the folder has {len(numbers)} files {name}{within}"
+        advice = f"Choose a number from 1 to {len(numbers)}" if numbers else "Choose another folder"
+        if not numbers and within:
+            advice += ", or a higher --checkpoint-upper-bound"
+        raise CheckpointError(
+            f"{folder}: cannot average the checkpoints of the last {number} {kind}, because {there}. {advice}."
+        )
     return [checkpoints[n] for n in numbers[:number]]
 
 
@@ -145,8 +150,8 @@ def _parser() -> argparse.ArgumentParser:
         "--every",
         type=int,
         metavar="U",
-        help="With --num-update-checkpoints: average only checkpoints whose number of updates is a multiple of U. "
-        "Each of these checkpoints must have been saved.",
+        help="With --num-update-checkpoints: average only checkpoints whose number of updates is a multiple of "
+        "U. All of these checkpoints must exist.",
     )
     parser.add_argument(
         "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore checkpoints after epoch N or update N."
@@ -160,15 +165,15 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
     if number is None:
         if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
             parser.error(
-                "--checkpoint-dir and --checkpoint-upper-bound need a number of checkpoints to average. Give it "
-                "with --num-epoch-checkpoints N or --num-update-checkpoints N."
+                "--checkpoint-dir and --checkpoint-upper-bound need the number of checkpoints to average. Set this "
+                "number with --num-epoch-checkpoints N or --num-update-checkpoints N."
             )
         return list(args.inputs)
     folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
     if len(folders) != 1 or not Path(folders[0]).is_dir():
         parser.error(
-            f"--num-epoch-checkpoints and --num-update-checkpoints need one folder, not {' '.join(folders)}. Give it "
-            "with --checkpoint-dir."
+            f"--num-epoch-checkpoints and --num-update-checkpoints need one folder, not {' '.join(folders)}. Name the "
+            "folder with --checkpoint-dir."
         )
     by_update = args.num_update_checkpoints is not None
     if args.every is not None:

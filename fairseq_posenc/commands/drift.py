@@ -62,7 +62,10 @@ def _refuse(args: argparse.Namespace) -> None:
     if args.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("--device cuda: torch sees no GPU. Leave out the flag to use the CPU.")
     if args.output and (args.output.is_dir() or not args.output.parent.is_dir()):
-        raise ValueError(f"--output {args.output}: this is a folder, or in no existing folder. Give a file to write.")
+        raise ValueError(
+            f"--output {args.output}: this path is a folder, or its parent folder does not exist. Give the path of a "
+            "file to write."
+        )
 
 
 def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -17,17 +17,17 @@ GRADIENTS = ("projections_rms", "tables_rms", "{} / {}")
 INTRODUCTION = f"""\
 # Half precision
 
-For each encoding, this page shows how much the outputs and gradients of attention in lower precisions and under
-autocast differ from those in float64 with the same weights. This difference is called drift.
-`python -m fairseq_posenc drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
+This page compares attention in lower precisions and under autocast with attention in float64 with the same weights. For
+each encoding, it shows how much the outputs and gradients differ. This difference is called drift. `python -m
+fairseq_posenc drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
 
 ## How the plugin limits the drift
 
 Products of queries with keys, and products of both with position tables, are computed in the precision of the model.
 Everything after these products is computed in float32 or better: distances, biases, further products, logits and
 softmax. Queries are scaled before they are multiplied by keys, and the mask is applied last. A table is converted to
-float32 before its rows are read, so that the gradient of a row is summed in float32. The same holds under autocast,
-where parameters stay float32. `tests/laws/test_half.py` checks this for every encoding and every option.
+float32 before its rows are read, so that the gradient of a row is summed in float32. These rules also hold under
+autocast, where parameters stay float32. `tests/laws/test_half.py` checks the rules for every encoding and every option.
 
 ## What is measured
 
@@ -36,12 +36,13 @@ Each encoding is measured in two layers, whose heads have width 64, on two sampl
 padding. The projections are initialised as in BERT, but scaled so that queries have BERT's standard deviation, 0.55.
 Noise is added to each parameter of an encoding, so that positions have an effect. If all initial values of a parameter
 are equal (zeros or ones), the standard deviation of the noise is {MOVED_CONSTANT}, which is about that of the content
-logits. Otherwise it is {MOVED}. The column *positions* shows the relative difference between the outputs with and
-without positions, for the same weights. All these values are typical of the start of training, not of its end.
+logits. For other parameters, the standard deviation of the noise is {MOVED}. The column *positions* shows the relative
+difference between the outputs with and without positions, for the same weights. All parameters have values that are
+typical of the start of training, not of its end.
 
-Every layer reads the same input, which has unit variance. If a layer read the output of another, the norm between them
-would hide drift. The weights of a module in float16 or bfloat16 are rounded, which causes a part of its drift.
-*Weights alone* is the drift of a computation in float64 with these rounded weights.
+Every layer reads the same input, which has unit variance. If a layer read the output of another layer, the layer norm
+between them would hide drift. The weights of a module in float16 or bfloat16 are rounded, which causes a part of its
+drift. *Weights alone* is the drift of a computation in float64 with these rounded weights.
 
 {{verdict}}
 """
@@ -55,8 +56,8 @@ REASONS = {
   `cope` does not drift more than other encodings (a test uses a smoothed table).
 """,
     "fire": """\
-- The gradients of `fire`'s own parameters drift far because these parameters are rounded. With rounded weights and
-  computations in float64, these gradients drift just as far (column *weights alone*).
+- The gradients of `fire`'s own parameters drift far because these parameters are rounded. If the weights are rounded
+  and everything else is computed in float64, these gradients drift just as far (column *weights alone*).
 """,
     "alibi": """\
 - A bias in float32 adds no drift. In these stacks, `alibi` subtracts up to a sixteenth of the distance from a logit,

@@ -245,10 +245,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw, from the list above.")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write the files to.")
     add = parser.add_argument
-    add("--checkpoint", type=Path, action="append", metavar="FILE", help="fairseq checkpoint. Can be repeated.")
+    add(
+        "--checkpoint", type=Path, action="append", metavar="FILE", help="fairseq checkpoint; the flag may be repeated."
+    )
     add("--data", type=Path, metavar="DIR", help="Folder with dictionary and text (default: the training data).")
-    add("--side", choices=("encoder", "decoder"), help="Part of an encoder-decoder model (default: encoder).")
-    add("--split", metavar="NAME", help="Split of the data to read (default: valid; train for the figure lengths).")
+    add("--side", choices=("encoder", "decoder"), help="Part of an encoder-decoder model to draw (default: encoder).")
+    add(
+        "--split",
+        metavar="NAME",
+        help="Split of the data to read (default: train for the figure `lengths`, valid for all others).",
+    )
     add("--texts", type=_whole(1), metavar="N", help="Number of texts to read (default: 8).")
     add("--layer", type=_whole(1), metavar="N", help="Number of the layer, counted from 1 (default: 1).")
     add("--head", type=_whole(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
@@ -261,8 +267,19 @@ def _parser() -> argparse.ArgumentParser:
         help="Position of a second segment's first token (default: none).",
     )
     add("--dim", type=_whole(2), metavar="N", help="Width of the encoded distances (default: 512).")
-    add("--lengths", type=_numbers, metavar="A,B", help="Lengths of texts in tokens, instead of --data (default: 5).")
-    add("--results", type=Path, action="append", metavar="DIR", help="Output folder of a recipe. Can be repeated.")
+    add(
+        "--lengths",
+        type=_numbers,
+        metavar="A,B",
+        help="Lengths of the texts in tokens, separated by commas, instead of texts from --data (default: 5).",
+    )
+    add(
+        "--results",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="Output folder of a recipe; the flag may be repeated.",
+    )
     add("--score", metavar="NAME", help="Name of the score in the results (default: the recipe's main score).")
     add("--over", metavar="NAME", help="Option or setting on the x-axis of the figure sweep (default: clip).")
     return parser

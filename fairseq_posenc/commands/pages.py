@@ -37,7 +37,7 @@ the table again from its start, and `interpolate` stretches the table."""
 WHOLE = """\
 Each model is BERT-base with a masked-LM head and n = 512 positions. Its vocabulary has 30,522 pieces or, in the columns
 for 100 languages, 120,000 pieces. The columns *printed* show the numbers in Table 6 of the DIET paper. The columns
-*more* show the growth over the model with learned positions."""
+*more* show by how much a model is larger than the model with learned positions."""
 
 
 def pages() -> dict[str, str]:
@@ -175,8 +175,8 @@ def main(argv: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
-        description=f"Write a page for every encoding and an index. Also update, where they exist, {paths_page.PAGE}, "
-        f"the generated blocks of {choosing.PAGE} and README.md, and the file {KNOWN}.",
+        description=f"Write a page for every encoding and an index of these pages. Also update {paths_page.PAGE}, the "
+        f"generated blocks of {choosing.PAGE} and README.md, and {KNOWN}, but create none of these files.",
         epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
@@ -187,7 +187,9 @@ def main(argv: Sequence[str]) -> int:
         help="Folder of the pages (default: %(default)s).",
     )
     parser.add_argument(
-        "--memory", action="store_true", help=f"Also measure for and write {paths_memory.PAGE}; this takes minutes."
+        "--memory",
+        action="store_true",
+        help=f"Also measure the memory of the attention paths and write {paths_memory.PAGE}, which takes some minutes.",
     )
     args = parser.parse_args(argv)
     folder = args.output

@@ -87,4 +87,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("only numbers can be calculated with, and only lists and tuples joined or repeated")
+    raise ValueError("an option may calculate with numbers only, and may join or repeat only lists and tuples")

@@ -21,7 +21,10 @@ FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through the
 
 def rank_option() -> Any:
     """Return the option `rank`, the width d_p of the two factors."""
-    text = "Width d_p of the two factors of the bias, which limits the bias's rank (unset: the head width D)."
+    text = (
+        "Width d_p of the two factors whose product is the bias; the rank of the bias is at most d_p (unset: the head "
+        "width D)."
+    )
     return option(None, text, least=1, example=3)
 
 

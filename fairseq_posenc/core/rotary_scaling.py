@@ -40,15 +40,15 @@ class ScalingOptions(RotaryOptions):
 
     scaling: str = option(
         "none",
-        "How to extend a model to sequences `factor` times longer: divide positions by factor (linear), enlarge the "
-        "base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3) and also scale the logits "
-        "(yarn), or divide the angle of each pair by a number of its own (longrope).",
+        "How to extend a model to sequences that are `factor` times as long: divide positions by `factor` (linear), "
+        "enlarge the base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3) and also "
+        "scale the logits (yarn), or divide the angle of each pair by a number of its own (longrope).",
         choices=("none", "yarn", "linear", "ntk", "llama3", "longrope"),
     )
     factor: float | None = option(
         None,
-        "Factor s by which sequences become longer. Every scaling needs it, except longrope (unset: n divided by "
-        "original_length).",
+        "Factor s by which sequences become longer. Every scaling except longrope needs this option (longrope, "
+        "unset: n divided by original_length).",
         example=4.0,
     )
     original_length: int | None = option(
@@ -65,13 +65,14 @@ class ScalingOptions(RotaryOptions):
     )
     low_freq_factor: float | None = option(
         None,
-        "Number of turns within L below which scaling=llama3 divides a pair's angles by `factor` (unset: 1).",
+        "Number of turns: if a pair makes fewer turns within L positions, scaling=llama3 divides its angles by "
+        "`factor` (unset: 1).",
         positive=True,
         example=0.5,
     )
     high_freq_factor: float | None = option(
         None,
-        "Number of turns within L above which scaling=llama3 does not change a pair (unset: 4).",
+        "Number of turns: if a pair makes more turns within L positions, scaling=llama3 does not change it (unset: 4).",
         positive=True,
         example=3.0,
     )
@@ -83,7 +84,8 @@ class ScalingOptions(RotaryOptions):
     )
     long_factor: tuple[float, ...] | None = option(
         None,
-        "The same numbers for sequences longer than L, that is, for a factor s above 1.",
+        "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are longer than L "
+        "(factor s above 1), written like those of short_factor.",
         example=(2.5,),
     )
     attention_factor: float | None = option(

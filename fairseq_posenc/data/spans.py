@@ -78,7 +78,7 @@ def record(folder: Path) -> dict[str, Any]:
         int(contents["longest"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = f"{folder} is not a complete output folder of prepare_spans.py ({error})"
-        raise CheckpointError(f"{problem}. Prepare the questions again, or give another folder.") from None
+        raise CheckpointError(f"{problem}. Run prepare_spans.py again, or give another folder.") from None
     return contents
 
 

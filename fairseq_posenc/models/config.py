@@ -57,8 +57,8 @@ class PosEncConfig(FairseqDataclass):
     pos_enc_args: Optional[str] = option(None, "Options of the position encoding, such as 'clip=64,share=head-wise'.")
     pos_enc_defaults: Optional[str] = option(
         None,
-        "Default options of encodings by name, such as 'sinusoidal.freq=t2t', usually set by a preset. Options on the "
-        "command line replace these defaults.",
+        "Default options of single encodings, such as 'sinusoidal.freq=t2t', which are usually set by a preset. "
+        "--pos-enc-args replaces these defaults.",
     )
     pos_enc_no_decay: bool = option(
         False,
@@ -67,9 +67,9 @@ class PosEncConfig(FairseqDataclass):
     )
     pos_enc_path: ATTENTION_PATHS = option(  # type: ignore[valid-type]
         "auto",
-        "How self-attention is computed: by torch operations (explicit), scaled_dot_product_attention (fused), "
-        "FlexAttention on a GPU (flex), or the best exact one of these (auto). docs/attention-paths.md shows "
-        "the choice of auto.",
+        "How self-attention is computed: by separate torch operations (explicit), by scaled_dot_product_attention "
+        "(fused), by FlexAttention on a GPU (flex), or by the best of these that is exact (auto). "
+        "docs/attention-paths.md shows the choice of auto.",
     )
 
 
@@ -128,7 +128,7 @@ TransformerPosEncConfig = dataclasses.make_dataclass(
     "TransformerPosEncConfig", list(_flattened()), bases=(StacksPosEncConfig,)
 )
 TransformerPosEncConfig.__module__ = __name__
-TransformerPosEncConfig.__doc__ = "Hold all options of fairseq's transformer and of this plugin, not nested."
+TransformerPosEncConfig.__doc__ = "Hold all options of fairseq's transformer and of this plugin in one flat dataclass."
 
 
 def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:

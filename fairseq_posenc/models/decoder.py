@@ -42,7 +42,9 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:
             length = prev_output_tokens.shape[1]
-            raise ValueError(f"The input has {length} tokens, but {cached} are cached already. Add new tokens to it.")
+            raise ValueError(
+                f"The input has {length} tokens, but {cached} are cached already. Add new tokens to the input."
+            )
         where = self.pos.positions(
             prev_output_tokens,
             pad=self.padding_idx,

@@ -52,7 +52,7 @@ def _fields() -> Iterator[Field]:
 
 LMPosEncConfig = dataclasses.make_dataclass("LMPosEncConfig", list(_fields()), bases=(OwnLMConfig,))
 LMPosEncConfig.__module__ = __name__
-LMPosEncConfig.__doc__ = "Hold all options of fairseq's transformer_lm and of this plugin, not nested."
+LMPosEncConfig.__doc__ = "Hold all options of fairseq's transformer_lm and of this plugin in one flat dataclass."
 
 
 def decoder_config(flat: Any) -> TransformerConfig:

@@ -21,7 +21,9 @@ class MaskedLMPosEncConfig(LayersConfig):
     encoder_attention_heads: int = option(12, "Number of attention heads.")
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block instead of after it.")
     encoder_layerdrop: float = option(0.0, "Probability of leaving out a layer in training.")
-    layernorm_embedding: bool = option(True, "Do not apply layer norm to the embeddings (this flag switches it off).")
+    layernorm_embedding: bool = option(
+        True, "Do not apply layer norm to the embeddings (by default, layer norm is applied)."
+    )
     layer_norm_eps: float = option(1e-5, "Epsilon of layer norms (RoBERTa: 1e-5, BERT: 1e-12).")
     activation_fn: ACTIVATIONS = option("gelu", "Activation function of the feed-forward layers and of the head.")
     pooler_activation_fn: ACTIVATIONS = option("tanh", "Activation function of classification heads.")
@@ -40,7 +42,8 @@ class MaskedLMPosEncConfig(LayersConfig):
 
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:
-    """Return the encoder's options as fairseq's nested `TransformerConfig`, with the plugin's fields added."""
+    """Convert the flat options of the encoder to fairseq's nested `TransformerConfig`, and add the plugin's options to
+    it."""
     values = values_of(flat, MaskedLMPosEncConfig)
     own = {"max_source_positions": max_positions, "no_scale_embedding": True, "no_token_positional_embeddings": True}
     return TransformerConfig.from_namespace(Namespace(**{**values, **own}))

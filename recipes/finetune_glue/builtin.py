@@ -92,7 +92,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the files, such as TASK/train.tsv.")
-    option("--task", action="append", required=True, choices=list(COLUMNS), help="Task to write; may be repeated.")
+    option(
+        "--task",
+        action="append",
+        required=True,
+        choices=list(COLUMNS),
+        help="Task to write; the option may be repeated.",
+    )
     option("--seed", type=int, required=True, metavar="N", help="Random seed for generating the rows.")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)

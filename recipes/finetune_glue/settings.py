@@ -24,9 +24,8 @@ class Settings(SentenceSettings):
     )
     data: str = field(
         metadata=about(
-            "Data: glue downloads the published archives, and "
-            f"{BUILTIN} generates small invented tasks. Otherwise, give a folder that contains files such as "
-            "TASK/train.tsv, plain or .gz."
+            f"Source of the data: glue downloads the published archives, {BUILTIN} generates small invented tasks, "
+            "and a path names your own folder with files such as TASK/train.tsv, plain or .gz."
         )
     )
 

@@ -20,7 +20,7 @@ DESCRIPTION = """\
 Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep the
 position encodings of their pretraining. The stages split each question and its text into overlapping windows of subword
 pieces, train with fairseq-train and write predictions that SQuAD's own scripts can read. The report shows EM and F1,
-computed as in SQuAD's scripts. It compares them with baselines that need no model and with the scores of a paper."""
+computed as in SQuAD's scripts. It also shows the scores of baselines that need no model and those of a paper."""
 
 LEGEND = """\
 EM and F1 are computed as in SQuAD's scripts, in percent. In version 2.0, a question counts as unanswerable if the score
@@ -33,8 +33,8 @@ too long or in no window. A model beats a baseline if its F1 is higher by more t
 errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the baseline. With
 several seeds, scores are means over the seeds, and sd is the standard deviation of F1. The column p shows the p-value
 of Welch's t-test between the F1 of this model and of the first model, after Holm's correction. For each training run
-that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a
-run is not scored. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
+that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. Models of diverged
+runs are not scored. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
 
 MAIN = {
     "model": "model",

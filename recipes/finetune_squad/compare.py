@@ -113,10 +113,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--paper", required=True, metavar="NAME", help="Paper with which the run is compared, or none.")
-    text = "Difference between the run and the paper; may be repeated."
+    option(
+        "--paper", required=True, metavar="NAME", help="Paper with which the run is compared; `none` means no paper."
+    )
+    text = "Difference between the run and the paper; the option may be repeated."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)
-    text = "Label of a fine-tuned model, and its name in paths; may be repeated."
+    text = "Label of a fine-tuned model, and its name in paths; the option may be repeated."
     option("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"), help=text)
     seeds_of.add_options(parser)
     arguments = parser.parse_args()

@@ -31,9 +31,10 @@ class Settings(QuestionSettings):
     data: str = field(
         default=SQUAD,
         metadata=about(
-            f"Questions: {SQUAD} downloads SQuAD, and {BUILTIN} generates a few. Otherwise, give a folder or a file. "
-            "A folder must have train-v1.1.json and dev-v1.1.json, or train.json and dev.json. In a single "
-            "file, 80 % of the articles are used for training and 20 % for development. Files can be plain or .gz."
+            f"Source of the questions: {SQUAD} downloads SQuAD, {BUILTIN} generates a small invented data set, and a "
+            "path names your own folder or file. A folder must contain train-v1.1.json and dev-v1.1.json, or "
+            "train.json and dev.json. In a single file, 80 % of the articles are used for training and 20 % for "
+            "development. Files can be plain or .gz."
         ),
     )
     train_file: str = field(
@@ -77,7 +78,7 @@ class Settings(QuestionSettings):
         default=0.0, metadata=about("Fraction of the updates during which the learning rate rises (warm-up).")
     )
     paper: Literal["none", "m1-m4", "m1-m4-large", "m4m-small", "m4m-small-slower", "m4m", "m4m-large"] = field(
-        default="none", metadata=about("Paper with whose scores the run is compared.")
+        default="none", metadata=about("Paper whose scores the report shows next to the scores of the run.")
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 

@@ -28,7 +28,7 @@ further training (zero-shot). The settings follow the DIET paper. The tasks are 
 MLQA and TyDiQA-GoldP. Models for the question datasets are trained on SQuAD 1.1."""
 
 SENTENCES = """\
-The score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
+The score of a language is the accuracy in percent on its test set, or on its development set if the test sets have no
 labels. Learning rates and checkpoints are chosen on the English development set. The baseline is the constant answer
 that scores best on the training rows. A model beats the baseline if its score is higher by more than two standard
 errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the baseline. Chance is 33.33 %. The
@@ -36,8 +36,8 @@ column `paper` shows the DIET paper's mean over the languages of XNLI. The row `
 in the XTREME paper."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
-1.1. The baseline answers each question with the span that shares the most words with the question. All spans of a
-language are as long as its mean answer. A model beats the baseline if its F1 is higher by more than two standard
+1.1. The baseline answers each question with the span that shares the most words with the question. All these spans have
+the mean length of the answers in the language. A model beats the baseline if its F1 is higher by more than two standard
 errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and
 of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not
 scored. Without such questions (--dev-file), the last checkpoint is used. With several seeds, scores are medians, and sd

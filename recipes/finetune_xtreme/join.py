@@ -60,9 +60,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--task", action="append", required=True, choices=TASKS, help="Task to include; may be repeated.")
+    option("--task", action="append", required=True, choices=TASKS, help="Task to include; the option may be repeated.")
     metavar = ("MODEL", "SEGMENTS")
-    text = "Label and segment encoding of a model; may be repeated."
+    text = "Label and segment encoding of a model; the option may be repeated."
     option("--variant", action="append", nargs=2, required=True, metavar=metavar, help=text)
     arguments = parser.parse_args()
     output: Path = arguments.output

@@ -95,7 +95,8 @@ class Languages(Questions[Settings]):
             notes.append(f"Only the first questions are used: {counts}.")
         if settings.used_checkpoint != settings.keep:
             notes.append(
-                "Without English development questions the best checkpoint is unknown, so the last one is used."
+                "Without English development questions, the best checkpoint cannot be determined, so the last "
+                "checkpoint is used."
             )
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} training runs of {len(self.variants)} models"

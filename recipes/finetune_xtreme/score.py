@@ -35,8 +35,8 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
             print(f"{language}: the file has no answers, so its predictions are not scored.", flush=True)
     if not labelled:
         raise ValueError(
-            f"no file of {task} has answers. Answers may be missing from XTREME's copies of the files. Use the files "
-            "of the dataset's authors."
+            f"no file of {task} has answers. XTREME's copies of the files may lack the answers. Use the files of the "
+            "dataset's authors."
         )
     return {language: score(language, SETS[task].rules(language)) for language in labelled}
 

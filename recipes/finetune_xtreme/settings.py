@@ -50,8 +50,8 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     data: str = field(
         metadata=about(
-            f"Data: {PUBLISHED} downloads the datasets, and {BUILTIN} generates small invented ones. Otherwise, give a "
-            "folder that contains the original files or XTREME's copies of them, plain or .gz."
+            f"Source of the data: {PUBLISHED} downloads the datasets, {BUILTIN} generates small invented ones, and a "
+            "path names your own folder with the original files or XTREME's copies of them, plain or .gz."
         )
     )
     train_file: str = field(
@@ -131,7 +131,9 @@ class Settings(SentenceSettings, QuestionSettings):
         )
         if unused:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
-            raise Refused(f"--task {','.join(self.task)} does not use {options}. Remove what is not used.")
+            raise Refused(
+                f"--task {','.join(self.task)} does not use {options}. Leave out the settings that have no effect."
+            )
         super().refuse_unused(named)
         if self.question_sets and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best needs English questions to choose the checkpoint. Add --dev-file FILE.")

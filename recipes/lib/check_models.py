@@ -45,9 +45,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the models' sizes.")
-    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
-    add("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate to check, as one quoted string.")
-    text = "Target language for which BLEU's tokenizer must be installed; may be repeated."
+    add(
+        "--pos-enc",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="Encoding to build; the option may be repeated.",
+    )
+    add(
+        "--generate",
+        default="",
+        metavar="FLAGS",
+        help="Flags of fairseq-generate to check, written as a single quoted string.",
+    )
+    text = "Target language for which BLEU's tokenizer must be installed; the option may be repeated."
     add("--target-lang", action="append", default=[], metavar="LANG", help=text)
     add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
     args = parser.parse_args()

@@ -64,9 +64,15 @@ def main() -> None:
     add("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
     add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one next to the model).")
     add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: accept any).")
-    text = "Segment encoding with which the model is fine-tuned; may be repeated."
+    text = "Segment encoding with which the model is fine-tuned; the option may be repeated."
     add("--segments", action="append", default=[], choices=list(SEGMENTS), help=text)
-    add("--longest", type=int, required=True, metavar="N", help="Maximum number of pieces of a fine-tuning input.")
+    add(
+        "--longest",
+        type=int,
+        required=True,
+        metavar="N",
+        help="Maximum number of subword pieces in an input for fine-tuning.",
+    )
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the facts about the model.")
     args = parser.parse_args()
     where = f"error: --checkpoint {args.checkpoint}"

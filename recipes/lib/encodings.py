@@ -130,7 +130,7 @@ def facts(name: str) -> dict[str, Any]:
     """
     if name not in _facts():
         problem = f"{FACTS.relative_to(ROOT)} has no entry for the encoding '{name}'"
-        raise Refused(f"{problem}. Update the file with `python -m fairseq_posenc docs`.")
+        raise Refused(f"{problem}. To update this file, run `python -m fairseq_posenc docs`.")
     facts_of_encoding: dict[str, Any] = _facts()[name]
     return facts_of_encoding
 

@@ -41,7 +41,7 @@ class Seeds:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `Seeds.flags` writes."""
-    text = "Random seed of the run; file names contain only other seeds."
+    text = "Random seed of the run; the name of a file contains a seed only if the seed differs from this one."
     parser.add_argument("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seeds with which each model was trained."
     parser.add_argument("--seeds", required=True, metavar="N,...", help=text)

@@ -47,7 +47,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
-    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
+    add(
+        "--pos-enc",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="Encoding to build; the option may be repeated.",
+    )
     add("--trained", type=int, required=True, metavar="N", help="Length of memory plus segment in training.")
     add("--longest", type=int, required=True, metavar="N", help="Length of memory plus segment in evaluation.")
     add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")

@@ -87,7 +87,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to compare; may be repeated.")
+    add(
+        "--pos-enc",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="Encoding to compare; the option may be repeated.",
+    )
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
     add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text (with counts.json).")

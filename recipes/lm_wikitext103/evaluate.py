@@ -34,7 +34,7 @@ def evaluate(model: Any, task: Any, criterion: Any, split: str, streams: int, gp
         tokens += int(logged["ntokens"])
         words += int(logged["nwords"])
     if tokens != (size := len(task.dataset(split))):
-        raise SystemExit(f"error: the {split} set has {size} tokens, but {tokens} were scored. This is a bug.")
+        raise SystemExit(f"error: the {split} set has {size} tokens, but {tokens} were scored. Please report this bug.")
     return {
         "token_nll": nats / tokens,
         "token_ppl": math.exp(nats / tokens),

@@ -98,8 +98,8 @@ class Settings(launch.Training):
     init_model: str = field(
         default="",
         metadata=about(
-            "Name of the pretrained model that the preset starts from. If it is set, --init-from is required; the "
-            "recipe does not check that --init-from is this model."
+            "Name of the pretrained model from which the preset starts. A preset with such a name requires "
+            "--init-from, but the recipe does not check that --init-from leads to this model."
         ),
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))

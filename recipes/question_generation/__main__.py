@@ -21,16 +21,16 @@ chrF of these questions with those of two baselines."""
 
 LEGEND = """\
 ROUGE-L: F1 in percent between a generated question and the best of its references, over lower-cased words (for Chinese,
-characters) including punctuation. Beta 1.2: ROUGE-L with the F-score for beta = 1.2, in which recall weighs more, as is
-usual for image captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with
+characters) including punctuation. Beta 1.2: ROUGE-L with an F-score for beta = 1.2, which gives more weight to recall
+and is usual for image captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with
 pretrained encoders. The paper does not state how it splits words. Only runs with the paper's encoders, data sets and
 model sizes are comparable with the paper. Distinct: number of different questions divided by the number of questions.
 First and last ROUGE-L: ROUGE-L of greedily decoded questions at the first and the last validation during training. Copy
-gate: mean probability of copying a word from the source, measured on the validation set at the best update. Unknown
-words copied: fraction of the generated pieces that are not in the dictionary. With several seeds, scores are means over
-the seeds, and sd is the standard deviation of ROUGE-L. The column p shows the p-value of Welch's t-test between the
-ROUGE-L of this model and of the first model, after Holm's correction. Diverged: update, loss and (with several seeds)
-seed of each training run that diverged; its model is not scored."""
+gate: mean probability with which the model copies a word from the source, measured on the validation set at the best
+update. Unknown words copied: fraction of the generated pieces that are not in the dictionary. With several seeds,
+scores are means over the seeds, and sd is the standard deviation of ROUGE-L. The column p shows the p-value of Welch's
+t-test between the ROUGE-L of this model and of the first model, after Holm's correction. Diverged: update, loss and
+(with several seeds) seed of each training run that diverged; its model is not scored."""
 
 MAIN = {
     "model": "model",

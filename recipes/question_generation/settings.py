@@ -72,7 +72,8 @@ class Settings(launch.Training):
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
         metadata=about(
-            "Data set for which the preset is made. A preset for squad refuses --dataset cmrc, and vice versa."
+            "Data set for which the numbers of the preset are meant. A preset for squad refuses --dataset cmrc, and "
+            "vice versa."
         ),
     )
     train_set: str = field(default="", metadata=about("Name of your training file, if not train.json."))

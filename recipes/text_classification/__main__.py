@@ -23,8 +23,8 @@ of Welch's t-test between the scores of this encoding and of the first encoding,
 update, loss and (with several seeds) seed of each training run that diverged; its model is not scored. Checkpoints are
 chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
 the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
-Qu et al. 2021, a mean over ten seeds of models that have GloVe vectors and 8 layers of dimension 512. Only runs with
-these settings are comparable with the paper."""
+Qu et al. 2021. This score is a mean over ten seeds, and the models have GloVe vectors and 8 layers of width 512. Only
+runs with these settings are comparable with the paper."""
 
 MAIN = {
     "encoding": "encoding",

@@ -50,9 +50,11 @@ class Settings(launch.Training):
     )
     data: str = field(default="", metadata=about("Folder with the published files of --task (default: download them)."))
     raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
-    text: str = field(default="text", metadata=about("For a --task DIR: column of the text."))
-    pair: str = field(default="", metadata=about("For a --task DIR with pairs: column of the second text."))
-    label: str = field(default="label", metadata=about("For a --task DIR: column of the label."))
+    text: str = field(default="text", metadata=about("For a --task DIR: name of the column with the text."))
+    pair: str = field(
+        default="", metadata=about("For a --task DIR with pairs: name of the column with the second text.")
+    )
+    label: str = field(default="label", metadata=about("For a --task DIR: name of the column with the label."))
     tokenizer: Literal["nltk", "spaces"] = field(
         default="nltk", metadata=about("How to split text into words. Use spaces for text that is already tokenised.")
     )

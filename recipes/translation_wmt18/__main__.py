@@ -23,16 +23,16 @@ encodings use the same prepared text and are compared with the first encoding. T
 and sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory."""
 
 LEGEND = """\
-± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
-the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
-and p is the largest p-value. The column `diverged` shows the update and loss at which training runs diverged; their
-models are not scored. Parameters is the number of parameters of the whole model. Words/s is the number of source words
-per second for one validation batch, in float32 on one device. The models take turns in one process while their time is
-measured. Times are relative to the first row; the table shows medians over the turns of a model. In these
-measurements, all models generate translations of the same length (the mean length of the references); otherwise a
-model that ends its sentences earlier would look faster. MB is the memory of a process that translates a validation
-batch, including the model: resident memory on a CPU, allocated memory on a GPU. The column `memory of translation` is
-the memory relative to the first row."""
+± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test between the BLEU of
+a row and that of the first row of the same direction. With several seeds, BLEU, ± and chrF are means, sd is the
+standard deviation of BLEU, and p is the largest p-value. The column `diverged` shows the update and loss at which
+training runs diverged; their models are not scored. Parameters is the number of parameters of the whole model. Words/s
+is the number of source words per second for one validation batch, in float32 on one device. The models take turns in
+one process while their time is measured. Times are relative to the model of the first row; the table shows medians over
+all turns of a model. In these measurements, all models generate translations of the same length (the mean length of the
+references); otherwise a model that ends its sentences earlier would look faster. MB is the memory of a process that
+translates a validation batch, including the model: resident memory on a CPU, allocated memory on a GPU. The column
+`memory of translation` shows this memory relative to that of the first row."""
 
 MAIN = {
     "direction": "direction",

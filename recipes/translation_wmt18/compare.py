@@ -260,7 +260,7 @@ def main() -> None:
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
     option("--differs", default="", metavar="A,B", help="Difference between the run and the paper.")
-    text = "Folder of an earlier run whose rows are added."
+    text = "Folder of an earlier run whose rows are added to the table."
     option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)
     arguments = parser.parse_args()
     table = compare(arguments)

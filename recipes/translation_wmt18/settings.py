@@ -92,7 +92,8 @@ class Settings(launch.Training):
     character_coverage: float = field(
         default=1.0,
         metadata=about(
-            "For SentencePiece: share of the training text's characters that become pieces, such as 0.9995."
+            "For SentencePiece: fraction of the characters in the training text that the subword pieces must cover, "
+            "such as 0.9995."
         ),
     )
     separate: bool = field(

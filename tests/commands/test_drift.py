@@ -149,7 +149,7 @@ def test_bad_arguments_are_refused_before_anything_is_measured(
 def test_an_impossible_output_is_refused_first(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         drift.main(["--output", str(tmp_path / name)])
-    assert "in no existing folder. Give a file to write" in capsys.readouterr().err
+    assert "or its parent folder does not exist. Give the path of a file to write" in capsys.readouterr().err
 
 
 def test_stdout_contains_only_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -319,7 +319,7 @@ def test_the_last_checkpoints_are_the_newest_by_number(tmp_path: Path) -> None:
     assert names(2, False) == ["checkpoint10.pt", "checkpoint9.pt"]
     assert names(2, False, 9) == ["checkpoint9.pt", "checkpoint2.pt"]
     assert names(1, True) == ["checkpoint_1_7.pt"]
-    with pytest.raises(CheckpointError, match="cannot average the last 4 epoch checkpoints"):
+    with pytest.raises(CheckpointError, match="cannot average the checkpoints of the last 4 epochs"):
         names(4, False)
 
 

@@ -73,7 +73,7 @@ def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, 
     assert "| shaw[clip=4] |" in report
     assert "(bleu.png)" in report
     assert "Tokens per update: " in report
-    assert "paired bootstrap test of BLEU" in report
+    assert "paired bootstrap test between the BLEU of a row" in report
     assert "pairs: train 300, valid 11, test 13" in report
 
 

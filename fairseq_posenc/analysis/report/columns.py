@@ -53,7 +53,12 @@ def _score_column(title: str) -> Column:
             return Cell("")
         return Cell(f"{score.value:.4g}", score.value, score.within)
 
-    return Column(title, f"{title} ± half the width of its 95 % confidence interval, if it is known", True, cell)
+    return Column(
+        title,
+        f"{title} ± half the width of its 95 % confidence interval, which is left out if it is unknown",
+        True,
+        cell,
+    )
 
 
 def _text(name: str) -> Callable[[Entry], Cell]:

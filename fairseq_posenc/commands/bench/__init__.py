@@ -49,6 +49,9 @@ def _draw(rows: Sequence[Row], folder: Path) -> None:
     """Draw the figure, or print why there is none: matplotlib may be missing, because only the recipes require it."""
     try:
         if not figure.draw(rows, folder):
-            print("bench: drew no figure, because no layer was measured. Add layer to --parts.", file=sys.stderr)
+            print(
+                "bench: drew no figure, because no layer was measured. Add the part `layer` to --parts.",
+                file=sys.stderr,
+            )
     except ImportError:
         print("bench: drew no figure, because matplotlib is missing. Run: pip install matplotlib", file=sys.stderr)

@@ -25,13 +25,16 @@ def parser() -> argparse.ArgumentParser:
         "--encodings",
         nargs="+",
         metavar="NAME[:OPTIONS]",
-        help="Encodings to measure. Default: all with default options, and with other options that have a target.",
+        help="Encodings to measure. Default: all encodings with their default options, and some with other "
+        "options for which the project has set a cost target.",
     )
     add("--shapes", metavar="A,B", help=f"Sizes of layers: {', '.join(SHAPES)}. Default: all; with --quick, base.")
     add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: the CPU (float32) or a GPU (bfloat16).")
     add("--quick", action="store_true", help="Measure only the layers for which the project has set a cost target.")
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
-    add("--peers", action="store_true", help="Also measure the implementations of other installed packages.")
+    add(
+        "--peers", action="store_true", help="Also measure the position encodings of other packages that are installed."
+    )
     add(
         "--translation",
         type=Path,

@@ -29,9 +29,9 @@ a baseline. The baseline is the same layer without an encoding, and uses torch's
 Each ratio is a median over several rounds. In each round, the layers with and without an encoding run in turn in one
 process, so that other load on the machine slows both alike. The number after ± is half the interquartile range. Times
 in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the targets after measuring
-prototypes. If a ratio exceeds its target by more than 0.03, it is measured again, up to three times. The page then
-shows the median over all rounds. `!` marks a target that is exceeded. An *aim* is the ratio that the best known method
-might reach.
+prototypes. A ratio that exceeds its target by more than 0.03 is measured again, up to three times, and the page shows
+the median over all rounds. `!` marks a ratio above its target. An *aim* is the ratio that the best known method might
+reach.
 
 ![ratios of a base layer](cost.png)
 """
@@ -41,24 +41,25 @@ These costs keep the encodings of each family from reaching their aim:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. Their bias is computed once per
   forward pass and added to the logits.
-- RoPE and xPos need two passes over the queries and keys.
+- RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. This takes half as many products as multiplying all queries by all vectors.
-  It is still 1.12 times as many as the products of queries and keys. The products must then be copied into the logits.
-  XL and GCDF also project the vectors of the distances.
+  the vectors of distances that occur in it. These blocks need half as many products as multiplying all queries by all
+  vectors, but still 1.12 times as many as the multiplication of queries and keys. The products must then be copied into
+  the logits. XL and GCDF also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
-  in Shaw. The products of the keys must also be transposed. In C++ this takes as long as copying them; without a C++
+  in Shaw. The products of the keys must also be transposed. In C++, transposing takes as long as copying; without a C++
   compiler, it takes several times as long. The number of operations alone would give a ratio of 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
-  content logits, a gate from the queries and a gate from the keys. M4M stores the gate from the keys for the backward
-  pass. It computes the other two matrices again there, which saves the memory of two matrices per layer.
-- If distances are clipped, each query has only a few different products with the vectors of distances. One pass in C++
-  adds the products to the content logits, or multiplies the content logits by the products. Without a C++ compiler,
-  the products are computed in blocks, as described above. The remaining cost is the time for the products with the
-  vectors and for one more pass over the logits.
-- The logits of M3 are not a matrix product. M3's forward pass is a loop in C++, which needs two multiplications where
-  a matrix product needs one. M3's backward pass consists of loops that torch.compile generates. Without a C++
-  compiler, torch computes M3's passes step by step.
+  content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M stores the
+  gate from the keys for the backward pass. The backward pass computes the other two matrices again, which saves the
+  memory of two matrices per layer.
+- If distances are clipped, each query has only a few different products with the vectors of distances. A loop in C++
+  adds these products to the content logits, or multiplies the content logits by them. Without a C++ compiler, the
+  products are computed in blocks, as for Shaw without clipping. The remaining cost is the time to compute the products,
+  and to read and write all logits once more.
+- The logits of M3 are not a matrix product. M3's forward pass is a loop in C++, which needs two multiplications where a
+  matrix product needs one. M3's backward pass consists of loops that torch.compile generates. Without a C++ compiler,
+  M3 uses separate torch operations, which are slower.
 """
 
 REPRODUCE = """\
@@ -77,9 +78,9 @@ REPRODUCE = """\
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
-are set. With its default thresholds, glibc maps new memory for every large tensor. Attention at n = 512 without a fused
-kernel then takes 2.3 times as long as fused attention, instead of 1.2 times. The recipes set these two environment
-variables, too. For your own runs, set the variables with:
+are set. With its default thresholds, glibc maps new memory for every large tensor. With 512 tokens, attention without a
+fused kernel then takes 2.3 times as long as fused attention. With higher thresholds, it takes only 1.2 times as long.
+The recipes set these two environment variables, too. For your own runs, set them with:
 
     export {allocator}
 
@@ -98,20 +99,23 @@ encoding. `--threads 1` measures CPU time, in which other programs on the machin
 ## Memory
 
 The table shows the peak memory of attention in training, relative to attention without positions. The memory of the
-projections is not counted. Neither side uses a fused kernel.""",
+projections is not counted. The layers with and without positions both use no fused kernel.""",
     "decode": """\
 ## Decoding
 
-The time per token is relative to the same layer without an encoding, with a cache of the same length.""",
+The table shows the time per token, relative to the same layer without an encoding and with a cache of the same
+length.""",
     "translation": """\
 ## Translation, compared with stock fairseq
 
-The time per word is relative to fairseq's `transformer` of the same size on Multi30k; below 1 is faster. Encodings that
-do not work in decoders are used in the encoder only. The maximum length of all models is the length of the longest
-sentence, but at least 64. Each target is the reciprocal of the speed that the encoding should reach: its words per
-second, divided by those of fairseq's model. In training, this speed is 0.97 (content-free encodings), 0.90 (Shaw, LFHC,
-XL, GCDF) or 0.85 (others). In beam search, it is 1.0 (content-free encodings), 0.7 (DeBERTa) or 0.85 (others).""",
-    "exponent": "## Growth\n\nTime and memory grow about as a power of the length. The tables show its exponents.",
+The tables show the time per word on Multi30k, relative to fairseq's `transformer` of the same size; a model with a
+number below 1 is faster than fairseq's. Encodings that do not work in decoders are used in the encoder only. The
+maximum length of all models is the length of the longest sentence, but at least 64. A target follows from the relative
+speed that an encoding should reach, which is its number of words per second divided by that of fairseq's model; the
+target is 1 divided by this speed. In training, the relative speed should be 0.97 (content-free encodings), 0.90 (Shaw,
+LFHC, XL, GCDF) or 0.85 (others). In beam search, it should be 1.0 (content-free encodings), 0.7 (DeBERTa) or 0.85
+(others).""",
+    "exponent": "## Growth\n\nTime and memory grow roughly as a power of the length. The tables show the exponents.",
     "length": "### Time and memory at each length",
 }
 

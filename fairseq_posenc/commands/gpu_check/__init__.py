@@ -62,18 +62,19 @@ def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc gpu-check",
-        description="Check and measure all encodings on a GPU. The part laws checks that the results of every path of "
-        "attention are close to those in float64, drift measures how far results in half precision are from float64, "
-        "and cost measures time and memory. Each part stops after about 8 minutes. The same command, run again, does "
-        "what is not done and repeats what failed. The results are written to DIR/gpu.md and DIR/gpu.json. The exit "
-        "status is 1 if anything failed, and 3 if not everything is done.",
+        description="Check and measure all encodings on a GPU. The part `laws` checks that the results of every "
+        "attention path are close to those in float64. The part `drift` measures how far results in half "
+        "precision are from float64, and the part `cost` measures time and memory. Each part stops after "
+        "about 8 minutes. If you run the same command again, it continues with the remaining cases and "
+        "repeats failed ones. The results are written to DIR/gpu.md and DIR/gpu.json. The exit status is 1 "
+        "if a case failed, and 3 if cases remain to be run.",
         epilog="examples: gpu-check --output results/gpu    gpu-check --output results/gpu --part laws --quick",
     )
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for the results.")
     parser.add_argument(
-        "--part", action="append", choices=PARTS, help="Part to run; may be given several times. Default: all."
+        "--part", action="append", choices=PARTS, help="Part to run; the flag may be repeated (default: all parts)."
     )
-    parser.add_argument("--quick", action="store_true", help="Use few encodings and small sizes.")
+    parser.add_argument("--quick", action="store_true", help="Check only a few encodings, with small sizes.")
     parser.add_argument(
         "--device", choices=("cuda", "cpu"), default="cuda", help="Device to check (default: %(default)s)."
     )

@@ -57,7 +57,10 @@ def _laws(rows: Sequence[Row]) -> Iterator[str]:
     for law in dict.fromkeys(row["law"] for row in rows if "law" in row):
         own = [[row["ok"] for row in rows if row.get("law") == law and row["precision"] == one] for one in precisions]
         lines.append([law, *(f"{sum(ok)} of {len(ok)}" for ok in own)])
-    yield "Number of cases that obey each law (a case is an encoding, with its defaults or with clip, in one stack):"
+    yield (
+        "Number of cases that pass each check. A case is an encoding, with its default options or with `clip`, in an "
+        "encoder or in a decoder."
+    )
     yield _table(["law", *precisions], lines)
 
 

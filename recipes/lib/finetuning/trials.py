@@ -139,12 +139,12 @@ def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
     """
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    text = "Model to compare, and the task and segment encoding if several are compared; may be repeated."
+    text = "Model to compare, and the task and segment encoding if several are compared; the option may be repeated."
     option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help=text)
     option("--lr", type=float, action="append", required=True, metavar="LR", help="Learning rate that was tried.")
     option("--epochs", type=int, action="append", required=True, metavar="N", help="Number of epochs that was tried.")
     option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a training run.")
     text = f"Name of the file in --output for the rows of the comparison (default: {COMPARISON})."
     option("--table", default=COMPARISON, metavar="NAME", help=text)
-    text = "Difference between the run and the paper's protocol; may be repeated."
+    text = "Difference between the run and the paper's protocol; the option may be repeated."
     option("--differs", action="append", default=[], metavar="TEXT", help=text)

@@ -120,7 +120,7 @@ def main() -> None:
         action="append",
         required=True,
         metavar="N",
-        help="Upper bound, in words, of a bucket (a range of lengths); may be repeated.",
+        help="Upper bound, in words, of a bucket (a range of lengths); the option may be repeated.",
     )
     text = "Maximum length of a training sentence in words (0: no limit)."
     option("--trained", type=int, default=0, metavar="N", help=text)
@@ -129,10 +129,17 @@ def main() -> None:
     )
     option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
     option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
-    text = "Label of a system and name of its model. Equal labels are averaged; models without scores are skipped."
+    text = (
+        "Label of a system and name of its model. The scores of systems with the same label are averaged; "
+        "models without scores are skipped."
+    )
     option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)
     option(
-        "--output", type=Path, required=True, metavar="FILE", help="Path of the output files, without .json or .png."
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="Path of the two output files, without the endings .json and .png.",
     )
     arguments = parser.parse_args()
     references = list(read(arguments.reference))

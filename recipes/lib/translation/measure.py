@@ -225,7 +225,9 @@ def main() -> None:
     option = parser.add_argument
     text = "Name and path of a trained checkpoint; missing files are skipped. The first existing file is the baseline."
     option("--checkpoint", action="append", required=True, metavar="NAME:FILE", help=text)
-    option("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate, as one quoted string.")
+    option(
+        "--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate, written as a single quoted string."
+    )
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the results.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     arguments = parser.parse_args()

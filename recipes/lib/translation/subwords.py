@@ -249,7 +249,7 @@ def main() -> None:
     option("--kind", choices=KINDS, default="sentencepiece", help="Method that learns and applies subwords.")
     option("--separate", action="store_true", help="Learn one model for each language, instead of one for both.")
     option("--model-type", choices=("unigram", "bpe"), default="unigram", help="Type of the SentencePiece model.")
-    text = "Fraction of the training text's characters that the pieces must cover (SentencePiece only)."
+    text = "Fraction of the characters in the training text that the subword pieces must cover (SentencePiece only)."
     option("--character-coverage", type=coverage, default=1.0, metavar="P", help=text)
     option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in each subword model.")
     option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")

@@ -190,7 +190,7 @@ class SentenceSettings(FineTuning):
 
 def _refuse_unknown(option: str, values: list[str], known: tuple[str, ...]) -> None:
     if not values:
-        raise Refused(f"--{option} is empty. Name at least one of {', '.join(known)}.")
+        raise Refused(f"--{option} is empty. Choose at least one of {', '.join(known)}.")
     for name in values:
         if name not in known:
             raise Refused(f"--{option}: unknown value '{name}'{nearest(name, known)}")

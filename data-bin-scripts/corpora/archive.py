@@ -1,4 +1,4 @@
-"""Read tar archives of text files, such as OpenWebText's, without extracting them. Each file is a document."""
+"""Read tar archives of text files, such as OpenWebText's, without extracting them; each file is a document."""
 
 from __future__ import annotations
 

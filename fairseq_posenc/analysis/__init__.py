@@ -1,4 +1,4 @@
-"""Draw the figures of the papers. Each module has a function that returns a figure's data and one that draws them.
+"""Draw the figures of the papers. Each module has functions that return the data of a figure, and that draw the figure.
 
 From a notebook:
 
@@ -6,5 +6,6 @@ From a notebook:
     curves = priors.divergence(dim=512)
     priors.draw_divergence(curves)
 
-`python -m fairseq_posenc figures` writes them as PNG, PDF and CSV. Drawing needs matplotlib; the data do not.
+`python -m fairseq_posenc figures` writes the figures as PNG and PDF, and their data as CSV. Drawing needs matplotlib;
+the data do not.
 """

@@ -1,7 +1,8 @@
 """Compute the rank of attention logits, and of the part of the logits that depends on positions only.
 
 Source: Chen et al. 2021 (DIET), Theorem 1, Figures 2 and 8. If positions are added to the input, the rank of a head's
-logits is still at most the head width D. DIET-ABS adds a product of rank d_p to the logits, so it can be D + d_p.
+logits is still at most the head width D. DIET-ABS adds a product of rank d_p to the logits, so their rank can be D +
+d_p.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ def best_first(items: list[Score]) -> list[Score]:
 
 
 def draw(items: list[Score], baseline: str | None = None) -> Figure:
-    """Draw a panel for each group. It shows the score and the interval of each encoding, the best encoding on top.
+    """Draw a panel for each group.
+
+    A panel shows the score and the interval of each encoding, with the best encoding on top.
 
     Args:
         items: Scores of one column.

@@ -134,7 +134,10 @@ def _reads(built: Composition, spec: str, options: str) -> list[str]:
 
 
 def _of_cls(spec: str, options: str) -> str:
-    """Return how the encoding uses a [CLS]. It does if its size differs between encoders with and without a [CLS]."""
+    """Return how the encoding uses a [CLS].
+
+    An encoding uses [CLS] if it has another number of parameters in encoders with a [CLS] than in encoders without one.
+    """
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:
         return "[CLS]" if without is None else "[CLS], if there is one"

@@ -28,11 +28,11 @@ INTRODUCTION = f"""\
 paths](attention-paths.md) explains the paths.
 
 The table shows how many MiB each path keeps from the forward pass to the backward pass, for one head and one sample of
-{LENGTH} tokens in bfloat16. Each number is the total size of the tensors that autograd saves, each counted once:
-queries, keys, values, and what the path computes from them and keeps. The sizes were measured on a CPU, where
-FlexAttention runs uncompiled, and not on a GPU. A bias that does not depend on the content is counted for this sample,
-although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path auto` takes on a GPU. A
-dash means that the path is not exact for the encoding.
+{LENGTH} tokens in bfloat16. Each number is the total size of the tensors that autograd saves: the queries, keys and
+values, and the results that the path keeps. A tensor that is saved twice is counted once. The sizes were measured on a
+CPU, where FlexAttention runs uncompiled; they were not measured on a GPU. A bias that does not depend on the content is
+counted for this sample, although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path
+auto` takes on a GPU. A dash means that the path is not exact for the encoding.
 """
 
 

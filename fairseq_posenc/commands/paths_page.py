@@ -30,35 +30,36 @@ INTRODUCTION = f"""\
 Self-attention is computed on one of three paths, which give the same results up to rounding:
 
 - *explicit* uses separate torch operations. Its logits are in float32, in a tensor of all pairs of queries and keys.
-- *fused* is torch's `scaled_dot_product_attention`. It is exact if the encoding adds nothing to the logits, or a bias
-  that is not rounded.
+- *fused* is torch's `scaled_dot_product_attention`. It is exact if the encoding adds nothing to the logits, or if the
+  kernel does not round the bias that the encoding adds.
 - *flex* is torch's FlexAttention on a GPU. Its kernel adds the terms of an encoding to the logits in float32.
 
-`--pos-enc-path auto` (the default) takes the best path that is exact. The log says once which path was taken, and why.
-`--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error gives the reason.
+`--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
+chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error
+gives the reason.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
-checks all paths on a GPU and measures them. In CI, the test `tests/laws/test_flex.py` runs FlexAttention on a CPU
-without compiling it, and compares outputs and gradients with the reference in float64.
-[Memory](attention-memory.md) shows how much memory each path keeps for the backward pass.
+checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,
+and compares outputs and gradients with the reference in float64. [Memory](attention-memory.md) shows how much memory
+each path keeps for the backward pass.
 
 ## The path that auto takes
 
-The table is for n = {LENGTH}, heads of width {HEAD_DIM}, and a GPU with Triton. *half* is bfloat16 or float16.
-An encoding has a second row with the option `{FEWER_ROWS}` if its table is then small enough for another path.
-On a GPU, inference takes the same path as training. The exception is decoding one token at a time, where there are few
-logits: it takes the path *fused* if this is exact for the encoding, otherwise *explicit*. On a CPU, training takes
-*explicit*, and so does decoding one token at a time.
+The table shows the paths for sequences of {LENGTH} tokens and heads of width {HEAD_DIM}, and for a GPU with Triton. In
+the headings, *half* means bfloat16 or float16. An encoding has a second row with the option `{FEWER_ROWS}` if its table
+of distances is then small enough for another path. On a GPU, inference takes the same path as training. Decoding one
+token at a time is an exception, because it computes few logits: it takes *fused* if this is exact for the encoding,
+otherwise *explicit*. On a CPU, training takes *explicit*, and so does decoding one token at a time.
 """
 
 DROPOUT = """\
-With attention dropout, FlexAttention cannot be used. `auto` then takes *fused* or *explicit*, as the last column shows.
-The presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so they cannot use *flex*. In
-`recipes/pretrain_mlm`, the presets `m1-m4-flex` (BERT) and `base-flex` (RoBERTa) set the attention dropout to 0, and
-keep every other dropout of the papers. For other models, give `--attention-dropout 0`.
+With attention dropout, FlexAttention cannot be used. In this case, `auto` takes *fused* or *explicit*, as the last
+column shows. The presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so they cannot use *flex*.
+In `recipes/pretrain_mlm`, the presets `m1-m4-flex` (BERT) and `base-flex` (RoBERTa) set the attention dropout to 0, and
+leave every other dropout as in the papers. To use *flex* with other models, give `--attention-dropout 0`.
 
-Training with deterministic algorithms (`torch.use_deterministic_algorithms`) takes the path *explicit*, and so does a
-call that asks for the attention weights. In float64, attention takes *fused* or *explicit*.
+If deterministic algorithms are requested (`torch.use_deterministic_algorithms`), training takes the path *explicit*. A
+call that requests the attention weights also takes *explicit*. In float64, attention takes *fused* or *explicit*.
 """
 
 LOW_RANK = """\
@@ -66,26 +67,30 @@ LOW_RANK = """\
 
 The bias of `diet-abs` is a product of two tables. The bias of `alibi` in a decoder, s (j - i), has the same effect as
 s j, because the softmax cancels s i. Instead of adding such a bias to the logits, one can append its two factors to the
-queries and keys as further columns, and call torch's fused kernel without a bias. The values need as many columns of
-zeros, because the kernel wants equal widths. We tried this outside of the package, with heads of width 64. No path uses
-it:
+queries and keys as additional features, and call torch's fused kernel without a bias. As many zeros must be appended to
+the values, because the kernel needs queries, keys and values of equal width. We tried this method outside of the
+package, with heads of width 64. These are the results:
 
 - *Drift* is the relative rms of the outputs, compared with float64. In float32, `alibi` drifts by 2.3e-6 at n = 512 and
   by 9.8e-6 at n = 2048, because the logits grow to s n; the bound is 5e-6, and *explicit* drifts by 8e-8. In bfloat16,
-  one column drifts by 0.19 and 0.52 (*explicit*: 0.0023), because bfloat16 rounds integers above 256. The columns are
-  exact if each position is the sum of a multiple of 256 and a rest, and each slope the sum of three numbers in bfloat16
-  (float16: a multiple of 2048, and two numbers). With these 6 columns (float16: 4), the drift is that of *explicit*.
-  `diet-abs` drifts as on *explicit* in float32, bfloat16 and float16, also with tables in float32 as under autocast.
+  `alibi` with a single additional feature drifts by 0.19 and 0.52 (*explicit*: 0.0023), because bfloat16 rounds
+  integers above 256. The rounding disappears if each position is written as the sum of a multiple of 256 and a
+  remainder, and each slope as the sum of three numbers in bfloat16 (in float16: a multiple of 2048, and two numbers).
+  With the resulting 6 features (in float16: 4), the drift is as small as that of *explicit*. `diet-abs` drifts as
+  little as on *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
-  keep 2.01 MiB. *flex* keeps 1.03 and 1.02 MiB, and for `diet-abs` another 16 MiB, the product of its tables, which all
-  samples of a batch share. With attention dropout, where *flex* cannot be used, *explicit* keeps 40.75 MiB.
-- *Time* of attention alone on a CPU, at n = 512 in float32. In inference, relative to *fused* with a bias: 0.78 for
-  `alibi`, 2.00 for `diet-abs` of rank 64 and 1.11 for rank 8. In training, relative to *explicit*: 0.89, 1.33 and 0.93.
+  keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, it also keeps 16 MiB for
+  the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be used,
+  *explicit* keeps 40.75 MiB.
+- *Time* of attention alone on a CPU, at n = 512 in float32: Relative to *fused* with a bias, inference takes 0.78 times
+  as long for `alibi`, 2.00 times for `diet-abs` of rank 64, and 1.11 times for rank 8. Relative to *explicit*, training
+  takes 0.89, 1.33 and 0.93 times as long.
 
-Appended columns would therefore be a gain in two cases. On a CPU, `alibi` would be faster, but the drift in float32 is
-too large for long sequences. On a GPU, training in half precision with attention dropout would need much less memory.
-There, `--attention-dropout 0` with *flex* saves at least as much for `alibi`, and without a second way to compute these
-two encodings. For `diet-abs` with attention dropout, *auto* takes *explicit*, and the log gives the reason.
+Appended features would therefore be an improvement in two cases only. On a CPU, `alibi` would be faster, but the drift
+in float32 is too large for long sequences. On a GPU, training in half precision with attention dropout would need much
+less memory. However, `--attention-dropout 0` with *flex* saves at least as much memory for `alibi`. The package
+therefore does not use this method. For `diet-abs` with attention dropout, *auto* takes *explicit*, and the log gives
+the reason.
 """
 
 
@@ -151,7 +156,10 @@ def shape_of(causal: bool, length: int = LENGTH) -> StackShape:
 
 
 def chosen(name: str, options: str, column: Column) -> Choice:
-    """Return the path that `auto` takes for an encoding, and why. It is in a decoder if it needs one."""
+    """Return the path that `auto` takes for an encoding, and why.
+
+    An encoding that does not work in encoders is in a decoder.
+    """
     causal = on_meta(name, options, shape_of(False)) is None
     with torch.no_grad():
         x, call = inputs(name, options, causal, column.dtype)

@@ -146,7 +146,7 @@ def _offending_global(message: str) -> str | None:
 
 
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
-    """Return which functions and classes a pickle names that torch did not write, without running the pickle.
+    """Return which functions and classes are named in a pickle that torch did not write, without running the pickle.
 
     torch.load itself cannot tell: it stops with 'Unsupported operand' at the first pickle instruction that torch.save
     never writes, before it reads any name.

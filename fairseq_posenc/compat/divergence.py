@@ -1,6 +1,7 @@
 """Log the update in which a loss or gradient is not finite. fairseq ends the training but does not log it.
 
-fairseq does so in trainer.py:970. The recipes read this log line: `diverged | {"num_updates": 340, "loss": 7.3}`.
+The training ends in trainer.py:970. The recipes read the log line, for example `diverged | {"num_updates": 340, "loss":
+7.3}`.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def mend() -> None:
     """Make fairseq compare n-grams with the last tokens of the hypothesis.
 
     fairseq compares them with the end of `tokens`, which is padded to the maximum length, and so bans nothing. The
-    original method is kept as `_posenc_original`: of a function with `__wrapped__`, TorchScript would compile the
-    original.
+    original method is kept as the attribute `_posenc_original`, because TorchScript would compile a function that is
+    kept as `__wrapped__`.
     """
     from fairseq.ngram_repeat_block import NGramRepeatBlock
 

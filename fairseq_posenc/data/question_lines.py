@@ -38,7 +38,7 @@ class QuestionLines:
             longest: Maximum number of tokens.
 
         Raises:
-            ValueError: The line is too long. Or it has an answer but the prepared questions have none, or vice versa.
+            ValueError: The line is too long, or only one of the line and the prepared questions has an answer.
         """
         self._read += 1
         dictionary = self._dictionary

@@ -65,8 +65,7 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 
 
 def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
-    """Return the products that `way` names, computed in C++ if possible and otherwise by the functions `row` and
-    `rest`.
+    """Return the products that `way` names, computed in C++ if possible, otherwise by the functions `row` and `rest`.
 
     Without C++, one matrix product multiplies the first `shared` keys with the rows that `row` makes from the vector
     that they share. The function `rest` computes the products of the other keys.

@@ -22,10 +22,11 @@ EVAL_LM_TOKENS = 36000
 
 @register_task("posenc_lm_memory", dataclass=LMMemoryConfig)
 class LMMemoryTask(FairseqTask):
-    """Model language on --batch-size streams per worker; a batch is the next segment of every stream.
+    """Train and evaluate language models on streams of text, of which each worker reads --batch-size.
 
-    Models get a `SegmentMemory` with each batch. There is one memory for training, which checkpoints store, and one for
-    evaluation. Each memory is emptied before the first segment of the streams.
+    A batch consists of the next segment of every stream. Models get a `SegmentMemory` with each batch. There is one
+    memory for training, which checkpoints store, and one for evaluation. Each memory is emptied before the first
+    segment of the streams.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))

@@ -88,8 +88,7 @@ def task_named(word: str) -> str:
 def without_files(languages: Sequence[str], files: Sequence[Path]) -> list[str]:
     """Return the languages without a file.
 
-    A file name such as `dev-de.tsv` and
-    `xquad.de.part1.json.gz`. names its language.
+    A file name such as `dev-de.tsv` or `xquad.de.part1.json.gz` contains the language of the file.
     """
     names = [path.name for path in files]
     if any(name.startswith(ALL_LANGUAGES) for name in names):

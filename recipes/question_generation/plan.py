@@ -1,4 +1,7 @@
-"""Plan all commands of the recipe in order. Training is plain fairseq with `--pos-enc` and the plugin's task."""
+"""Plan all commands of the recipe in order.
+
+The models are trained by fairseq-train with `--pos-enc` and the plugin's task.
+"""
 
 from __future__ import annotations
 

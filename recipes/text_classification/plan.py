@@ -1,4 +1,7 @@
-"""Plan all commands of the recipe in order. Training is plain fairseq with the plugin's classifier and task."""
+"""Plan all commands of the recipe in order.
+
+The models are trained by fairseq-train with the plugin's classifier and task.
+"""
 
 from __future__ import annotations
 

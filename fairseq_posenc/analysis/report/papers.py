@@ -105,8 +105,8 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
     """Return whether a row of results reproduces this number of a paper.
 
-    It does if the recipe wrote the paper's number into this row, and the row does not list `text` among its differences
-    from the paper.
+    A row reproduces the number if the recipe wrote the number into this row, and the row does not list `text` among its
+    differences from the paper.
     """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False

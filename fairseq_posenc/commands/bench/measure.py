@@ -48,7 +48,8 @@ class Plan:
     """Say how long to measure, and how to build the steps to time.
 
     Args:
-        least, most: Smallest and largest number of rounds of the first pass.
+        least, most: Smallest and largest number of rounds of the first pass. The first pass measures all pairs; each
+            later pass measures those that still exceed their targets.
         seconds: Time for all passes together.
         build: Function that returns the step to time, for an encoding (None for the baseline) and a setting.
         tell: Function that is called before each group, with a description of it and the number of groups left.
@@ -96,7 +97,8 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
     """Time each group for its share of the time that remains until `until`.
 
-    The second pass allows twice as many rounds as the first, and so on. Passes after the first end at `until`.
+    Pass number `attempt` allows `attempt` times as many rounds as the first pass. The first pass measures all groups;
+    later passes stop at `until`.
     """
     groups = list(_groups(results))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}

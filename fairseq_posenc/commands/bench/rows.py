@@ -24,7 +24,7 @@ class Row:
         ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all rounds.
             Memory is counted exactly, so its spread is 0.
         target, stretch: Target and aim of the ratio; None if there is no target or no aim.
-        rounds, passes: Number of all rounds, and number of passes in which they were run.
+        rounds, passes: Number of all rounds, and number of passes over the measurements (see `measure.Plan`).
         milliseconds: Time of a step with the encoding; in decoding, time per token.
         mib: Memory of one sequence in MiB.
         exponent: Exponent with which time (or memory, if `mode` is memory) grows between the lengths `first` and

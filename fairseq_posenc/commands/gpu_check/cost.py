@@ -1,6 +1,6 @@
 """Measure the part `cost`: time and memory of a layer with each encoding on each path, and of layers of other packages.
 
-All are relative to our layer without positions, whose attention is torch's fused kernel.
+All costs are relative to our layer without positions, whose attention is torch's fused kernel.
 
 Legend: B batch, n tokens, d width.
 """
@@ -47,12 +47,12 @@ def tasks(sizes: Sizes) -> list[Task]:
 
 
 def peer_names() -> list[str]:
-    """Return the names of the layers of other packages; fairseq's has no positions, and is left to `bench`."""
+    """Return the names of the layers of other packages, except fairseq's layer, which has no positions."""
     return [name for name in ORIGINS if name != FAIRSEQ]
 
 
 def _subjects(sizes: Sizes, setting: Setting) -> list[Subject]:
-    """Return each encoding once, in an encoder if it works there; in the mode decode, all that can decode."""
+    """Return each encoding once, in an encoder if it works there; for decoding, return all that can decode."""
     every = sizes.subjects()
     if setting.mode == "decode":
         return [s for s in every if s.causal and "compress" not in (sizes.hooks(s) or ())]
@@ -75,7 +75,10 @@ def measured(subject: Subject, setting: Setting, sizes: Sizes) -> list[Row]:
 
 
 def measured_peer(name: str, setting: Setting, sizes: Sizes) -> list[Row]:
-    """Return the row of another package's layer. Its error is no failure of ours, so the row only says it."""
+    """Return the row of another package's layer.
+
+    If the layer raises an error, the row contains its text, but the check does not fail.
+    """
     facts = {"encoding": name, "options": "", **setting._asdict(), "path": ORIGINS[name].label()}
     try:
         row = _costs(_peer_step(name, setting, sizes), False, setting, sizes)

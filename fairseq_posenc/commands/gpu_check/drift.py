@@ -1,4 +1,4 @@
-"""Measure the part `drift`: how far results in half precision and autocast are from float64, on auto's path."""
+"""Measure the part `drift`: how far results in half precision and autocast are from float64 on the path of `auto`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEPT = ("encoding", "options", "stack", "precision", "output_rms", "projections_
 
 
 def tasks(sizes: Sizes) -> list[Task]:
-    """Return one task per case: encoding, options and stack."""
+    """Return one task for each encoding with its options in an encoder or a decoder."""
     chosen = dict.fromkeys(subject.encoding for subject in sizes.subjects()) if sizes.few else names()
     return [Task(str(case), lambda case=case: _rows(case, sizes)) for case in cases(list(chosen), sizes.drift_length)]  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""Check the part `laws`: on the device, each path gives the results of float64 up to rounding, and each law holds.
+"""Run the part `laws`: check that each path gives the results of float64 up to rounding, and that each law holds.
 
 Legend: B batch, T tokens, L layers, d width.
 """
@@ -77,7 +77,7 @@ class Scene:
         return pos.positions(tokens, pad=PAD, boundaries=(END,), cached=cached, memory=memory, segments=read)
 
     def far(self, actual: Tensor, expected: Tensor, what: str, bound: float | None = None) -> list[str]:
-        """Return a line if the relative difference exceeds `bound` (default: that of outputs), otherwise none."""
+        """Return a line if the relative difference exceeds `bound` (default: that for outputs), otherwise no line."""
         if not expected.numel():
             return []
         difference = relative(actual.double(), expected.double())

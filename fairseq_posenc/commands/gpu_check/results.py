@@ -26,7 +26,7 @@ class Task(NamedTuple):
 
 
 def _code() -> str:
-    """Return a short hash of the code that is checked: the rooms from ops to the stack, and this command."""
+    """Return a short hash of the code that is checked: the folders from ops to the stack, and this command."""
     package = Path(__file__).parents[2]
     folders = [package / name for name in ("ops", "core", "encodings", "attention")] + [Path(__file__).parent]
     files = [package / "positions.py", package / "stack.py", *(file for one in folders for file in one.glob("*.*"))]
@@ -41,7 +41,7 @@ def described(error: Exception) -> str:
 
 
 class Results:
-    """Hold the rows of a folder. Drop rows of another device, torch version, Python version, --quick or code.
+    """Hold the rows of a folder, without those of another device, torch version, Python version, --quick or code.
 
     Args:
         folder: Folder with gpu.json and gpu.md.

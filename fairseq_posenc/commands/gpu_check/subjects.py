@@ -62,7 +62,7 @@ class Sizes:
 
     @classmethod
     def of(cls, device: torch.device) -> Sizes:
-        """Return the full sizes for a device."""
+        """Return the sizes of a full check (without --quick) on a device."""
         return cls(device)
 
     @classmethod
@@ -81,7 +81,7 @@ class Sizes:
         return StackShape(layers, heads, dim or 2 * self.head_dim, length, causal=causal, has_cls=not causal)
 
     def subjects(self) -> list[Subject]:
-        """Return all encodings in both stacks, with and without `clip`; if `few`, one per combination of hooks."""
+        """Return all encodings in encoders and decoders, with and without `clip`; if `few`, one per set of hooks."""
         ways = itertools.product(names(), ("", f"clip={self.clip}"), (False, True))
         works = [subject for way in ways if self.hooks(subject := Subject(*way)) is not None]
         if not self.few:

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     options = command_line.parse_args(arguments)
     if options.subwords != "sentencepiece" and (options.model_type or options.character_coverage != 1):
         command_line.error(
-            "--model-type and --character-coverage are only for SentencePiece. Leave them out with fastbpe."
+            "--model-type and --character-coverage are only for SentencePiece. Leave these options out with fastbpe."
         )
 
     def work() -> Path:
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     add("--vocabulary", type=at_least(1), default=32000, metavar="N", help=text)
     text = "Maximum number of subwords in a sentence; longer training pairs are left out (default: 256)."
     add("--longest", type=at_least(1), default=256, metavar="N", help=text)
-    text = "Number of processes (default: 1). The result does not depend on it."
+    text = "Number of processes (default: 1). The result does not depend on this number."
     add("--workers", type=at_least(1), default=1, metavar="N", help=text)
     return parser
 

@@ -22,8 +22,8 @@ from fetching.unpack import target_of
 HERE = Path(__file__).resolve().parent
 DESCRIPTION = """\
 Download the files of published corpora, check their sizes and sha256, and unpack archives. Each file is stored as
-DIR/CORPUS/FILE, and its unpacked content next to it, under the same name without the ending. If a run was interrupted,
-the same command continues it. Files that are complete are not downloaded again."""
+DIR/CORPUS/FILE. The unpacked content of an archive is stored next to the archive, under the same name without the
+ending. If a run was interrupted, the same command continues it. Files that are complete are not downloaded again."""
 EXAMPLES = """\
 examples:
   fetch.py --list                                list the corpora with their sizes and licences

@@ -118,7 +118,7 @@ def _machines(group: argparse._ArgumentGroup) -> None:
     add("--slurm-partition", metavar="NAME", help="SLURM partition, required by --executor slurm.")
     text = "Time limit of a task on SLURM (default: 24:00:00)."
     add("--slurm-time", default="24:00:00", metavar="HH:MM:SS", help=text)
-    text = "Further option for sbatch, for example account=lab. This option can be repeated."
+    text = "Further option for sbatch, for example account=lab. The option can be repeated."
     add("--slurm-arg", action="append", default=[], metavar="NAME=TEXT", help=text)
     text = "Memory per task in GB, on SLURM and Ray (default: 4)."
     add("--memory", type=at_least(1), default=4, metavar="GB", help=text)
@@ -129,7 +129,9 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.tokenizer == "gpt2" and options.tokenizer_path is None:
         parser.error("--tokenizer gpt2 needs --tokenizer-path DIR, a folder with encoder.json, vocab.bpe and dict.txt.")
     if options.tokenizer_path is not None and options.vocabulary is not None:
-        parser.error("--vocabulary is only for learning a tokenizer. Leave it out with --tokenizer-path.")
+        parser.error(
+            "--vocabulary is only for learning a tokenizer. Leave out --vocabulary if you give --tokenizer-path."
+        )
     if options.cased and options.tokenizer != "wordpiece":
         parser.error(f"--cased is only for wordpiece, because {options.tokenizer} always keeps capitals. Leave it out.")
     if options.executor != "slurm" and (options.slurm_partition or options.slurm_arg):

@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
     parser = build_parser()
     options = parser.parse_args(arguments)
     if options.languages and options.task != "XNLI":
-        parser.error(f"--languages is only for --task XNLI. Leave it out with --task {options.task}.")
+        parser.error(f"--languages is only for --task XNLI. Leave out --languages with --task {options.task}.")
 
     def work() -> Path | None:
         languages = tuple(filter(None, (options.languages or "").split(",")))

@@ -76,7 +76,9 @@ def main(arguments: list[str]) -> int:
     options = command_line.parse_args(arguments)
     columns = {name: getattr(options, name) for name in ("text", "pair", "label")}
     if options.task != "own" and columns != {name: command_line.get_default(name) for name in columns}:
-        command_line.error("--text, --pair and --label are only for your own files. Leave them out with --task.")
+        command_line.error(
+            "--text, --pair and --label are only for your own files. Leave out these options if you give --task."
+        )
 
     def work() -> Path | None:
         settings = command.settings(Settings, options)

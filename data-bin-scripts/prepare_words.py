@@ -96,7 +96,9 @@ def find(folder: Path, split: str) -> Path:
             f"file of your {split} text one of these names. Separate the words of the text by spaces."
         )
     if len(files) > 1:
-        raise CorpusError(f"{folder}: the folder has both {names[0]} and {names[1]}. Move one of them elsewhere.")
+        raise CorpusError(
+            f"{folder}: the folder has both {names[0]} and {names[1]}. Move one of these files elsewhere."
+        )
     return files[0]
 
 
@@ -113,7 +115,12 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
             words = text.split()
             out.write(" ".join(words) + "\n")
             for word in TAKEN.keys() & set(words):
-                raise CorpusError.at(path, line, f"the word {word} stands for {TAKEN[word]}. Remove or rename it.")
+                raise CorpusError.at(
+                    path,
+                    line,
+                    f"the word {word} stands for {TAKEN[word]}. Remove this word from the text, or replace it by "
+                    "another word.",
+                )
             if split == "train":
                 known.update(words)
             count["lines"] += 1

@@ -56,7 +56,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
             if len(names) != 1:
                 what = f"the archive holds {len(names)} files instead of one file of word vectors"
-                raise CorpusError(f"--glove {path}: {what}. Unpack it, and give the file of word vectors.")
+                raise CorpusError(f"--glove {path}: {what}. Unpack the archive, and give the file of word vectors.")
             with archive.open(names[0]) as file:
                 yield file  # type: ignore[misc]
     except zipfile.BadZipFile as error:

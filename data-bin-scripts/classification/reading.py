@@ -199,7 +199,7 @@ def _snli(data: Path) -> dict[str, Source]:
         path = next((path for place in places if (path := there(place / file))), None)
         if path is None:
             what = f"neither the folder nor its subfolder snli_1.0 holds {file} (plain or .gz)"
-            raise CorpusError(f"--data {data}: {what}. Download it with `fetch.py snli`.")
+            raise CorpusError(f"--data {data}: {what}. Download SNLI with `fetch.py snli`.")
         sources[split] = Source(path, partial(_agreed, path))
     return sources
 
@@ -221,7 +221,7 @@ def _imdb(data: Path) -> dict[str, Source]:
     archives = [path for path in (data, data / "aclImdb_v1.tar.gz") if path.is_file()]
     if not folders and not archives:
         what = "the folder holds neither train/pos/ nor aclImdb_v1.tar.gz"
-        raise CorpusError(f"--data {data}: {what}. Download it with `fetch.py imdb`.")
+        raise CorpusError(f"--data {data}: {what}. Download IMDB with `fetch.py imdb`.")
     source = [*folders, *archives][0]
     return {split: Source(source, partial(_reviews, source, split)) for split in ("train", "test")}
 
@@ -262,4 +262,6 @@ def _text(path: Path, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise CorpusError(f"{path}: the file is not UTF-8. Convert it with iconv -t UTF-8, or remove it.") from None
+        raise CorpusError(
+            f"{path}: the file is not UTF-8. Convert the file with iconv -t UTF-8, or remove it."
+        ) from None

@@ -47,4 +47,6 @@ def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
 
 def damaged(path: Path, line: int, error: Exception) -> CorpusError:
     """Return the error for a file that cannot be read beyond this line."""
-    return CorpusError.at(path, line, f"the file is damaged or incomplete from here on ({error}). Fetch it again.")
+    return CorpusError.at(
+        path, line, f"the file is damaged or incomplete from here on ({error}). Fetch the file again."
+    )

@@ -107,7 +107,7 @@ def _once(paths: Iterable[Path]) -> Iterator[Path]:
     there = {*paths, *(folder for path in paths for folder in path.parents)}
     for path in paths:
         if path.suffix == ".part":
-            raise CorpusError(f"{path} is an unfinished download. Fetch it again, or remove it.")
+            raise CorpusError(f"{path} is an unfinished download. Fetch the file again, or remove it.")
         plain = path.with_suffix("") if path.suffix in OPENERS else path
         plain = plain.with_suffix("") if plain.suffix == ".tar" else plain
         if plain != path and plain in there:

@@ -53,7 +53,9 @@ def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
     try:
         held = FileLock(folder / "lock").acquire(timeout=0)
     except Timeout:
-        raise CorpusError(f"{folder} is in use by another run. Wait for it, or choose another --output.") from None
+        raise CorpusError(
+            f"{folder} is in use by another run. Wait until the other run ends, or choose another --output."
+        ) from None
     with held:
         _same(folder, identity)
         yield folder

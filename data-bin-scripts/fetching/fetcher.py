@@ -76,7 +76,7 @@ class Fetcher:
             try:
                 checked(partial.path)
             except MirrorError as error:
-                raise FetchError(f"{origin}: {error}. Replace it with the published file.") from error
+                raise FetchError(f"{origin}: {error}. Replace this file by the published one.") from error
         else:
             origin = download(source, partial, policy, checked)
         entry = self._note(source, partial.path, sha256, origin)
@@ -128,7 +128,9 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
             shutil.copyfileobj(file, copy, 1 << 20)
     except (OSError, EOFError) as error:
         partial.remove()
-        raise FetchError(f"{own}: the file cannot be read ({error}). Replace it with the published file.") from error
+        raise FetchError(
+            f"{own}: the file cannot be read ({error}). Replace this file by the published one."
+        ) from error
     return str(own)
 
 

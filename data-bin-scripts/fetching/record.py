@@ -60,7 +60,10 @@ class Record:
         except (TypeError, ValueError, AttributeError):  # too many fields, not UTF-8, too few fields
             sane = False
         if not sane:
-            raise FetchError(f"{self.path}: the file is damaged, or fetch.py did not write it. Move it, and run again.")
+            raise FetchError(
+                f"{self.path}: the file is damaged, or fetch.py did not write it. Move the file, and run the command "
+                "again."
+            )
         return entries
 
 

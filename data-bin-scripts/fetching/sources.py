@@ -66,7 +66,7 @@ def read(path: Path) -> list[Source]:
     except OSError as error:
         raise FetchError(f"--sources {path}: the list cannot be read ({error.strerror}). Give another file.") from error
     except UnicodeDecodeError as error:
-        raise FetchError(f"--sources {path}: the list is not UTF-8 ({error}). Convert it to UTF-8.") from error
+        raise FetchError(f"--sources {path}: the list is not UTF-8 ({error}). Convert the file to UTF-8.") from error
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
     if rows.fieldnames != COLUMNS:
         raise FetchError(f"{path}:1: the first line must name the columns {', '.join(COLUMNS)}, separated by tabs.")

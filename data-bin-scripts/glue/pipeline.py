@@ -25,7 +25,7 @@ RECORD = "glue.json"
 #: maximum fraction of unknown pieces in the training text; a larger fraction is an error
 MOST_UNKNOWN = 0.2
 #: option that extends the position table, for error messages
-TRAINED = "--pos-enc-args (give it to fairseq-train, too)"
+TRAINED = "--pos-enc-args (also give this flag to fairseq-train)"
 #: fraction of unknown pieces in a split above which this program and the reports print a warning
 STRANGE = 0.05
 

@@ -159,7 +159,7 @@ def _mrpc(path: Path, split: str) -> Callable[[list[str]], bool]:
     listed = there(path.with_name(MRPC_DEV_IDS))
     if listed is None:
         raise CorpusError(
-            f"{path}: {MRPC_DEV_IDS} must be in the same folder. Fetch it with fetch.py glue/{MRPC_DEV_IDS}."
+            f"{path}: {MRPC_DEV_IDS} must be in the same folder. Fetch the file with fetch.py glue/{MRPC_DEV_IDS}."
         )
     ids = {tuple(line.text.split("\t")[:2]) for line in lines.of_file(listed)}
     return lambda fields: (tuple(fields[1:3]) in ids) == (split == "valid")

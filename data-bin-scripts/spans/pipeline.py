@@ -26,8 +26,8 @@ TRAIN, RECORD = "train", "spans.json"
 SCORED = "scored as it is"
 SCORED_FILE = "scored.json"  # after the split's name
 CURE = (
-    "--bad skip leaves them out of training. --bad repair also searches the context for misplaced answers. Evaluation "
-    "splits keep all questions."
+    "--bad skip leaves such questions out of training. --bad repair also searches the context for misplaced answers. "
+    "Evaluation splits keep all questions."
 )
 #: kinds of problems; an answer in no window is not learned, and no prediction can equal it
 NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"

@@ -128,7 +128,8 @@ def _file(folder: Path, known: QuestionSet, names: Sequence[str], flag: str) -> 
             if len(whole or parts) > 1:
                 files = ", ".join(path.name for path in whole or parts)
                 raise CorpusError(
-                    f"{place}: {files} hold the same split. Keep one of them, or choose one with {flag}FILE."
+                    f"{place}: {files} hold the same split. Keep only one of these files, or choose a file with "
+                    f"{flag}FILE."
                 )
             if whole or parts:
                 return (whole or parts)[0]

@@ -148,4 +148,8 @@ def report(items: list[Ranks]) -> list[str]:
 
 
 def _mean(values: Tensor | None) -> str:
-    return "undefined, as there is no such part" if values is None else f"{values.double().mean():.1f}"
+    return (
+        ("undefined (no part of the logits depends on positions only)")
+        if values is None
+        else f"{values.double().mean():.1f}"
+    )

@@ -57,7 +57,9 @@ class Kind(NamedTuple):
 
 def _stacks(options: Options) -> list[Stack]:
     if not options.checkpoint:
-        raise FigureError("--checkpoint: this figure needs a trained model. Give its checkpoint: --checkpoint FILE.")
+        raise FigureError(
+            "--checkpoint: this figure needs a trained model. Name its checkpoint with --checkpoint FILE."
+        )
     return [load(path, options.data, getattr(options, "side", None)) for path in options.checkpoint]
 
 
@@ -296,7 +298,7 @@ def main(argv: Sequence[str]) -> int:
         flag = f"--{unread[0].replace('_', '-')}"
         parser.error(f"{flag} has no effect on {options.name}, which reads only {known}. Leave out {flag}.")
     if {"data", "lengths"} <= set(vars(options)):
-        parser.error("--lengths and --data cannot be used together. Leave one of them out.")
+        parser.error("--lengths and --data cannot be used together. Leave out one of these flags.")
     for name, default in kind.reads.items():
         setattr(options, name, getattr(options, name, default))
     try:

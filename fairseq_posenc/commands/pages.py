@@ -35,9 +35,9 @@ the table again from its start, and `interpolate` stretches the table."""
 
 
 WHOLE = """\
-Each model is BERT-base with a masked-LM head and n = 512 positions. Its vocabulary has 30,522 pieces or, in the columns
-for 100 languages, 120,000 pieces. The columns *printed* show the numbers in Table 6 of the DIET paper. The columns
-*more* show by how much a model is larger than the model with learned positions."""
+Each model is BERT-base with a masked-LM head and n = 512 positions. The vocabulary of each model has 30,522 pieces or,
+in the columns for 100 languages, 120,000 pieces. The columns *printed* show the numbers in Table 6 of the DIET paper.
+The columns *more* show by how much a model is larger than the model with learned positions."""
 
 
 def pages() -> dict[str, str]:

@@ -18,7 +18,8 @@ EPILOG = """\
 example:
   python -m fairseq_posenc report results/demo results/lm_wikitext103 --output results/report.html
 
-The page loads nothing from the network. Its main table is also written as CSV and LaTeX: FILE.csv and FILE.tex."""
+The page loads nothing from the network. The main table of the page is also written as CSV and LaTeX (FILE.csv and
+FILE.tex)."""
 
 
 def _parser() -> argparse.ArgumentParser:

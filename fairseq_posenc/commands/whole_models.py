@@ -27,8 +27,8 @@ NOTES = {
 NOTE = "total of the whole model, without the 393,216 parameters of the input table"
 #: Notes on the growth that Table 6 prints.
 ROUNDED = (
-    "The paper prints +0.0% for models that are smaller than the model with learned positions. Its totals for 100 "
-    "languages give +10.3% and +0.7%, but it prints +10.0% and +0.6%."
+    "The paper prints +0.0% for models that are smaller than the model with learned positions. From the paper's "
+    "totals for 100 languages, one computes +10.3% and +0.7%, but the paper prints +10.0% and +0.6%."
 )
 
 

@@ -80,7 +80,9 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         CheckpointError: The file cannot be read.
     """
     if options.pop("weights_only", True) is not True:
-        raise ValueError("weights_only: checkpoints can only be loaded with weights_only=True. Leave it out.")
+        raise ValueError(
+            "weights_only: checkpoints can only be loaded with weights_only=True. Leave out the argument weights_only."
+        )
     torch.serialization.add_safe_globals(allowed_globals())
     try:
         state = torch.load(file, map_location=map_location, weights_only=True, **options)
@@ -187,9 +189,9 @@ def _unreadable(file: Any, error: Exception) -> str:
     match = re.search(r"WeightsUnpickler error:\s*(.+)", message)
     reason = match.group(1) if match else message.splitlines()[0]
     return (
-        f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {type(error).__name__}: {reason}). It may be "
-        "incomplete because of a full disk or an interrupted copy. Copy it again, or give another checkpoint, such as "
-        "checkpoint_best.pt or checkpointN.pt, to --checkpoint, --path or --restore-file."
+        f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {type(error).__name__}: {reason}). The file "
+        "may be incomplete because of a full disk or an interrupted copy. Copy the file again, or give another "
+        "checkpoint, such as checkpoint_best.pt or checkpointN.pt, to --checkpoint, --path or --restore-file."
     )
 
 

@@ -27,7 +27,9 @@ class SpanLoss(FairseqCriterion):
             ValueError: The model has no span head.
         """
         if not hasattr(model, "span_head"):
-            raise ValueError("--criterion squad: the model has no span head. Use --task posenc_squad, which adds one.")
+            raise ValueError(
+                "--criterion squad: the model has no span head. Use --task posenc_squad, which adds a span head."
+            )
         tokens = sample["net_input"]["src_tokens"]
         # [B, T, 2] -> [B, 2, T]. Padding is masked, so that a window's loss does not depend on the padding of its
         # batch.

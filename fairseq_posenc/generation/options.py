@@ -75,4 +75,6 @@ def refuse_in_training(cfg: Any) -> None:
         ValueError: --lenpen-form is gnmt.
     """
     if str(cfg.lenpen_form) != "fairseq":
-        raise ValueError("--lenpen-form has no effect in training. Give it to fairseq-generate or fairseq-interactive.")
+        raise ValueError(
+            "--lenpen-form has no effect in training. Pass this flag to fairseq-generate or fairseq-interactive."
+        )

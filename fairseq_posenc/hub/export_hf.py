@@ -28,9 +28,8 @@ pipeline_tag: fill-mask
 ---
 # A masked language model with position encoding `{pos_enc}`
 
-The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. It was trained on
-sequences of up to {max_length} tokens.
-{options}
+The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. The model was
+trained on sequences of up to {max_length} tokens. {options}
     import fairseq_posenc
     model = fairseq_posenc.load("DIR")  # needs torch and safetensors, but not fairseq
     logits = model(input_ids, attention_mask)
@@ -119,7 +118,9 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
     if model.vocabulary is None:
-        raise CheckpointError(f"{place}: this tokenizer needs the model's dict.txt. Put it beside the checkpoint.")
+        raise CheckpointError(
+            f"{place}: this tokenizer needs the model's dict.txt. Put the dict.txt into the folder of the checkpoint."
+        )
     contents, where = tokenizer.read(place)
     contents, lacking = tokenizer.fitted(contents, model.vocabulary, where, segments=model.config.has_segments)
     line = f"wrote the tokenizer of {where}"
@@ -137,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         "checkpoint", metavar="CHECKPOINT", type=Path, help="Checkpoint of posenc_roberta or of fairseq's roberta."
     )
     parser.add_argument(
-        "--output", required=True, type=Path, metavar="DIR", help="Folder to write. It must be new or empty."
+        "--output", required=True, type=Path, metavar="DIR", help="Folder to write, which must be new or empty."
     )
     parser.add_argument(
         "--tokenizer",

@@ -30,9 +30,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no config.json. Give the folder of a Hugging Face model.") from None
     except (ValueError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is not valid JSON ({error}). Download it again.") from None
+        raise CheckpointError(f"{path} is not valid JSON ({error}). Download the file again.") from None
     if not isinstance(settings, dict):
-        raise CheckpointError(f"{path} is not a JSON object with settings. Download it again.")
+        raise CheckpointError(f"{path} is not a JSON object with settings. Download the file again.")
     return settings
 
 
@@ -55,11 +55,13 @@ def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, T
     try:
         names = list(json.loads((folder / index).read_text("utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise CheckpointError(f"{folder / index} is not an index of weights. Download it again.") from None
+        raise CheckpointError(f"{folder / index} is not an index of weights. Download the file again.") from None
     tensors: dict[str, Tensor] = {}
     for name in dict.fromkeys(names):
         if Path(name).name != name:
-            raise CheckpointError(f"{folder / index} names {name}, which is outside of the folder. Download it again.")
+            raise CheckpointError(
+                f"{folder / index} names {name}, which is outside of the folder. Download the file again."
+            )
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} has no {name}, which {index} names. Download it.")
         tensors.update(_tensors(folder / name, read))
@@ -81,7 +83,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError) as error:
         size = f"{path.stat().st_size:,} bytes"
-        raise CheckpointError(f"{path} cannot be read ({size}; {error}). Download it again.") from None
+        raise CheckpointError(f"{path} cannot be read ({size}; {error}). Download the file again.") from None
     return tensors
 
 
@@ -107,7 +109,7 @@ def _by_id(ids: dict[str, int], path: Path) -> list[str]:
     pieces = {number: piece for piece, number in ids.items()}
     missing = next((i for i in range(len(pieces)) if i not in pieces), None)
     if missing is not None:
-        raise CheckpointError(f"{path} has no piece with the id {missing}. Download it again.")
+        raise CheckpointError(f"{path} has no piece with the id {missing}. Download the file again.")
     return [pieces[i] for i in range(len(pieces))]
 
 
@@ -118,5 +120,5 @@ def new_folder(output: Path) -> AbstractContextManager[Path]:
         CheckpointError: `output` exists and is not an empty folder; its contents are never changed.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise CheckpointError(f"{output} already exists. Give another --output, or remove it.")
+        raise CheckpointError(f"{output} already exists. Give another --output, or remove this folder.")
     return whole_folder(output)

@@ -59,7 +59,10 @@ def main(argv: Sequence[str]) -> int:
         model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
         save(model, report, args.output, args.source)
     except ModuleNotFoundError as error:
-        print(f"import-hf: {error}. Install fairseq; `python -m fairseq_posenc doctor` checks it.", file=sys.stderr)
+        print(
+            f"import-hf: {error}. Install fairseq; `python -m fairseq_posenc doctor` checks the installation.",
+            file=sys.stderr,
+        )
         return 1
     except (CheckpointError, ValueError, OSError) as error:
         print(f"import-hf: {error}", file=sys.stderr)

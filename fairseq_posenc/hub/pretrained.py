@@ -244,7 +244,9 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except CheckpointError:  # old files cannot be mapped
         state = safe_load(path)
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path} is not a fairseq checkpoint, because it has no 'model'. Give another file.")
+        raise CheckpointError(
+            f"{path} is not a fairseq checkpoint, because it has no 'model'. Give a checkpoint that fairseq wrote."
+        )
     return _settings(state, path)
 
 
@@ -256,7 +258,7 @@ def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
     name = str(settings.get("_name") or settings.get("arch"))
     if "roberta" not in name and "bert" not in name:
         problem = f"{path}: the model is {name}, but only BERT and RoBERTa can be read"
-        raise CheckpointError(f"{problem}. Give a checkpoint of one of them.")
+        raise CheckpointError(f"{problem}. Give a checkpoint of BERT or RoBERTa.")
     return settings, task
 
 

@@ -140,7 +140,9 @@ class PosEncClassifier(FairseqEncoderModel):
         if self.encoder.pooling == "cls" and init_token is None:
             raise ValueError("--pooling cls reads the first token. Give --init-token 0, which puts <s> there.")
         if self.encoder.pooling == "max" and init_token is not None:
-            raise ValueError("--init-token has no effect with --pooling max. Leave it out, or give --pooling cls.")
+            raise ValueError(
+                "--init-token has no effect with --pooling max. Leave out --init-token, or give --pooling cls."
+            )
         if self.args.word_vectors:
             embedding = self.encoder.sentence_encoder.embed_tokens
             embedding.start_with(Path(self.args.word_vectors), self.encoder.dictionary.nspecial)
@@ -174,7 +176,7 @@ def _read(file: Path) -> Tensor:
             vectors: Tensor = opened.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
         problem = f"--word-vectors {file} cannot be read ({error})"
-        raise ValueError(f"{problem}. Create it with prepare_text_classification.py.") from None
+        raise ValueError(f"{problem}. Create the file with prepare_text_classification.py.") from None
     return vectors
 
 

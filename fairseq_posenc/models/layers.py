@@ -51,7 +51,7 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
     ) -> PosEncSelfAttention:
         if add_bias_kv or add_zero_attn:
-            raise ValueError("add_bias_kv and add_zero_attn add keys that have no position. Leave both out.")
+            raise ValueError("add_bias_kv and add_zero_attn add keys that have no position. Leave out both arguments.")
         return _self_attention(self, embed_dim, cfg.decoder.attention_heads, cfg)
 
     def forward(

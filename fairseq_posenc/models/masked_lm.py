@@ -107,7 +107,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
             if pos.needs_boundaries and unmasked_tokens is None:
                 raise ValueError(
                     f"--pos-enc {pos.name} needs the tokens before masking. Use --task posenc_masked_lm, which "
-                    "provides them."
+                    "provides these tokens."
                 )
             segments = torch.zeros_like(src_tokens) if segments is None else segments
         encoded = self.sentence_encoder(

@@ -42,8 +42,7 @@ class MaskedLMPosEncConfig(LayersConfig):
 
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:
-    """Convert the encoder's flat options to fairseq's nested `TransformerConfig`, and add the plugin's options to
-    it."""
+    """Convert the flat options to fairseq's nested `TransformerConfig`, and add the plugin's options."""
     values = values_of(flat, MaskedLMPosEncConfig)
     own = {"max_source_positions": max_positions, "no_scale_embedding": True, "no_token_positional_embeddings": True}
     return TransformerConfig.from_namespace(Namespace(**{**values, **own}))

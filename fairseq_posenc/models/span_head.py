@@ -57,7 +57,9 @@ class WithSpanHead:
             output: tuple[Tensor, Any] = super().forward(src_tokens, *more, **inputs)  # type: ignore[misc]
             return output
         if not hasattr(self, _NAME):
-            raise ValueError("This model has no span head. To add one, fine-tune it with --task posenc_squad.")
+            raise ValueError(
+                "This model has no span head. To add a span head, fine-tune the model with --task posenc_squad."
+            )
         features, extra = super().forward(src_tokens, *more, features_only=True, **inputs)  # type: ignore[misc]
         return self.span_head(features), extra
 

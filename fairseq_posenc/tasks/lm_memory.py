@@ -144,7 +144,7 @@ class LMMemoryTask(FairseqTask):
         path = str(Path(paths[(epoch - 1) % len(paths)]) / split)
         lines = data_utils.load_indexed_dataset(path, self.dictionary, self.cfg.dataset_impl, combine=combine)
         if lines is None:
-            raise FileNotFoundError(f"Dataset not found: {split} ({path}). Binarise it with fairseq-preprocess.")
+            raise FileNotFoundError(f"Dataset not found: {split} ({path}). Binarise the data with fairseq-preprocess.")
         if self.words is None and not self.datasets:
             lm_checks.warn_of_pieces(self.dictionary)
         symbols = {"first": self.dictionary.eos(), "pad": self.dictionary.pad()}

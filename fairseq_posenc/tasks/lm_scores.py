@@ -88,10 +88,15 @@ def _logging_both(original: Callable[..., dict[str, Any]], *args: Any, **kwargs:
     if not isinstance(source, Remembering):
         return original(*args, **kwargs)
     if kwargs.get("post_process"):
-        raise ValueError("--post-process has no effect here. Leave it out: --subwords decides how words are counted.")
+        raise ValueError(
+            "--post-process has no effect here. Leave out --post-process, because --subwords decides how words are "
+            "counted."
+        )
     results = original(*args, **kwargs)
     if source.scored != source.tokens:
-        raise RuntimeError(f"{source.tokens} tokens were read, but {source.scored} were scored. Report this bug.")
+        raise RuntimeError(
+            f"{source.tokens} tokens were read, but {source.scored} were scored. Please report this bug."
+        )
     per_token, per_word = source.nats / source.tokens, source.nats / source.words
     both = {"token_nll": per_token, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
     both |= {"token_ppl": _perplexity(per_token), "word_ppl": _perplexity(per_word)}

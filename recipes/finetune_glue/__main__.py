@@ -15,7 +15,7 @@ from .settings import CONF, Settings
 
 DESCRIPTION = """\
 Fine-tune pretrained masked language models with any position encoding on the tasks of GLUE. The stages tokenize the
-rows and train with fairseq-train and the settings of a paper. They then score the development sets and write GLUE
+rows and train with fairseq-train and the settings of a paper. Later stages score the development sets and write GLUE
 submissions for the test sets. For each task, the report compares the scores of all models and segment encodings with a
 constant answer and with the scores in the paper."""
 

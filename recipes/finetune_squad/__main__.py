@@ -20,13 +20,14 @@ DESCRIPTION = """\
 Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep the
 position encodings of their pretraining. The stages split each question and its text into overlapping windows of subword
 pieces, train with fairseq-train and write predictions that SQuAD's own scripts can read. The report shows EM and F1,
-computed as in SQuAD's scripts. It also shows the scores of baselines that need no model and those of a paper."""
+computed as in SQuAD's scripts. The report also shows the scores of baselines that need no model and the scores of a
+paper."""
 
 LEGEND = """\
 EM and F1 are computed as in SQuAD's scripts, in percent. In version 2.0, a question counts as unanswerable if the score
 of the empty answer exceeds that of the best span by more than a threshold. The column `best F1` uses the threshold with
 the highest F1 on the scored questions. The columns EM and F1 use the value of --null-threshold. The column `comparable`
-says whether the run and the paper have the same model sizes, questions and training settings. It ignores the
+says whether the run and the paper have the same model sizes, questions and training settings. This column ignores the
 pretraining corpora, because a checkpoint does not name its corpus. The scored checkpoint is checkpoint_last.pt. The
 column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers are
 too long or in no window. A model beats a baseline if its F1 is higher by more than two standard errors. Two standard

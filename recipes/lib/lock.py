@@ -31,7 +31,7 @@ def only_one(folder: Path) -> Iterator[int]:
         try:
             held = lock.acquire(PATIENCE)
         except Timeout:
-            problem = "another run is using this folder. Wait until it ends, or choose another --output"
+            problem = "another run is using this folder. Wait until the other run ends, or choose another --output"
             raise Refused(f"--output {folder}: {problem}.") from None
     with held:
         yield descriptors[0]

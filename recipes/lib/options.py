@@ -56,7 +56,7 @@ class Once(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         if getattr(namespace, self.dest) is not None:
-            raise Refused(f"{option} is given twice. Give it once.")
+            raise Refused(f"{option} is given twice. Give the option only once.")
         setattr(namespace, self.dest, values)
 
 
@@ -82,7 +82,9 @@ def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
     for setting in fields(recipe.settings):
         if setting.name in texts and FILES in setting.metadata:
             option = f"--{setting.name.replace('_', '-')}"
-            raise Refused(f"{option}: this setting cannot be given on the command line. Put it into a --config FILE.")
+            raise Refused(
+                f"{option}: this setting cannot be given on the command line. Put this setting into a --config FILE."
+            )
     known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
     return Options(**general, settings={**texts, **of_tables(rest, tables, known)})
 
@@ -110,7 +112,7 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
             raise Refused(f"{name}: this option needs a value.")
         setting = f"{table.replace('-', '_')}.{key}"
         if setting in texts:
-            raise Refused(f"{name} is given twice. Give it once.")
+            raise Refused(f"{name} is given twice. Give the option only once.")
         texts[setting] = text
     return texts
 
@@ -132,7 +134,7 @@ def make_parser(recipe: Recipe[S]) -> Parser:
     add("--output", action=Once, type=Path, metavar="DIR", help=text)
     text = "Begin with this stage; all stages before it must be done."
     add("--stage", action=Once, metavar="NAME", help=text)
-    add("--stop-stage", action=Once, metavar="NAME", help="End with this stage.")
+    add("--stop-stage", action=Once, metavar="NAME", help="Stop after this stage.")
     add(
         "--force",
         action="store_true",

@@ -113,7 +113,7 @@ def known_only(table: Table, hints: Table, where: str) -> Table:
 def _refuse_missing(kind: type, values: Table, path: Path) -> None:
     for setting in fields(kind):
         if setting.name not in values and setting.default is MISSING and setting.default_factory is MISSING:
-            raise Refused(f"{path}: the setting '{setting.name}' is missing. Every preset must contain it.")
+            raise Refused(f"{path}: the setting '{setting.name}' is missing. Every preset must contain this setting.")
 
 
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:

@@ -140,7 +140,7 @@ class Ledger:
         existing = [path for path in stage.outputs if path.exists()]
         if existing and not any(self._path(stage, state).exists() for state in ("done", "begun")):
             problem = "this output of the stage already exists, but no run in this folder wrote it"
-            raise ForeignOutput(f"{existing[0]}: {problem}. Move it away, or choose another --output.")
+            raise ForeignOutput(f"{existing[0]}: {problem}. Move this file or folder away, or choose another --output.")
         marker = self.read(stage) or self.read(stage, "begun")
         old = marker.get("key", "unknown")  # "unknown" if a crash emptied the marker
         if stage.resumes and FORGOTTEN not in marker and old != self.key(stage):

@@ -15,8 +15,8 @@ from .settings import CONF, Settings
 
 DESCRIPTION = """\
 Train word-level language models with Transformer-XL's memory of earlier segments. The recipe prepares the text and
-trains a model for each encoding. It then computes the perplexity of the test text with several memory lengths, without
-training again. All encodings use the same text, so the report can compare their perplexities."""
+trains a model for each encoding. Afterwards, the recipe computes the perplexity of the test text with several memory
+lengths, without training again. All encodings use the same text, so the report can compare their perplexities."""
 
 LEGEND = """\
 Perplexity: perplexity per token with the model checkpoint_best.pt. Every token is scored once, including the </s> of

@@ -51,7 +51,8 @@ class Planner(planning.Planner[Settings]):
             lines.append(f"These encodings are trained and evaluated without memory: {', '.join(without)} ({reason}).")
         if settings.corpus == BUILTIN:
             lines.append(
-                "The built-in corpus only tests the installation. Its scores do not show the quality of encodings."
+                "The built-in corpus only tests the installation. The scores on this corpus do not show the quality "
+                "of encodings."
             )
         if settings.arch.endswith("_wt103"):
             lines.append(CONTRADICTION)

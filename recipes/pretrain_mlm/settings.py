@@ -173,7 +173,10 @@ class Settings(launch.Training):
         places.refuse_missing("init-from", self.init_from)
         if self.init_model and not self.init_from:
             problem = f"this preset starts from the model {self.init_model}"
-            raise Refused(f"--init-from is missing: {problem}. Give its folder or checkpoint with --init-from PATH.")
+            raise Refused(
+                f"--init-from is missing: {problem}. Give the folder or the checkpoint of this model with "
+                "--init-from PATH."
+            )
         if not self.init_from or self.tokenizer_path or self.tokenizer == "gpt2" or self.prepared:
             return
         own = Path(self.init_from) / "vocab.txt"
@@ -244,7 +247,9 @@ class Settings(launch.Training):
         if self.own and not self.prepared:
             for split in SPLITS:
                 if not any(path.name.startswith(split) for path in Path(self.corpus).iterdir()):
-                    raise Refused(f"{where}: the folder has no file {split}*. It must contain train.* and valid.*.")
+                    raise Refused(
+                        f"{where}: the folder has no file {split}*. The folder must contain train.* and valid.*."
+                    )
 
 
 FOLDERS = {

@@ -16,8 +16,8 @@ from .settings import CONF, RECORD, Settings
 DESCRIPTION = """\
 Train models that generate a question from an answer and its context. The encoder can be pretrained or trained from
 scratch. The decoder can copy words from the context and uses any position encoding. The recipe prepares the questions,
-trains a model for each encoding, and generates questions with checkpoint_best.pt. It compares the ROUGE-L, BLEU-4 and
-chrF of these questions with those of two baselines."""
+trains a model for each encoding, and generates questions with checkpoint_best.pt. The report compares the ROUGE-L,
+BLEU-4 and chrF of these questions with those of two baselines."""
 
 LEGEND = """\
 ROUGE-L: F1 in percent between a generated question and the best of its references, over lower-cased words (for Chinese,

@@ -101,7 +101,9 @@ class Settings(launch.Training):
     )
     cased: bool = field(default=False, metadata=about(f"For --encoder {SCRATCH}: do not lower-case the text."))
     vocabulary: int = launch.at_least(
-        5, f"For --encoder {SCRATCH}: size of the vocabulary (words or characters). Other words can only be copied."
+        5,
+        f"For --encoder {SCRATCH}: size of the vocabulary (words or characters). The model can only copy words "
+        "that are not in the vocabulary.",
     )
     longest: int = launch.at_least(8, "Maximum number of pieces per source.")
     longest_answer: int = launch.at_least(1, "Maximum number of pieces per answer.", default=100)
@@ -137,10 +139,10 @@ class Settings(launch.Training):
         self._check_dataset()
         if self.scratch and self.freeze_encoder:
             problem = f"with --encoder {SCRATCH} the encoder would keep its random weights"
-            raise Refused(f"--freeze-encoder: {problem}. Leave it out, or give --encoder DIR.")
+            raise Refused(f"--freeze-encoder: {problem}. Leave out --freeze-encoder, or give --encoder DIR.")
         if not self.scratch and (self.tokenizer != "auto" or self.cased):
             problem = f"--encoder {self.encoder} has its own tokenizer"
-            raise Refused(f"--tokenizer and --cased have no effect: {problem}. Leave them out.")
+            raise Refused(f"--tokenizer and --cased have no effect: {problem}. Leave out both options.")
 
     def _check_dataset(self) -> None:
         set_files = [name for name in SETS if getattr(self, name)]

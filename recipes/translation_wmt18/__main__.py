@@ -18,9 +18,9 @@ from .settings import CONF, SPLITS, Settings
 
 DESCRIPTION = """\
 Train translation models from raw parallel text and score them with sacreBLEU. The stages learn subwords, train with
-fairseq-train and average checkpoints. They then translate with beam search and score against the raw references. All
-encodings use the same prepared text and are compared with the first encoding. The report shows BLEU with its signature
-and sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory."""
+fairseq-train and average checkpoints. Later stages translate with beam search, and score the translations against the
+raw references. All encodings use the same prepared text and are compared with the first encoding. The report shows BLEU
+with its signature and sacrebleu's paired bootstrap test, chrF, parameters, words per second and memory."""
 
 LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test between the BLEU of

@@ -216,7 +216,7 @@ class Settings(launch.Training):
             for setting in fields(Settings):
                 if setting.name.endswith("_set") and getattr(self, setting.name) != setting.default:
                     option = f"--{setting.name.replace('_', '-')}"
-                    raise Refused(f"{option} is only for --corpus DIR. Leave it out for {self.corpus}.")
+                    raise Refused(f"{option} is only for --corpus DIR. Leave out this option for {self.corpus}.")
 
     def _refuse_shared(self) -> None:
         """Refuse to share embeddings of separate dictionaries; otherwise training fails after the text was prepared."""

@@ -39,7 +39,9 @@ from .plan import Planner
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # categories of control and format characters and white space
 INTERRUPTED, CLOSED = 130, 141  # exit statuses of a shell after SIGINT and SIGPIPE
-TOO_LONG = "the line has more pieces than the model or --max-source-positions allows. Split it into shorter sentences."
+TOO_LONG = (
+    "the line has more pieces than the model or --max-source-positions allows. Split the line into shorter sentences."
+)
 
 
 class Closed(Exception):
@@ -258,7 +260,8 @@ def main(words: list[str]) -> int:
         return INTERRUPTED
     if order.refused:
         print(
-            f"error: {name}: {order.refused} lines were not translated. Their output lines are empty.", file=sys.stderr
+            f"error: {name}: {order.refused} lines were not translated. The output has an empty line for each of them.",
+            file=sys.stderr,
         )
     return 1 if order.refused else 0
 

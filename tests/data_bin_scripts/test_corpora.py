@@ -359,7 +359,7 @@ class TestRefused:
         ("words", "message"),
         [
             (["--tokenizer", "gpt2"], "needs --tokenizer-path DIR"),
-            (["--tokenizer", "sentencepiece", "--tokenizer-path", "x", "--vocabulary", "9"], "Leave it out"),
+            (["--tokenizer", "sentencepiece", "--tokenizer-path", "x", "--vocabulary", "9"], "Leave out --vocabulary"),
             (["--tokenizer", "sentencepiece", "--cased"], "--cased is only for wordpiece"),
             (["--tokenizer", "wordpiece", "--slurm-partition", "p"], "need --executor slurm"),
             (["--tokenizer", "wordpiece", "--tasks", "0"], "at least 1"),

@@ -110,7 +110,9 @@ def test_files_of_many_frames_are_read_to_their_end(tmp_path):
 def test_a_cut_file_is_refused(tmp_path, ending):
     path = tmp_path / f"name{ending}"
     path.write_bytes(PACKED[ending]("\n".join(map(str, range(100_000))).encode())[:-40])
-    with pytest.raises(CorpusError, match=rf"name{ending}:\d+: the file is damaged or incomplete .*Fetch it again"):
+    with pytest.raises(
+        CorpusError, match=rf"name{ending}:\d+: the file is damaged or incomplete .*Fetch the file again"
+    ):
         read(path)
 
 

@@ -80,8 +80,8 @@ def test_a_last_line_without_lf_counts(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"", "the line is empty. Remove it from both files."),
-        (b" \t ", "the line is empty. Remove it from both files."),
+        (b"", "the line is empty. Remove the line from both files."),
+        (b" \t ", "the line is empty. Remove the line from both files."),
         (b"Ein Hund.\r", r"the line ends in CR LF. Convert the file with: sed -i 's/\r$//' train.de"),
         (b"Ein\rHund.", "the line contains a CR or NUL"),
         (b"Ein\0Hund.", "the line contains a CR or NUL"),

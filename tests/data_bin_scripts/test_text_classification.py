@@ -315,7 +315,7 @@ def test_bad_rows_can_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--task", "sst2", "--text", "title"), "Leave them out with --task"),
+        (("--task", "sst2", "--text", "title"), "Leave out these options if you give --task"),
         (("--task", "sst3"), "invalid choice"),
         (("--valid-part", "1.5"), "between 0 and 1"),
     ],

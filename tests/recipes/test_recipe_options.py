@@ -168,4 +168,4 @@ def test_a_repeated_option_counts_or_is_refused(tmp_path, capsys):
     assert [name for name in ("none", "shaw.clip=4", "rope", "t5") if f"# train:{name}\n" not in shown] == []
     for option, values in (("--word", "ab"), ("--train.rate", "12"), ("--stage", "xy")):
         assert toy(tmp_path, *(word for value in values for word in (option, value))) == 2
-        assert capsys.readouterr().err == f"error: {option} is given twice. Give it once.\n"
+        assert capsys.readouterr().err == f"error: {option} is given twice. Give the option only once.\n"

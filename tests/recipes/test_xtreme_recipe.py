@@ -86,7 +86,8 @@ def test_languages_that_are_not_scored_are_named() -> None:
     labelled = ("train", "valid", "valid-zh", "test-en", "test-de")
     splits = {split: {"labelled": split in labelled} for split in (*labelled, "test-fr")}
     assert xnli.summary(splits) == (
-        "XNLI is scored on the test sets of en, de. There is no score in fr, zh, because their sets have no labels."
+        "XNLI is scored on the test sets of en, de. "
+        "There is no score in fr, zh, because the sets of these languages have no labels."
     )
     assert xnli.summary({split: splits[split] for split in ("train", "valid", "valid-zh")}) == (
         "XNLI is scored on the development sets of en, zh. The English set also chooses checkpoints."

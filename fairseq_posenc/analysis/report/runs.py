@@ -176,7 +176,9 @@ def _losses(folder: Path, run: str, recipe: str, entries: list[Entry], first: in
         try:
             curve = read_losses(log)
         except (LookupError, ValueError) as error:
-            raise ResultsError(f"{log} is not a log of fairseq-train ({error}). Move it out of the folder.") from error
+            raise ResultsError(
+                f"{log} is not a log of fairseq-train ({error}). Move this file out of the folder."
+            ) from error
         if curve.train or curve.valid:
             yield Losses(run, recipe.removeprefix("recipes/"), name, curve, rows)
 

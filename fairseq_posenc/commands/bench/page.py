@@ -39,8 +39,8 @@ reach.
 STOPS = """\
 These costs keep the encodings of each family from reaching their aim:
 
-- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. Their bias is computed once per
-  forward pass and added to the logits.
+- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. The bias of these encodings is
+  computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
   the vectors of distances that occur in it. These blocks need half as many products as multiplying all queries by all
@@ -84,8 +84,8 @@ The recipes set these two environment variables, too. For your own runs, set the
 
     export {allocator}
 
-`DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k. The translation recipe keeps this folder in its
-results.
+`DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k. The translation recipe writes such a folder into
+its results.
 """
 
 TITLES = {
@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         required=True,
         metavar="FILE",
-        help="Markdown page to write. Its figure is written beside it.",
+        help="Markdown page to write. The figure of the page is written into the same folder.",
     )
     return parser
 
@@ -175,7 +175,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError) as error:
         raise SystemExit(f"cost: {path}: {error}. Give the bench.json that bench --output wrote.") from error
     if missing:
-        raise SystemExit(f"cost: {path}: the rows have no {', '.join(missing)}. Run bench of this version again.")
+        raise SystemExit(
+            f"cost: {path}: the rows have no {', '.join(missing)}. Run bench again with the installed version."
+        )
     return rows
 
 

@@ -150,7 +150,7 @@ def parsed_subjects(arguments: Sequence[str]) -> list[Subject]:
     for subject in subjects:
         subject.causal()
         if subjects.count(subject) > 1:
-            raise ValueError(f"--encodings: {subject} occurs twice. Name it only once.")
+            raise ValueError(f"--encodings: {subject} occurs twice. Name each encoding only once.")
     return subjects
 
 

@@ -112,6 +112,7 @@ class Planner(planning.Planner[S]):
         notes = [f"Pretrain the models of this preset with: {settings.pretraining}"] if settings.pretraining else []
         if settings.invented or settings.builtin:
             notes.append(
-                "The built-in data and models only test the recipe. Their scores do not show the quality of encodings."
+                "The built-in data and models only test the recipe. The scores of these models do not show the "
+                "quality of encodings."
             )
         return notes

@@ -113,10 +113,10 @@ def faults(path: Path, number: int, line: bytes) -> list[Problem]:
         what = f"the text is not UTF-8 (byte {line[error.start]:#04x} at position {error.start + 1}). "
         return [Problem("UTF-8", where, f"{what}Convert the file with: iconv -f ENCODING -t UTF-8 {name}")]
     if number == 1 and text.startswith("\ufeff"):
-        what = f"the file begins with a byte order mark. Remove it with: sed -i '1s/^\\xef\\xbb\\xbf//' {name}"
+        what = f"the file begins with a byte order mark. Remove this mark with: sed -i '1s/^\\xef\\xbb\\xbf//' {name}"
         return [Problem("byte order mark", where, what)]
     if not text.strip():
-        return [Problem("empty", where, "the line is empty. Remove it from both files.")]
+        return [Problem("empty", where, "the line is empty. Remove the line from both files.")]
     return []
 
 

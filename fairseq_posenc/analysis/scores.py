@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .results import LOWER_IS_BETTER, Score
-from .style import COLOURS, GREY, Row, panels, styled
+from .style import COLOURS, GREY, WIDTH, Row, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+NAME = 1.0  # inches beside a panel for the names of encodings; longer names widen the figure
+LETTER = 0.066  # inches of a letter of a name
 
 
 def best_first(items: list[Score]) -> list[Score]:
@@ -28,8 +31,11 @@ def draw(items: list[Score], baseline: str | None = None) -> Figure:
     """
     groups = {item.group: [other for other in items if other.group == item.group] for item in items}
     most = max(map(len, groups.values()), default=1)
+    longest = max((len(item.encoding) for item in items), default=0)
     with styled():
         figure, axes = panels(list(groups) or [""], columns=2, height=0.18 * most + 1.1)
+        # Names take their room from the axes, so long names would leave no room for the intervals.
+        figure.set_figwidth(min(len(axes), 2) * (WIDTH + max(0.0, LETTER * longest - NAME)))
         for panel, members in zip(axes, groups.values(), strict=False):  # without scores, one panel stays empty
             ordered = best_first(members)[::-1]
             for place, item in enumerate(ordered):

@@ -77,6 +77,15 @@ def test_scores_of_one_recipe_fit(tmp_path: Path) -> None:
     assert cut(scores.draw(items, baseline="none")) == []
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_long_names_leave_room_for_the_intervals(groups: int) -> None:
+    names = [LONG, f"{LONG}/xl[clamp=64]+tisa", "none"]
+    items = [Score(f"{group}", name, "BLEU", 50.0, 45.0, 1, {}) for group in range(groups) for name in names]
+    figure = scores.draw(items, baseline="none")
+    assert cut(figure) == []
+    assert min(panel.get_window_extent().width / figure.dpi for panel in figure.axes if panel.axison) > 1.5  # inches
+
+
 def test_refused_lengths_are_crosses(drawn: list[Figure], tmp_path: Path) -> None:
     rows = [{"words": words, "sentences": 7, "bleu": bleu} for words, bleu in (("1-9", 20.0), ("10+", None))]
     lengths.draw({LONG: rows, "none": [{**row, "bleu": 3.0} for row in rows]}, 9, 1, tmp_path / "lengths.png")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from laws.literal import heads_of, literal_embed, literal_logits, literal_softmax
+from laws.literal import heads_of, literal_embed, literal_layers, literal_logits, literal_softmax
 from torch import Tensor
 
-from fairseq_posenc.encodings import Layer
 from fairseq_posenc.positions import Positions
 
 
@@ -58,11 +57,11 @@ def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
 
 def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:
     """Map [B, N, d] to [B, N, d] by one layer of attention."""
-    layer = Layer(index, {}, attention.content_query, attention.content_key)
+    layers = literal_layers(pos, index, attention.content_query, attention.content_key)
     q, k, v = (heads_of(project(x), attention) for project in (attention.q_proj, attention.k_proj, attention.v_proj))
-    weights = literal_softmax(literal_logits(pos, q, k, where, layer), allowed[None, None])
+    weights = literal_softmax(literal_logits(layers, q, k, where), allowed[None, None])
     out = torch.einsum("bhij,bhjd->bhid", weights, v)
-    for member in pos.members.values():
+    for member, layer in layers:
         extra = member.reference_values(weights, where, layer)
         out = out if extra is None else out + extra
     return attention.out_proj(out.transpose(1, 2).flatten(2))

@@ -68,27 +68,30 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     maps = [_map(name, member, layer, head, farthest) for name, member in stack.members.items()]
     if not any(maps):
         raise FigureError(
-            f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show. Choose a model "
-            "whose encoding has such a table, for example shaw or learned."
+            f"{stack.name}: {stack.encoding} has no table of distances or positions to show in layer {layer}. Choose "
+            "another layer in which an encoding is active, or a model whose encoding has such a table, for example "
+            "shaw or learned."
         )
     return [item for item in maps if item]
 
 
 def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: int) -> HeatMap | None:
-    n, place = member.stack.max_length, f"{name}, layer {layer}"
+    n, place, rank = member.stack.max_length, f"{name}, layer {layer}", member.rank(layer)
+    if rank is None:
+        return None
     at_head = f"{place}, head {head}"
     if isinstance(member, FactoredBias):
         rows, keys = min(n, 2 * farthest), "key slot" if "compress" in member.hooks else "key position j"
-        query, key = (of_layer(table, layer, member.stack.heads)[head - 1] for table in (member.query, member.key))
+        query, key = (of_layer(table, rank, member.stack.heads)[head - 1] for table in (member.query, member.key))
         return HeatMap(_numbers(query[:rows] @ key[:rows].t()), 0, "query position i", keys, at_head)
     if isinstance(member, RelativeBias):
         longest = min(farthest, n - 1)
-        tables = {table: _of_layer(getattr(member, table), layer) for table in member.layer_tables}
+        tables = {table: _of_layer(getattr(member, table), rank) for table in member.layer_tables}
         values = member.by_distance(tables, torch.arange(-longest, longest + 1))
         return HeatMap(_numbers(values.t()), -longest, "distance j - i", "head", place)
     if isinstance(member, RelativeTable):
         longest = min(farthest, member.clip)
-        table = of_layer(member.weight, layer, member.stack.heads)[head - 1]
+        table = of_layer(member.weight, rank, member.stack.heads)[head - 1]
         table = table[member.row_of(torch.arange(-longest, longest + 1))]
         columns = table if table.dim() == 2 else table[:, None]
         return HeatMap(_numbers(columns), -longest, "distance j - i", "dimension", at_head)
@@ -97,8 +100,8 @@ def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: i
     return None
 
 
-def _of_layer(table: Tensor, layer: int) -> Tensor:
-    return table[(layer - 1) % len(table)]
+def _of_layer(table: Tensor, rank: int) -> Tensor:
+    return table[(rank - 1) % len(table)]
 
 
 def _numbers(values: Tensor) -> NDArray[np.float32]:

@@ -133,7 +133,7 @@ def on_text(stack: Stack, split: str, texts: int, layer: int, columns: int = 1) 
     Raises:
         FigureError: The encoding compresses the keys, so that a key no longer belongs to one token.
     """
-    if "compress" in {hook for member in stack.members.values() for hook in member.hooks}:
+    if stack.layer(layer).view.has("compress"):
         raise FigureError(
             f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens. "
             "Choose a model whose encoding does not compress the keys."

@@ -71,7 +71,7 @@ def declared(spec: str, options: str | None = None) -> dict[str, bool]:
 def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
     capabilities: dict[str, bool] = {}
     for causal in (True, False):
-        shape = StackShape(layers=1, heads=12, dim=768, max_length=512, causal=causal, has_cls=has_cls)
+        shape = StackShape(layers=12, heads=12, dim=768, max_length=512, causal=causal, has_cls=has_cls)
         if built := on_meta(spec, options, shape):
             for key, value in dataclasses.asdict(built.capabilities).items():
                 capabilities[key] = value or capabilities.get(key, False)

@@ -175,7 +175,7 @@ def _of_hook(member: PositionEncoding, hook: str) -> Cost:
 def _value(term: str, member: PositionEncoding) -> float:
     """Return the value of a term such as `mn^2d/h` at base size."""
     slots, rank = (getattr(member.options, name, None) for name in ("slots", "rank"))
-    sizes = {"m": BASE.layers, "h": BASE.heads, "d": BASE.dim, "n": BASE.max_length}
+    sizes = {"m": member.stack.layers, "h": BASE.heads, "d": BASE.dim, "n": BASE.max_length}
     sizes |= {"k": slots_of(slots, BASE), "d_p": rank_of(rank, BASE)}
     above, below = (
         math.prod(sizes[name] ** (2 if square else 1) for name, square in _FACTOR.findall(part))

@@ -1,6 +1,7 @@
 """Define the base class of all position encodings, its hooks, and the classes that describe an encoding.
 
-Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
+Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers in which the encoding is active,
+n maximum length.
 
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from ..ops.content import Content
 from ..positions import Positions
+from . import schedule
 from .options import Options
 from .starts import draw
 from .terms import OfPair, Terms
@@ -33,7 +35,7 @@ class StackShape:
     """Describe the stack of layers that an encoding is built for.
 
     Args:
-        layers: Number of layers, L.
+        layers: Number of layers.
         heads: Number of heads, h.
         dim: Model width, d.
         max_length: Length of the longest training sequence, n, including memory.
@@ -138,7 +140,9 @@ class Layer:
     """Describe a layer to the hooks that the layer calls.
 
     Args:
-        index: Number of the layer, from 1.
+        index: Number of the layer in the stack, from 1.
+        rank: Number of the layer among the layers in which the encoding is active, from 1. Tables with an entry for
+            each layer are in this order.
         tensors: The tensors that `per_layer` returned for this layer and, under the name `project_input`, what this
             hook returned for all K columns.
         project_q, project_k: The layer's projections of vectors to queries and to keys, [B, T, d] -> [B, h, T, D].
@@ -147,6 +151,7 @@ class Layer:
     """
 
     index: int
+    rank: int
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     project_q: Callable[[Tensor], Tensor] | None = None
     project_k: Callable[[Tensor], Tensor] | None = None
@@ -183,8 +188,11 @@ class PositionEncoding(nn.Module):
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__()
         self.options = options
-        self.stack = stack
-        for name, shape in self.shapes(options, stack).items():
+        #: Numbers of the stack's layers in which the encoding is active, in ascending order.
+        self.layer_numbers = schedule.numbers(options.layers, stack.layers)
+        #: The stack as the encoding sees it: its `layers` are only those in which the encoding is active.
+        self.stack = _active(options, stack)
+        for name, shape in self.shapes(options, self.stack).items():
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
         if self._parameters:
             self.reset_parameters()
@@ -254,13 +262,23 @@ class PositionEncoding(nn.Module):
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters by their names; see `tables.shape` for tables."""
+        """Return the shapes of the parameters by their names; see `tables.shape` for tables.
+
+        The layers of `stack` are those in which the encoding is active.
+        """
         return {}
 
     @classmethod
     def count(cls, options: Any, stack: StackShape) -> int:
         """Return the number of parameters."""
-        return sum(math.prod(shape) for shape in cls.shapes(options, stack).values())
+        return sum(math.prod(shape) for shape in cls.shapes(options, _active(options, stack)).values())
+
+    def rank(self, index: int) -> int | None:
+        """Return the number of the stack's layer `index` among the layers in which the encoding is active, from 1.
+
+        If the encoding is not active in this layer, return None.
+        """
+        return self.layer_numbers.index(index) + 1 if index in self.layer_numbers else None
 
     def check(self, positions: Positions) -> None:
         """Raise ValueError if the encoding cannot encode the given positions.
@@ -282,7 +300,7 @@ class PositionEncoding(nn.Module):
     # -- hooks -----------------------------------------------------------------------------------------
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors that each of the L layers needs. The stack calls this method once per forward pass.
+        """Return the tensors for each of the L layers in which the encoding is active, once per forward pass.
 
         The layers get their tensors as arguments, outside of activation checkpoints. A Parameter therefore accumulates
         its gradient once per backward pass, even if many layers use it.
@@ -366,6 +384,11 @@ class PositionEncoding(nn.Module):
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
         """Return what `values` returns, computed literally by the paper's formula, or None without this hook."""
         return None
+
+
+def _active(options: Options, stack: StackShape) -> StackShape:
+    """Return the stack with only the layers in which an encoding with these options is active."""
+    return replace(stack, layers=len(schedule.numbers(options.layers, stack.layers)))
 
 
 def give(by_layer: list[dict[str, Tensor]], name: str, table: Tensor) -> None:

@@ -40,9 +40,12 @@ class Composition(nn.Module):
         self.stack = stack
         for name, member in members:
             if name in self._modules:
-                raise ValueError(f"--pos-enc contains {name} twice; remove one of them")
+                raise ValueError(
+                    f"--pos-enc contains {name} twice; remove one of them, or call the second one {name}-2 and let "
+                    "them be active in different layers (option layers)"
+                )
             self.add_module(name, member)
-        refuse_conflicts(dict(members))
+        refuse_conflicts(dict(members), stack.layers)
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
         self._refuse_stack()
         self._warned = False
@@ -65,14 +68,6 @@ class Composition(nn.Module):
     def capabilities(self) -> Capabilities:
         """Return what all encodings can do; the composition is `directional` if at least one encoding is."""
         return self._capabilities
-
-    @property
-    def scale(self) -> float:
-        """Return the number by which the content product q·k is multiplied."""
-        for member in self.members.values():
-            if member.scale is not None:
-                return member.scale
-        return float(self.stack.head_dim**-0.5)
 
     @property
     def limit(self) -> int | None:
@@ -184,11 +179,11 @@ class Composition(nn.Module):
         return x
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors of each layer, named `encoding.tensor`; see `PositionEncoding.per_layer`."""
+        """Return the tensors of each layer of the stack, named `encoding.tensor`; see `PositionEncoding.per_layer`."""
         merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name, member in self.members.items():
-            for tensors, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
-                all_of_layer.update({f"{name}.{key}": tensor for key, tensor in tensors.items()})
+            for index, tensors in zip(member.layer_numbers, member.per_layer(positions), strict=True):
+                merged[index - 1].update({f"{name}.{key}": tensor for key, tensor in tensors.items()})
         return merged
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
@@ -219,18 +214,29 @@ class LayerView:
         self.index = index
         self.project_q = project_q
         self.project_k = project_k
-        #: Names of the encodings that implement each hook. Names are stored instead of the encodings themselves,
-        #: because a copied model has encodings of its own.
-        self.by_hook = _by_hook(encoding.members)
+        #: Names of the encodings that are active in this layer, and the layer's number among their layers. Names are
+        #: stored instead of the encodings themselves, because a copied model has encodings of its own.
+        self.ranks = {name: rank for name, member in encoding.members.items() if (rank := member.rank(index))}
+        #: Names of those of these encodings that implement each hook.
+        self.by_hook = _by_hook({name: encoding.members[name] for name in self.ranks})
 
     def has(self, hook: str) -> bool:
-        """Return whether one of the encodings implements the given hook."""
+        """Return whether one of the encodings in this layer implements the given hook."""
         return hook in self.by_hook
 
     @property
+    def members(self) -> dict[str, PositionEncoding]:
+        """Return the encodings that are active in this layer by name, in the order of the command line."""
+        members = self.encoding.members
+        return {name: members[name] for name in self.ranks}
+
+    @property
     def scale(self) -> float:
-        """Return the number by which the content product q·k is multiplied."""
-        return self.encoding.scale
+        """Return the number by which the content product q·k is multiplied in this layer."""
+        for member in self.members.values():
+            if member.scale is not None:
+                return member.scale
+        return float(self.encoding.stack.head_dim**-0.5)
 
     @property
     def reads_raw_keys(self) -> bool:
@@ -247,7 +253,7 @@ class LayerView:
 
 
 class LayerCall:
-    """Call the hooks of all encodings for one layer in one forward pass."""
+    """Call the hooks of the encodings that are active in one layer, in one forward pass."""
 
     def __init__(self, view: LayerView, positions: Positions, tensors: Mapping[str, Tensor]) -> None:
         self.view = view
@@ -255,13 +261,14 @@ class LayerCall:
         self.tensors = tensors
 
     def _members(self, hook: str, content: Content | None = None) -> list[tuple[PositionEncoding, Layer]]:
-        members = self.view.encoding.members
+        members = self.view.members
         return [(members[name], self._layer(name, content)) for name in self.view.by_hook.get(hook, [])]
 
     def _layer(self, name: str, content: Content | None) -> Layer:
         prefix = f"{name}."
         own = {key.removeprefix(prefix): value for key, value in self.tensors.items() if key.startswith(prefix)}
-        return Layer(self.view.index, own, self.view.project_q, self.view.project_k, content)
+        rank = self.view.ranks[name]
+        return Layer(self.view.index, rank, own, self.view.project_q, self.view.project_k, content)
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
         """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
@@ -322,13 +329,12 @@ class LayerCall:
     @property
     def without_terms(self) -> list[str]:
         """Return the names of the members that do not implement `terms`."""
-        return [name for name, member in self.view.encoding.members.items() if not member.pairwise]
+        return [name for name, member in self.view.members.items() if not member.pairwise]
 
     def terms(self, q: Tensor, k: Tensor) -> Terms:
         """Return what `additive` and `scores` compute, as tables that a kernel reads pair by pair."""
         parts = [
-            member.terms(q, k, self.positions, self._layer(name, None))
-            for name, member in self.view.encoding.members.items()
+            member.terms(q, k, self.positions, self._layer(name, None)) for name, member in self.view.members.items()
         ]
         return reduce(Terms.__add__, parts, Terms())
 

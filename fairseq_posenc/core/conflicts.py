@@ -6,15 +6,24 @@ from collections.abc import Mapping
 
 from .base import PositionEncoding
 
-CURE = "use only one of them"
+CURE = "use only one of them, or let them be active in different layers (option layers)"
 
 
-def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
-    """Raise ValueError if the encodings `members` cannot be combined.
+def refuse_conflicts(members: Mapping[str, PositionEncoding], layers: int) -> None:
+    """Raise ValueError if encodings that are active in the same layer cannot be combined.
 
     Two encodings cannot be combined if both replace, change or scale the product of query and key, or if one encoding
     compresses the keys that the other needs.
+
+    Args:
+        members: The encodings by name.
+        layers: Number of layers of the stack.
     """
+    for index in range(1, layers + 1):
+        _refuse_in_layer({name: member for name, member in members.items() if member.rank(index)})
+
+
+def _refuse_in_layer(members: Mapping[str, PositionEncoding]) -> None:
 
     def having(*hooks: str) -> list[str]:
         return [name for name, member in members.items() if set(hooks) & set(member.hooks)]

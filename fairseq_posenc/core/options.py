@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import schedule
 from .words import suggestion
 
 #: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
@@ -49,9 +50,11 @@ def option(
     return dataclasses.field(default=default, metadata=meta)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Provide the base of every encoding's options."""
+    """Provide the base of every encoding's options. Its own fields are the options that all encodings have."""
+
+    layers: str | None = option(None, schedule.HELP, example="2")
 
     def __post_init__(self) -> None:
         """Raise ValueError if a number is less than its option allows."""
@@ -63,8 +66,15 @@ class Options:
                 raise ValueError(f"{written(field)}={value} must be positive")
 
     def __str__(self) -> str:
-        values = (f"{written(f)}={_show(getattr(self, f.name))}" for f in dataclasses.fields(self))
-        return ",".join(values)
+        """Return the options as the user writes them, without those of all encodings that are unset."""
+        common = [field for field in dataclasses.fields(Options) if getattr(self, field.name) is not None]
+        return ",".join(f"{written(f)}={_show(getattr(self, f.name))}" for f in [*own_fields(type(self)), *common])
+
+
+def own_fields(cls: type[Options]) -> list[dataclasses.Field[Any]]:
+    """Return the fields of an encoding's options, without those that all encodings have."""
+    common = {field.name for field in dataclasses.fields(Options)}
+    return [field for field in dataclasses.fields(cls) if field.name not in common]
 
 
 def written(field: dataclasses.Field[Any]) -> str:
@@ -73,8 +83,8 @@ def written(field: dataclasses.Field[Any]) -> str:
 
 
 def names(cls: type[Options]) -> list[str]:
-    """Return the option names of an encoding."""
-    return [written(field) for field in dataclasses.fields(cls)]
+    """Return the option names of an encoding; the last ones are those that all encodings have."""
+    return [written(field) for field in [*own_fields(cls), *dataclasses.fields(Options)]]
 
 
 def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -99,7 +109,10 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")
         if not sign or not key.strip() or not value.strip():
-            raise ValueError(f"--pos-enc-args: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all")
+            raise ValueError(
+                f"--pos-enc-args: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all, and several "
+                "values of one option with colons between them, such as layers=4:8:12"
+            )
         yield key, value.strip()
 
 
@@ -120,7 +133,10 @@ def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
 
 
 def describe(cls: type[Options]) -> list[dict[str, Any]]:
-    """Return a row for each option, with its name, default, choices and help text."""
+    """Return a row for each option of an encoding, with its name, default, choices and help text.
+
+    The options that all encodings have are left out, unless `cls` is their class `Options`.
+    """
     return [
         {
             "name": written(field),
@@ -128,7 +144,7 @@ def describe(cls: type[Options]) -> list[dict[str, Any]]:
             "choices": list(field.metadata["choices"] or []),
             "help": field.metadata["help"],
         }
-        for field in dataclasses.fields(cls)
+        for field in (dataclasses.fields(cls) if cls is Options else own_fields(cls))
     ]
 
 

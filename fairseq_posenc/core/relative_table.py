@@ -40,4 +40,4 @@ class RelativeTable(PositionEncoding):
 
     def literal(self, positions: Positions, layer: Layer) -> Tensor:
         """Return a_ij for all pairs, [h, Q, K] or [h, Q, K, D]; only the slow reference formulas use this method."""
-        return tables.of_layer(self.weight, layer.index, self.stack.heads)[:, self.row_of(positions.delta)]
+        return tables.of_layer(self.weight, layer.rank, self.stack.heads)[:, self.row_of(positions.delta)]

@@ -74,9 +74,15 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
     return clip
 
 
-def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
-    """Return the tables of all heads in layer `index` (from 1), [h, ...]; only the reference formulas use this."""
-    part = weight[(index - 1) % weight.shape[0]]
+def of_layer(weight: Tensor, rank: int, heads: int) -> Tensor:
+    """Return the tables of all heads in a layer, [h, ...]; only the reference formulas and figures use this.
+
+    Args:
+        weight: The tables [L or 1, h or 1, ...].
+        rank: Number of the layer among the L layers in which the encoding is active, from 1.
+        heads: Number of heads, h.
+    """
+    part = weight[(rank - 1) % weight.shape[0]]
     return part.expand(heads, *part.shape[1:])
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from itertools import combinations
 from typing import Any
 
 from ..core import options as opts
 from ..core.base import PositionEncoding, StackShape
 from ..core.compose import Composition
 from ..core.words import suggestion
-from .registry import ENCODINGS
+from .registry import ENCODINGS, kind_of
 
 
 def names() -> list[str]:
@@ -46,17 +47,19 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     """Build the encoding of a stack, from --pos-enc and --pos-enc-args.
 
     Args:
-        spec: A name, or several names joined by `+`, for example `learned+m4m`. args: Options such as
-        `clip=64,share=head-wise`. If several of the combined encodings have an option, write the encoding's name before
-        the option: `m4m.clip=64`. stack: The stack of layers that the encoding is built for.
+        spec: A name, or several names joined by `+`, for example `learned+m4m`. If an encoding occurs twice, the second
+            one is called `rope-2`.
+        args: Options such as `clip=64,share=head-wise`. If several of the combined encodings have an option, write the
+            encoding's name before the option: `m4m.clip=64`.
+        stack: The stack of layers that the encoding is built for.
 
     Raises:
         ValueError: A name, option or value is unknown, or the encodings cannot be combined.
     """
-    members = [part.strip() for part in spec.split("+")]
-    classes = {name: get(name) for name in members}
-    values = _split(opts.parse(args), classes)
-    encodings = [(name, _build_encoding(name, classes[name], values[name], stack)) for name in members]
+    classes = _classes(spec)
+    values = _split(opts.parse(args), dict(classes))
+    encodings = [(name, _build_encoding(name, cls, values[name], stack)) for name, cls in classes]
+    _refuse_overlaps(dict(encodings))
     return Composition(encodings, stack)
 
 
@@ -66,8 +69,8 @@ def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any
     Raises:
         ValueError: An encoding or option is unknown, or several of the encodings have the option.
     """
-    split = _split(opts.parse(args), {name: get(name) for name in (part.strip() for part in spec.split("+"))})
-    return {f"{name.replace('-', '_')}.{key}": value for name, own in split.items() for key, value in own.items()}
+    split = _split(opts.parse(args), dict(_classes(spec)))
+    return {f"{_prefix(name)}{key}": value for name, own in split.items() for key, value in own.items()}
 
 
 def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
@@ -77,14 +80,31 @@ def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str
         ValueError: The defaults name an unknown encoding or option.
     """
     options = opts.parse(args)
-    members = {part.strip().replace("-", "_") for part in spec.split("+")}
+    members = [part.strip() for part in spec.split("+")]
     for key, value in opts.parse(defaults).items():
         owner, _, option = key.rpartition(".")
-        cls = get(next((name for name in ENCODINGS if name.replace("-", "_") == owner), owner))
-        opts.fill(cls.Options, {option: value})
-        if owner in members and option not in options:
-            options.setdefault(key, value)
+        kind = next((name for name in ENCODINGS if name.replace("-", "_") == owner), owner)
+        opts.fill(get(kind).Options, {option: value})
+        for member in members:
+            if kind_of(member) == kind and option not in options:
+                options.setdefault(f"{_prefix(member)}{option}", value)
     return options
+
+
+def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
+    """Return the members of a composition with their classes.
+
+    Raises:
+        ValueError: There is no such encoding, or `rope-2` does not follow `rope`.
+    """
+    members = [part.strip() for part in spec.split("+")]
+    kinds = [kind_of(member) for member in members]
+    for number, (member, kind) in enumerate(zip(members, kinds, strict=True)):
+        before = kinds[:number].count(kind)
+        name = f"{kind}-{before + 1}" if before else kind
+        if member not in (kind, name):
+            raise ValueError(f"--pos-enc {spec}: {member} is number {before + 1} of its kind; call it {name}")
+    return [(member, get(kind)) for member, kind in zip(members, kinds, strict=True)]
 
 
 def _build_encoding(
@@ -92,9 +112,29 @@ def _build_encoding(
 ) -> PositionEncoding:
     try:
         options = opts.fill(cls.Options, values)
-        return form_of(cls, options)(options, stack)
+        encoding = form_of(cls, options)(options, stack)
+        _refuse_unlayered(encoding)
     except ValueError as error:
         raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
+    return encoding
+
+
+def _refuse_unlayered(encoding: PositionEncoding) -> None:
+    """Raise ValueError if the option `layers` is set, but the encoding does not act in the layers."""
+    layers, hooks = encoding.options.layers, encoding.hooks
+    if layers is None or (hooks and "embed" not in hooks):
+        return
+    reason = "this encoding adds vectors at the input, before all layers" if hooks else "this encoding does nothing"
+    raise ValueError(f"layers={layers} has no effect, because {reason}: leave it out")
+
+
+def _refuse_overlaps(members: Mapping[str, PositionEncoding]) -> None:
+    """Raise ValueError if two members of the same kind, such as `rope` and `rope-2`, are active in the same layer."""
+    for (first, one), (second, other) in combinations(members.items(), 2):
+        both = sorted(set(one.layer_numbers) & set(other.layer_numbers))
+        if kind_of(first) == kind_of(second) and both:
+            cure = f"set {_prefix(first)}layers and {_prefix(second)}layers to different layers"
+            raise ValueError(f"--pos-enc: {first} and {second} are both active in layer {both[0]}; {cure}")
 
 
 def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
@@ -114,6 +154,11 @@ def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncodin
             raise ValueError(f"--pos-enc-args sets the option {option} of {owners[0]} twice; remove one of them")
         split[owners[0]][option] = value
     return split
+
+
+def _prefix(member: str) -> str:
+    """Return what stands before an option of a member of a composition: `diet_rel.` for `diet-rel`."""
+    return f"{member.replace('-', '_')}."
 
 
 def _owners(owner: str, classes: Mapping[str, type[PositionEncoding]]) -> list[str]:

@@ -71,7 +71,7 @@ class Cope(PositionEncoding):
         return bias if taken is None else bias + content
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        table = tables.of_layer(self.weight, layer.rank, self.stack.heads)
         content = torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5
         keys = torch.arange(positions.key_length)
         from_j_on = (keys[None, :] >= keys[:, None]).to(q.dtype)  # [j, t]

@@ -199,7 +199,7 @@ class PaperDeberta(RelativeTable, Deberta):
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
         a, w_r, w_t = (
-            tables.of_layer(weight, layer.index, self.stack.heads)
+            tables.of_layer(weight, layer.rank, self.stack.heads)
             for weight in (self.weight, self.w_r, self.w_r if self.options.tie_wr_wt else self.w_t)
         )
         pairs = a[:, self.row_of(positions.delta)]  # [h, Q, K, D]

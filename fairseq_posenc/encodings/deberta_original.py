@@ -133,7 +133,7 @@ class OriginalDeberta(Deberta):
         return r[:, rows], t[:, rows]
 
     def _literal_projection(self, name: str, table: Tensor, layer: Layer) -> Tensor:
-        weight, bias = (getattr(self, f"{name}_{part}")[layer.index - 1] for part in ("weight", "bias"))
+        weight, bias = (getattr(self, f"{name}_{part}")[layer.rank - 1] for part in ("weight", "bias"))
         return (table @ weight.t() + bias).unflatten(-1, (self.stack.heads, -1)).transpose(0, 1)
 
     def _literal_row(self, delta: int) -> int:

@@ -108,5 +108,5 @@ class DietAbs(Extended, FactoredBias):
         return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + absolute
 
     def _literal_rows(self, table: Tensor, ids: Tensor, layer: Layer) -> Tensor:
-        own = tables.of_layer(table, layer.index, self.stack.heads)
+        own = tables.of_layer(table, layer.rank, self.stack.heads)
         return torch.stack([torch.stack([self.literal_row(own, int(p)) for p in sample], 1) for sample in ids])

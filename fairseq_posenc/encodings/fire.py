@@ -173,16 +173,16 @@ class Fire(SharedBias, CachingEncoding):
             return (torch.matmul(hidden, output_weight.t()) + output_bias).movedim(-1, 1)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        own, heads = (layer.index - 1) % len(self.c), self.stack.heads
+        own, heads = (layer.rank - 1) % len(self.c), self.stack.heads
         c, threshold = self.c[own], (self.multiplier[own] * self.options.threshold).abs()
         i = positions.query_ids[..., None].to(q.dtype)  # [Q, 1] or [B, Q, 1]
         relative = torch.log((c * positions.delta).abs() + 1) / (torch.log((c * i.maximum(threshold)).abs() + 1) + 1e-6)
         relative = relative.reshape(-1, 1, *positions.delta.shape)  # [1 or B, 1, Q, K]
-        f = tables.of_layer(self.output_bias, layer.index, heads)[:, None, None]
+        f = tables.of_layer(self.output_bias, layer.rank, heads)[:, None, None]
         for weight, bias, out in zip(
             self.hidden_weight[own],
             self.hidden_bias[own],
-            tables.of_layer(self.output_weight, layer.index, heads).unbind(-1),
+            tables.of_layer(self.output_weight, layer.rank, heads).unbind(-1),
             strict=True,
         ):
             f = f + out[:, None, None] * (weight * relative + bias).clamp(min=0)

@@ -75,7 +75,7 @@ class Fox(PositionEncoding):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         assert layer.inputs is not None
-        weight, bias = self.gate_weight[layer.index - 1], self.gate_bias[layer.index - 1]
+        weight, bias = self.gate_weight[layer.rank - 1], self.gate_bias[layer.rank - 1]
         gates = torch.sigmoid(torch.einsum("btd,hd->bht", layer.inputs, weight) + bias[:, None])
         if positions.padding is not None:
             gates = torch.where(positions.padding[:, None], torch.ones_like(gates), gates)

@@ -76,7 +76,7 @@ class Kerple(RelativeBias):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         heads = self.stack.heads
-        p, a = (tables.of_layer(table, layer.index, heads)[:, None, None] for table in (self.p, self.a))
+        p, a = (tables.of_layer(table, layer.rank, heads)[:, None, None] for table in (self.p, self.a))
         distance = positions.delta.abs().to(q.dtype)
         if self.options.form == "log":
             penalty = _clamped(p, 0.01) * torch.log(1 + _clamped(a, 0.01) * distance)

@@ -80,7 +80,7 @@ class LFHC(RelativeTable, RelativeProducts):
         return self.row_of(coarse(distances, index, self.options.rounding))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        table = tables.of_layer(self.weight, layer.rank, self.stack.heads)
         settings = layer.index, self.clip, self.options.rounding
         rows = tables.pair_by_pair(positions, lambda delta: self.clip - _literal_row(-delta, *settings))
         keys = k[:, :, None] + table[:, rows]  # [B, h, Q, K, D]

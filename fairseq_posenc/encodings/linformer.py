@@ -66,7 +66,7 @@ class Compressing(PositionEncoding):
     def reference_compress(
         self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
     ) -> tuple[Tensor, Tensor]:
-        mixes = self.weight[(layer.index - 1) % len(self.weight)]
+        mixes = self.weight[(layer.rank - 1) % len(self.weight)]
         pads = torch.zeros(k_in.shape[:2], dtype=torch.bool) if positions.padding is None else positions.padding
         return _literal_slots(mixes[0], k_in, pads), _literal_slots(mixes[-1], v_in, pads)
 
@@ -175,7 +175,7 @@ class DietAbsLin(Compressing, FactoredBias):
         return product[None, :, positions.offset : positions.key_length]
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        p_q, p_k = (tables.of_layer(table, layer.index, self.stack.heads) for table in (self.query, self.key))
+        p_q, p_k = (tables.of_layer(table, layer.rank, self.stack.heads) for table in (self.query, self.key))
         of_queries = torch.stack([p_q[:, ids] for ids in positions.query_ids.expand(len(q), -1)])  # [B, h, Q, rank]
         content = torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5
         return content + torch.einsum("bhir,hjr->bhij", of_queries, p_k)

@@ -154,7 +154,7 @@ class M4(RelativeTable, RelativeProducts):
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Replace the entries of pairs with [CLS] in v, [B, h, Q, K] or [B, h, Q, K, D], by theta (equation (19))."""
         assert positions.cls_column is not None
-        theta = tables.of_layer(self.theta, layer.index, self.stack.heads)
+        theta = tables.of_layer(self.theta, layer.rank, self.stack.heads)
         v = v.clone()
         for b, cls in enumerate(positions.cls_column.tolist()):
             v[b, :, :, cls] = theta[:, 1, None]

@@ -38,3 +38,12 @@ ENCODINGS = {
     "fox": "fox:Fox",
     "tisa": "tisa:Tisa",
 }
+
+
+def kind_of(member: str) -> str:
+    """Return the name in `ENCODINGS` of a member of a composition: `rope` for `rope-2`, the second RoPE.
+
+    A name that is not numbered in this way is returned as it is, even if there is no such encoding.
+    """
+    kind, _, number = member.rpartition("-")
+    return kind if number.isdecimal() and member not in ENCODINGS else member

@@ -164,7 +164,7 @@ class Segments(Segmented, SharedBias):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         assert positions.segments is not None
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        table = tables.of_layer(self.weight, layer.rank, self.stack.heads)
         pairs = [(sample[positions.offset :], sample) for sample in positions.segments]
         e_s = torch.stack([table[:, of_query[:, None], of_key] for of_query, of_key in pairs])
         return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + e_s

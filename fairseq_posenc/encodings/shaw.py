@@ -69,5 +69,5 @@ class Shaw(RelativeTable, RelativeProducts):
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
         if not self.options.values:
             return None
-        a = tables.of_layer(self.value_weight, layer.index, self.stack.heads)[:, self.row_of(positions.delta)]
+        a = tables.of_layer(self.value_weight, layer.rank, self.stack.heads)[:, self.row_of(positions.delta)]
         return torch.einsum("bhij,hijd->bhid", weights, a)

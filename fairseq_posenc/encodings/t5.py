@@ -86,7 +86,7 @@ class T5(RelativeBias):
         return bucket(distances, self.options.buckets, self.options.max_distance, not self.stack.causal)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        table = tables.of_layer(self.weight, layer.rank, self.stack.heads)
         settings = self.options.buckets, self.options.max_distance, not self.stack.causal
         rows = tables.pair_by_pair(positions, lambda delta: literal_bucket(delta, *settings))
         content = torch.einsum("bhid,bhjd->bhij", q, k)

@@ -62,7 +62,7 @@ class Tisa(RelativeBias):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         heads = self.stack.heads
-        a, b, c = (tables.of_layer(getattr(self, name), layer.index, heads) for name in PARAMETERS)  # [h, S]
+        a, b, c = (tables.of_layer(getattr(self, name), layer.rank, heads) for name in PARAMETERS)  # [h, S]
         bias = torch.zeros(())
         for s in range(self.options.kernels):
             x = positions.delta - c[:, s, None, None]  # [h, Q, K]

@@ -235,7 +235,7 @@ class PaperTupe(Tupe):
         return tensors["theta"]
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-        own = {name: tables.of_layer(p, layer.index, self.stack.heads) for name, p in self.named_parameters()}
+        own = {name: tables.of_layer(p, layer.rank, self.stack.heads) for name, p in self.named_parameters()}
         p = torch.stack([self.literal_row(own["weight"], i) for i in range(positions.key_length)], 1)
         factors = [torch.einsum("hic,hcd->hid", p, own[name]) for name in ("u_q", "u_k")]
         absolute = torch.einsum("hid,hjd->hij", *factors) / (2 * self.stack.head_dim) ** 0.5

@@ -151,7 +151,7 @@ class XL(CachingEncoding, RelativeProducts):
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         heads, dim = self.stack.heads, self.stack.head_dim
         fixed = self.reference_encode(self._clamped(-positions.delta)).to(q.dtype)  # [Q, K, d]
-        weight = self.weight[layer.index - 1].reshape(heads, dim, -1)
+        weight = self.weight[layer.rank - 1].reshape(heads, dim, -1)
         r = torch.einsum("hcd,ijd->hijc", weight, fixed)
         u, v = (self._reference_bias(name, layer, q) for name in ("u", "v"))
         content = torch.einsum("bhic,bhjc->bhij", q + u, k)
@@ -168,4 +168,4 @@ class XL(CachingEncoding, RelativeProducts):
         """Return the bias u or v of a layer, [h, 1, D], or zero if the encoding has no biases."""
         if not self._biases:
             return q.new_zeros(())
-        return tables.of_layer(getattr(self, name), layer.index, self.stack.heads)[:, None]
+        return tables.of_layer(getattr(self, name), layer.rank, self.stack.heads)[:, None]

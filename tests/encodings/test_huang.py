@@ -18,7 +18,7 @@ def outcome(args: str, positions: Positions, *, literal: bool) -> list[Tensor]:
     pos = drawn_wide(build_encoding("m3", args, heads=2, head_dim=4, n=16, causal=positions.causal))
     q, k = drawn(positions.query_length, positions.key_length)
     m3 = pos.members["m3"]
-    actual = m3.reference(q, k, positions, Layer(1)) if literal else logits_of(pos, q, k, positions)
+    actual = m3.reference(q, k, positions, Layer(1, 1)) if literal else logits_of(pos, q, k, positions)
     if positions.causal:
         actual = actual.tril(positions.offset)
     return [actual, *torch.autograd.grad(actual.sin().sum(), [q, k, m3.weight])]

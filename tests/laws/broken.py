@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fairseq_posenc.core.compose import Projection
 from fairseq_posenc.core.options import Options, option
 from fairseq_posenc.core.terms import OfQuery, Terms
-from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer
+from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, LayerView
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.diet import DietAbs
 from fairseq_posenc.encodings.fox import Fox
@@ -31,7 +32,7 @@ class WrongSign(Shaw):
     """Reads the table at i - j."""
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        flipped = Layer(layer.index, {"weight": layer.tensors["weight"].flip(-2)})
+        flipped = replace(layer, tensors={"weight": layer.tensors["weight"].flip(-2)})
         return super().content_bias(q, k, positions, flipped)
 
 
@@ -39,7 +40,7 @@ class WrongHead(Shaw):
     """Gives every head the table of its neighbour."""
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        rolled = Layer(layer.index, {"weight": layer.tensors["weight"].roll(1, 0)})
+        rolled = replace(layer, tensors={"weight": layer.tensors["weight"].roll(1, 0)})
         return super().content_bias(q, k, positions, rolled)
 
 
@@ -191,7 +192,7 @@ class ForgetsEarlierGates(Fox):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         gates = layer.tensors["project_input"]
         new = torch.arange(positions.key_length) >= positions.offset
-        return super().content_bias(q, k, positions, Layer(layer.index, {"project_input": gates * new[:, None]}))
+        return super().content_bias(q, k, positions, replace(layer, tensors={"project_input": gates * new[:, None]}))
 
 
 class KeepsItsOwnGates(Fox):
@@ -207,7 +208,7 @@ class KeepsItsOwnGates(Fox):
         return gates
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        return super().content_bias(q, k, positions, Layer(layer.index, {"project_input": self.kept[layer.index]}))
+        return super().content_bias(q, k, positions, replace(layer, tensors={"project_input": self.kept[layer.index]}))
 
 
 class Permissive(Composition):
@@ -305,7 +306,7 @@ class ReadsItsWeight(Shaw):
     """Each layer reads the parameter itself, within its checkpoint."""
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        own = Layer(layer.index, {"weight": self.weight[(layer.index - 1) % len(self.weight)]})
+        own = replace(layer, tensors={"weight": self.weight[(layer.rank - 1) % len(self.weight)]})
         return super().content_bias(q, k, positions, own)
 
 
@@ -502,6 +503,38 @@ class Shifted(Shaw):
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, mean=0.004, std=0.02)
+
+
+# -- layers (law 20) -----------------------------------------------------------------------------------
+
+
+class ForgetsTheSchedule(Composition):
+    """Calls the hooks of its members in all layers."""
+
+    def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
+        view = super().layer(index, project_q, project_k)
+        view.ranks = dict.fromkeys(self.members, 1)
+        view.by_hook = {hook: list(self.members) for member in self.members.values() for hook in member.hooks}
+        return view
+
+
+class ReadsByIndex(Shaw):
+    """Takes the number of a layer in the stack for its number among the layers of the encoding."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        own = replace(layer, tensors={"weight": self.weight[(layer.index - 1) % len(self.weight)]})
+        return super().content_bias(q, k, positions, own)
+
+
+class LearnsUnusedTables(Shaw):
+    """Has a table for each layer of the stack, although it is not active in all of them."""
+
+    @classmethod
+    def shapes(cls, options: Any, stack: Any) -> dict[str, tuple[int, ...]]:
+        return super().shapes(options, replace(stack, layers=stack.layers + 1))
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        return [{"weight": table} for table in self.weight[:-1]]
 
 
 # -- graphs (law 18) -----------------------------------------------------------------------------------

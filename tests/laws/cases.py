@@ -18,8 +18,8 @@ from fairseq_posenc.encodings import Composition, PositionEncoding, StackShape, 
 from fairseq_posenc.stack import Stack
 
 LENGTH_FLAG = "--the-flag-that-sets-the-length"
-#: they say how parameters start; the laws draw the parameters anew
-INITIALISATION = {"init", "init_std"}
+#: Options that the cases leave out: the laws draw the parameters anew, and `scheduled` has cases of its own.
+LEFT_OUT = {"init", "init_std", "layers"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Case:
     @property
     def capabilities(self) -> Any:
         """Return the capabilities of the built encoding."""
-        return self.encoding(self.shape()).capabilities
+        return self.encoding(self.shape(layers=3)).capabilities
 
     @property
     def hooks(self) -> set[str]:
         """Return the hooks of all members."""
-        return {hook for member in self.encoding(self.shape()).members.values() for hook in member.hooks}
+        return {hook for member in self.encoding(self.shape(layers=3)).members.values() for hook in member.hooks}
 
 
 def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
@@ -113,7 +113,7 @@ def variants(name: str, causal: bool) -> list[dict[str, Any]]:
 
     If all together are refused, options that need two others are changed in as few cases as possible.
     """
-    fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in INITIALISATION]
+    fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in LEFT_OUT]
     single = [{field.name: value} for field in fields for value in alternatives(field)]
     together = {field.name: alternatives(field)[0] for field in fields}
     choices: list[dict[str, Any]] = [{}]
@@ -154,3 +154,15 @@ def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
     """Return every encoding with its default options, for which `where` holds."""
     cases = [Case(name, {}, causal) for name in names() for causal in directions(name)]
     return [case for case in cases if where(case)]
+
+
+def scheduled(layers: str) -> list[Case]:
+    """Return every encoding that acts in layers, active only in `layers`, in the last direction in which it works.
+
+    Encodings with the option `share` have two cases: layers share a table, and each layer has its own.
+    """
+    last = [case for case in defaults() if case.causal == directions(case.spec)[-1] and case.hooks - {"embed"}]
+    kinds = [
+        (case, [{}, {"share": "none"}] if "share" in opts.names(get(case.spec).Options) else [{}]) for case in last
+    ]
+    return [Case(case.spec, {**args, "layers": layers}, case.causal) for case, many in kinds for args in many]

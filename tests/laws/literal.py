@@ -5,11 +5,14 @@ Legend: B batch, h heads, Q queries, K keys, D head width, d width.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from fairseq_posenc.attention import SelfAttention
-from fairseq_posenc.encodings import Composition, Layer
+from fairseq_posenc.core.compose import Projection
+from fairseq_posenc.encodings import Composition, Layer, PositionEncoding
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
@@ -31,27 +34,41 @@ def literal(
     attention: SelfAttention, encoding: Composition, index: int, inputs: Tensor, positions: Positions
 ) -> Tensor:
     """Return the output of one layer, [B, K, d] -> [B, Q, d]."""
-    layer = Layer(index, {}, attention.project_query, attention.project_key, inputs=inputs)
+    layers = literal_layers(encoding, index, attention.project_query, attention.project_key, inputs)
     keys_of = values_of = inputs
-    compressing = [member for member in encoding.members.values() if "compress" in member.hooks]
-    for member in compressing:
+    compressing = [(member, layer) for member, layer in layers if "compress" in member.hooks]
+    for member, layer in compressing:
         keys_of, values_of = member.reference_compress(keys_of, values_of, positions, layer)
     q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
     k = heads_of(attention.k_proj(keys_of), attention)
     v = heads_of(attention.v_proj(values_of), attention)
     allowed = ~empty(positions, inputs)[:, None, None, None] if compressing else literal_mask(positions)
-    weights = literal_softmax(literal_logits(encoding, q, k, positions, layer), allowed)
+    weights = literal_softmax(literal_logits(layers, q, k, positions), allowed)
     out = torch.einsum("bhij,bhjd->bhid", weights, v)
-    for member in encoding.members.values():
+    for member, layer in layers:
         extra = member.reference_values(weights, positions, layer)
         out = out if extra is None else out + extra
     return attention.out_proj(out.transpose(1, 2).flatten(2))
 
 
-def literal_logits(encoding: Composition, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+def literal_layers(
+    encoding: Composition, index: int, project_q: Projection, project_k: Projection, inputs: Tensor
+) -> list[tuple[PositionEncoding, Layer]]:
+    """Return the members that are active in layer `index`, each with its own description of the layer."""
+    numbers = [(member, member.layer_numbers) for member in encoding.members.values()]
+    return [
+        (member, Layer(index, own.index(index) + 1, {}, project_q, project_k, inputs=inputs))
+        for member, own in numbers
+        if index in own
+    ]
+
+
+def literal_logits(
+    layers: Sequence[tuple[PositionEncoding, Layer]], q: Tensor, k: Tensor, positions: Positions
+) -> Tensor:
     """Return the logits [B, h, Q, K]; the content term is part of each member's reference and counts once."""
     plain = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
-    terms = [member.reference(q, k, positions, layer) - plain for member in encoding.members.values()]
+    terms = [member.reference(q, k, positions, layer) - plain for member, layer in layers]
     return plain + sum(terms)
 
 

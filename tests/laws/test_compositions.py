@@ -108,9 +108,9 @@ def test_what_cannot_be_composed_is_refused_with_the_reason(spec: str, args: str
 
 def test_the_scale_of_a_member_holds_for_the_composition() -> None:
     shape = Case("t5").shape()
-    assert build("t5", None, shape).scale == shape.head_dim**-0.5
-    assert build("learned+t5", "content_scale=one", shape).scale == 1
-    assert build("t5+shaw", "content_scale=one", shape).scale == 1
+    assert build("t5", None, shape).layer(1).scale == shape.head_dim**-0.5
+    assert build("learned+t5", "content_scale=one", shape).layer(1).scale == 1
+    assert build("t5+shaw", "content_scale=one", shape).layer(1).scale == 1
 
 
 def test_capabilities_are_the_intersection_but_the_union_of_direction() -> None:

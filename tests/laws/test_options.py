@@ -64,7 +64,8 @@ def what_it_is(case: Case) -> tuple[Any, ...]:
     torch.manual_seed(0)
     built = case.encoding(case.shape(max_length=LENGTH))
     start = [(name, tuple(p.shape), p.flatten().tolist()) for name, p in built.named_parameters()]
-    return built.capabilities, built.limit, built.scale, start
+    scales = [built.layer(index).scale for index in range(1, built.stack.layers + 1)]
+    return built.capabilities, built.limit, scales, start
 
 
 def output_of(case: Case) -> torch.Tensor:
@@ -108,7 +109,7 @@ def test_every_option_changes_something_or_is_refused(one: OneOption) -> None:
 
 def test_an_option_that_is_dropped_is_caught() -> None:
     for cls in (broken.DropsItsOption, broken.DropsWhatIsNone):
-        (one,) = one_option([Case("broken", cls=cls)])
+        _, one = one_option([Case("broken", cls=cls)])  # the first option is the one of all encodings
         with pytest.raises(AssertionError, match="changes nothing"):
             check_option(one)
 
@@ -176,7 +177,7 @@ def test_an_option_may_be_called_as_a_word_of_python() -> None:
     class Keyword(Options):
         lambda_: float = option(4.0, "a height", example=2.0)
 
-    assert opts.names(Keyword) == ["lambda"]
+    assert opts.names(Keyword) == ["lambda", "layers"]
     assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
     for text in ("lambda=2", "lambda_=2"):
         assert str(opts.fill(Keyword, opts.parse(text))) == "lambda=2.0"
@@ -232,4 +233,4 @@ def test_an_option_without_an_example_cannot_be_tested() -> None:
         width: int = option(3, "how wide")
 
     with pytest.raises(AssertionError, match="width needs an example"):
-        alternatives(dataclasses.fields(Untestable)[0])
+        alternatives(dataclasses.fields(Untestable)[-1])

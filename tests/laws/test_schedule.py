@@ -1,0 +1,310 @@
+"""Law 20: with the option `layers`, an encoding acts in these layers as if they had it alone, and in no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention.flex import gradients_on_a_cpu
+from fairseq_posenc.core.schedule import numbers
+from fairseq_posenc.encodings import build, names
+from fairseq_posenc.encodings.building import with_defaults
+from fairseq_posenc.encodings.rope import Rope
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, scheduled
+from .compare import assert_close, assert_refused, assert_same, differ
+from .scene import Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
+from .test_caches_and_copies import check_copy
+from .test_causality import check_causality
+from .test_compiled import check_compiled, check_in_use
+from .test_flex import check_flex, has_flex
+from .test_gradients import check_gradients, check_stack_flag
+from .test_incremental import STEPS, check_incremental, check_reorder
+from .test_memory import check_memory
+from .test_padding import check_empty_rows, check_padding
+from .test_reference import check_fused, check_reference
+
+#: The first and the last of three layers. In the last one, the number of the layer and its rank among these differ.
+SCHEDULE, LAYERS = "1:3", 3
+SCENE = Scene(layers=LAYERS, before=2, side="left")
+SCHEDULED = scheduled(SCHEDULE)
+
+#: Compositions whose members are active in different layers of two, or in one of them.
+COMPOSED = [
+    Case("rope+rope-2", {"rope.layers": "1", "rope-2.layers": "2", "rope-2.base": 100.0}, causal=True),
+    Case("rope+m4m", {"rope.layers": "1", "m4m.layers": "2"}, causal=True),
+    Case("t5+m2", {"t5.layers": "1", "m2.layers": "2", "content_scale": "one"}, causal=True),
+    Case("rope+m4", {"rope.layers": "2", "m4.scale": 3.0, "m4.layers": "1"}, causal=True),
+    Case("shaw+alibi", {"shaw.layers": "2", "values": True}, causal=True),
+    Case("learned+linformer+t5", {"linformer.layers": "2", "t5.layers": "1"}),
+]
+
+
+def positions(stack: Stack) -> tuple[Tensor, Any]:
+    """Return inputs and positions with padding for a stack."""
+    tokens = padded([6, 4], 6)
+    return embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+
+
+def outputs(stack: Stack) -> Tensor:
+    """Return the output of each layer for the same inputs, [L, B, T, d]."""
+    with torch.no_grad():
+        return attend_all(stack, *positions(stack))
+
+
+def check_layers(case: Case) -> None:
+    """Compare each layer with the one of a stack in which all layers have the encoding, or none."""
+    shape = case.shape(layers=LAYERS)
+    stack = drawn(case.stack(shape))
+    (member,) = stack.pos.members.values()
+    everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
+    others = [other.stack(shape).eval() for other in (everywhere, Case("none", {}, case.causal))]
+    for other in others:
+        other.layers.load_state_dict(stack.layers.state_dict())
+    with torch.no_grad():
+        for table, own in zip(others[0].pos.parameters(), stack.pos.parameters(), strict=True):
+            rows = range(len(own)) if table.shape == own.shape else [number - 1 for number in member.layer_numbers]
+            table[list(rows)] = own
+    mixed, full, empty = outputs(stack), outputs(others[0]), outputs(others[1])
+    for index in range(LAYERS):
+        active = index + 1 in member.layer_numbers
+        assert_close(mixed[index], (full if active else empty)[index], 1e-12, f"layer {index + 1}")
+        assert differ(full[index], empty[index]), "the encoding had no effect: a vain test"
+
+
+@pytest.mark.parametrize("case", SCHEDULED, ids=str)
+def test_an_encoding_equals_its_reference_in_its_layers(case: Case) -> None:
+    check_reference(case, SCENE)
+    check_fused(case, SCENE)
+
+
+@pytest.mark.parametrize("case", SCHEDULED, ids=str)
+def test_a_layer_outside_of_the_schedule_is_one_without_positions(case: Case) -> None:
+    check_layers(case)
+
+
+@pytest.mark.parametrize("case", SCHEDULED, ids=str)
+def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
+    """Every parameter gets its gradient once, so DDP finds no unused one, and the count is the one of fewer layers."""
+    check_gradients(case, range(LAYERS))
+    (member,) = case.encoding(case.shape(layers=LAYERS)).members.values()
+    has = sum(parameter.numel() for parameter in member.parameters())
+    assert has == type(member).count(member.options, case.shape(layers=LAYERS))
+    everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
+    assert has == sum(parameter.numel() for parameter in everywhere.encoding(case.shape(layers=2)).parameters())
+
+
+@pytest.fixture
+def flex_with_gradients() -> Iterator[None]:
+    with gradients_on_a_cpu():
+        yield
+
+
+FLEX = [case for case in COMPOSED if case.spec in ("rope+m4m", "t5+m2", "rope+m4")]
+
+
+@pytest.mark.parametrize("case", FLEX, ids=str)
+@pytest.mark.usefixtures("flex_with_gradients")
+def test_flex_equals_the_reference(case: Case) -> None:
+    assert has_flex(case)
+    check_flex(case, Scene(before=2, side="left"), torch.float64)
+
+
+@pytest.mark.parametrize("case", COMPOSED, ids=str)
+def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
+    scene = Scene(before=2, side="left")
+    check_reference(case, scene)
+    check_padding(case, "left", "auto")
+    check_empty_rows(case, "right", "explicit")
+    check_stack_flag(case)
+    check_copy(case)
+    if case.causal:
+        check_causality(case, "auto")
+        check_incremental(case, STEPS["in chunks"], "left", "auto")
+        check_reorder(case, "explicit")
+        check_memory(case, "auto")
+
+
+@pytest.mark.parametrize("case", [COMPOSED[2], COMPOSED[-1]], ids=str)
+def test_a_stack_compiles_to_one_graph(case: Case) -> None:
+    check_compiled(case)
+    check_in_use(case, torch.bfloat16, 0.1)
+
+
+def test_raw_keys_are_cached_only_in_layers_with_both_hooks() -> None:
+    stack = Scene(layers=LAYERS).stack(Case("rope+m4", {"rope.layers": "1-2", "m4.layers": "2-3"}, causal=True))
+    caches = new_caches(stack)
+    x, where = positions(stack)
+    with torch.no_grad():
+        attend_all(stack, x, where, caches=caches)
+    assert [len(cache.columns()) for cache in caches] == [2, 3, 2]
+
+
+def test_a_scale_holds_in_the_layers_of_its_encoding() -> None:
+    shape = Case("t5").shape(layers=LAYERS)
+    built = build("t5", "content_scale=one,layers=2", shape)
+    assert [built.layer(index).scale for index in (1, 2, 3)] == [shape.head_dim**-0.5, 1, shape.head_dim**-0.5]
+
+
+def test_lfhc_divides_by_the_number_of_the_layer_in_the_stack() -> None:
+    stack = Scene(layers=LAYERS, head_dim=2).stack(Case("lfhc", {"layers": "3", "clip": 2}))
+    (member,) = stack.pos.members.values()
+    assert member.weight.shape[0] == 1
+    with torch.no_grad():
+        member.weight.copy_(torch.arange(-2.0, 3)[:, None])  # the row that is read, for both features
+    view, where = stack.layers[2].self_attn.view, positions_of(padded([8], 8), stack)
+    ones = torch.ones(1, 2, 8, 2, dtype=torch.float64)
+    products = view.at(where, stack.pos.per_layer(where)[2]).additive(ones, 0 * ones)
+    assert products is not None
+    rows = (products[0, 0, 0] / 2**0.5).round().tolist()
+    assert rows == [0, 1, 1, 1, 2, 2, 2, 2], "layer 3 divides distances by 3"
+
+
+# -- broken variants -----------------------------------------------------------------------------------
+
+
+def test_a_view_that_ignores_the_schedule_is_caught() -> None:
+    case = Case("broken", {"layers": SCHEDULE}, cls=Rope)
+    check_reference(case, SCENE)
+    with pytest.raises(AssertionError, match="output: differs"):
+        check_reference(Case("broken", {"layers": SCHEDULE}, cls=Rope, composition=broken.ForgetsTheSchedule), SCENE)
+
+
+def test_a_table_that_is_read_by_the_number_in_the_stack_is_caught() -> None:
+    with pytest.raises(AssertionError, match="output: differs"):
+        check_reference(Case("broken", {"layers": SCHEDULE, "share": "none"}, cls=broken.ReadsByIndex), SCENE)
+
+
+def test_a_table_of_a_layer_outside_of_the_schedule_is_caught() -> None:
+    case = Case("broken", {"layers": SCHEDULE, "share": "none"}, cls=broken.LearnsUnusedTables)
+    (member,) = case.encoding(case.shape(layers=LAYERS)).members.values()
+    everywhere = Case("shaw", {"share": "none"}).encoding(case.shape(layers=2))
+    assert member.weight.numel() > sum(parameter.numel() for parameter in everywhere.parameters())
+
+
+# -- what the option means -----------------------------------------------------------------------------
+
+MEANINGS = [
+    (None, 3, (1, 2, 3)),
+    ("2", 3, (2,)),
+    ("4:8:12", 12, (4, 8, 12)),
+    ("12:4:8", 12, (4, 8, 12)),
+    ("1-4", 6, (1, 2, 3, 4)),
+    ("1-2:5:7-8", 8, (1, 2, 5, 7, 8)),
+    ("every-4", 12, (4, 8, 12)),
+    ("every-4", 7, (4,)),
+    ("every-4-skip", 8, (1, 2, 3, 5, 6, 7)),
+    ("every_2_skip", 3, (1, 3)),
+]
+
+
+@pytest.mark.parametrize(("text", "layers", "meaning"), MEANINGS)
+def test_the_option_names_layers(text: str | None, layers: int, meaning: tuple[int, ...]) -> None:
+    assert numbers(text, layers) == meaning
+
+
+REFUSED = [
+    ("0", "layer 0 does not exist"),
+    ("0-3", "layer 0 does not exist"),
+    ("4:7", "layer 7 does not exist; the stack has the layers 1 to 6"),
+    ("5-1000000000000", "layer 1000000000000 does not exist"),
+    ("2:2", "names layer 2 twice"),
+    ("1-4:3", "names layer 3 twice"),
+    ("4-1", "the range 4-1 must lead from a lower to a higher number"),
+    ("3-3", "the range 3-3"),
+    *(
+        (text, "must be numbers of layers")
+        for text in ("", ":", "1:", "1--4", "-4", "1-", "1.5", "every", "every-", "x")
+    ),
+    *((text, "must be numbers of layers") for text in ("every-2-3", "every-2:1", "skip-every-2", "True", "[1, 2]")),
+    ("every-0", "at least 2"),
+    ("every-1", "at least 2"),
+    ("every-1-skip", "at least 2"),
+    ("every-7", "names no layer, because the stack has only 6"),
+    ("every-7-skip", "skips no layer"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED)
+def test_a_wrong_schedule_is_refused(text: str, words: str) -> None:
+    shape = Case("rope").shape(layers=6)
+    assert_refused(lambda: build("rope", {"layers": text}, shape), "--pos-enc-args", "rope", f"layers={text}", words)
+
+
+def test_layers_with_commas_are_refused_with_the_right_spelling() -> None:
+    assert_refused(lambda: build("rope", "layers=4,8", Case("rope").shape(layers=9)), "'8'", "layers=4:8:12")
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in {case.spec for case in SCHEDULED}])
+def test_an_encoding_that_does_not_act_in_layers_has_no_schedule(name: str) -> None:
+    shape = Case(name).shape()
+    words = "does nothing" if name == "none" else "at the input"
+    assert_refused(lambda: build(name, "layers=2", shape), "--pos-enc-args", name, "layers=2 has no effect", words)
+
+
+# -- several members -----------------------------------------------------------------------------------
+
+
+def test_conflicts_count_only_where_layers_overlap() -> None:
+    shape = Case("rope", causal=True).shape(layers=4)
+    together = "rope.layers=1-3,m4m.layers=every-4"
+    assert str(build("rope+m4m", together, shape)).count("layers=") == 2
+    assert_refused(lambda: build("rope+m4m", "rope.layers=1-3,m4m.layers=3-4", shape), "m4m", "rope", "option layers")
+    assert_refused(lambda: build("rope+m4m", "rope.layers=1-3", shape), "m4m", "rope")
+
+
+def test_the_layers_of_one_member_must_be_named() -> None:
+    shape = Case("rope").shape()
+    assert_refused(lambda: build("rope+t5", "layers=2", shape), "rope.layers or t5.layers")
+    assert_refused(lambda: build("learned+t5", "learned.layers=2,t5.layers=1", shape), "learned", "at the input")
+
+
+def test_a_method_can_occur_twice_in_different_layers() -> None:
+    shape = Case("t5").shape(layers=4)
+    args = "t5.layers=every-4-skip,t5-2.layers=every-4,t5-2.buckets=8"
+    built = build("t5+t5-2", args, shape)
+    shapes = {name: tuple(parameter.shape) for name, parameter in built.named_parameters()}
+    assert shapes == {"t5.weight": (1, 2, 32), "t5-2.weight": (1, 2, 8)}
+    assert [list(built.layer(index).members) for index in (1, 2, 3, 4)] == [["t5"]] * 3 + [["t5-2"]]
+    assert build(built.name, args, shape).name == "t5+t5-2"
+
+
+NAMES = [
+    ("rope+rope", "", ["rope twice", "call the second one rope-2"]),
+    ("rope+rope-2", "", ["rope and rope-2 are both active in layer 1", "rope.layers", "rope_2.layers"]),
+    ("rope+rope-2", "rope.layers=1,rope-2.layers=1-2", ["both active in layer 1"]),
+    ("learned+learned-2", "", ["learned and learned-2 are both active"]),
+    ("rope-2", "", ["rope-2 is number 1 of its kind; call it rope"]),
+    ("rope-2+rope", "", ["call it rope"]),
+    ("rope+rope-3", "", ["rope-3 is number 2 of its kind; call it rope-2"]),
+    ("rope+rope-02", "", ["call it rope-2"]),
+    ("shawn+shawn-2", "", ["unknown position encoding 'shawn'"]),
+    ("rope+rope-2", "base=10,rope.layers=1,rope-2.layers=2", ["rope.base or rope-2.base"]),
+    ("rope+rope-2", "rope-2.bas=10", ["rope_2.bas"]),
+]
+
+
+@pytest.mark.parametrize(("spec", "args", "words"), NAMES)
+def test_members_of_one_kind_are_numbered_and_do_not_overlap(spec: str, args: str, words: list[str]) -> None:
+    assert_refused(lambda: build(spec, args, Case("rope").shape()), *words)
+
+
+def test_defaults_of_an_encoding_hold_for_all_members_of_its_kind() -> None:
+    given = with_defaults("rope+rope-2+t5", "rope-2.base=100", "rope.base=500,t5.buckets=8")
+    assert given == {"rope.base": "500", "rope_2.base": "100", "t5.buckets": "8"}
+
+
+def test_the_same_member_twice_differs_from_one_in_all_layers() -> None:
+    local = Scene().stack(COMPOSED[0])
+    plain = Scene().stack(Case("rope", {}, causal=True))
+    for stack in (local, plain):
+        use_path(stack, "explicit")
+    first, second = outputs(local), outputs(plain)
+    assert_same(first[0], second[0])
+    assert differ(first[1], second[1])

@@ -57,7 +57,7 @@ def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
 
 def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:
     """Map [B, N, d] to [B, N, d] by one layer of attention."""
-    layers = literal_layers(pos, index, attention.content_query, attention.content_key)
+    layers = literal_layers(pos, index, attention.content_query, attention.content_key, x)
     q, k, v = (heads_of(project(x), attention) for project in (attention.q_proj, attention.k_proj, attention.v_proj))
     weights = literal_softmax(literal_logits(layers, q, k, where), allowed[None, None])
     out = torch.einsum("bhij,bhjd->bhid", weights, v)

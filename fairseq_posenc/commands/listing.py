@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..core.options import describe
+from ..core.options import describe, describe_common
 from ..encodings import Composition, PositionEncoding, StackShape, build, get, names
 
 CAPABILITIES = {
@@ -55,7 +55,7 @@ def _row(name: str) -> dict[str, Any]:
         "equation": cls.facts.equation,
         "formula": cls.facts.formula,
         "parameters": cls.facts.count,
-        "options": describe(cls.Options),
+        "options": describe(cls.Options) + (describe_common() if acts_in_layers(name) else []),
         "capabilities": _capabilities(name),
     }
 
@@ -76,6 +76,12 @@ def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
             for key, value in dataclasses.asdict(built.capabilities).items():
                 capabilities[key] = value or capabilities.get(key, False)
     return capabilities
+
+
+def acts_in_layers(name: str) -> bool:
+    """Return whether the encoding acts in the layers, so that it takes the option `layers`."""
+    shapes = (StackShape(2, 12, 768, 512, causal=causal, has_cls=not causal) for causal in (False, True))
+    return any(on_meta(name, "layers=2", shape) for shape in shapes)
 
 
 def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:

@@ -21,7 +21,7 @@ from ..core.writing import write_whole
 from ..encodings import get, names
 from ..encodings.building import form_of
 from . import choosing, paths_memory, paths_page, whole_models
-from .listing import CAPABILITIES, constant, declared
+from .listing import CAPABILITIES, acts_in_layers, constant, declared
 from .params import rows
 
 KNOWN = "recipes/lib/encodings.json"
@@ -32,6 +32,39 @@ OPTIONS = """\
 layers. With `all`, there is a single table. `init` says how a table is initialised: `normal`, `zeros`, `ones` or
 `xavier-uniform`. `extend` says what happens if a sequence is longer than the table: `error` refuses it, `repeat` reads
 the table again from its start, and `interpolate` stretches the table."""
+#: Heading of the section about the option that all encodings have.
+LAYERS = "Active in some layers"
+SCHEDULES = """\
+Every encoding that acts in the layers of a stack has the option `layers`, which says in which of them it is active. In
+the other layers, attention is computed as with `none`. An encoding that adds vectors at the input, such as `learned`,
+does not have this option. Layers are counted from 1, separately in the encoder and in the decoder. Without the option,
+an encoding is active in all layers.
+
+| value | active layers |
+|---|---|
+| `layers=4` | 4 |
+| `layers=4:8:12` | 4, 8 and 12 |
+| `layers=1-4`, `layers=1-4:9` | 1 to 4; 1 to 4 and 9 |
+| `layers=every-4` | 4, 8, 12 and so on |
+| `layers=every-4-skip` | all except 4, 8, 12 and so on |
+
+An error says what is wrong if the value names a layer that does not exist, a layer twice, or no layer, or if a periodic
+value leaves out no layer. Tables with an entry for each layer have entries for the active layers only. `lfhc` uses the
+number that a layer has in the whole stack.
+
+In a composition, write the name of the encoding before the option: `--pos-enc learned+t5 --pos-enc-args t5.layers=1-4`.
+Encodings that cannot be combined in one layer can be combined in different layers, for example `rope` and `m4m`. An
+encoding can also occur twice with different options, if no layer has both. The second one is called `rope-2`, in
+`--pos-enc`, in its options and in the names of its parameters; a third one is called `rope-3`.
+
+Three published language models can serve as examples. Apart from their positions, they differ in other ways, such as
+attention that is limited to a window.
+
+- SmolLM3 and Llama 4 use RoPE, but every 4th layer has no positions: `--pos-enc rope --pos-enc-args
+  layers=every-4-skip`.
+- Gemma 3 uses RoPE. In every 6th layer, attention is global and the base of RoPE is 1,000,000. In the other layers,
+  attention is local and the base is 10,000: `--pos-enc rope+rope-2 --pos-enc-args
+  rope.layers=every-6-skip,rope-2.layers=every-6,rope-2.base=1000000`."""
 
 
 WHOLE = """\
@@ -61,6 +94,10 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
         "\n".join(f"- {text}: {_answer(name, key)}" for key, text in CAPABILITIES.items()),
         "## Options",
         _options(describe(cls.Options)),
+        *(
+            [f"The option [`layers`](index.md#{_anchor(LAYERS)}) limits the encoding to some layers."]
+            * acts_in_layers(name)
+        ),
         "## Parameters",
         f"Number of parameters: {_sentence(facts.count)} "
         "Here m is the number of layers, h the number of heads, d the width and n the maximum length.",
@@ -86,6 +123,7 @@ def index(counted: list[dict[str, Any]]) -> str:
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
     more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
+    parts += [f"## {LAYERS}", SCHEDULES]
     parts += ["## Parameters of whole models", WHOLE, whole_models.text(counted, "pipe"), whole_models.ROUNDED]
     return "\n\n".join(parts) + "\n"
 
@@ -121,6 +159,10 @@ def _form(name: str, options: dict[str, str]) -> type | None:
         return form_of(cls, fill(cls.Options, options))
     except ValueError:
         return None
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
 
 
 def _sentence(text: str) -> str:

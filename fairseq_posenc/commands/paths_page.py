@@ -37,6 +37,7 @@ Self-attention is computed on one of three paths, which give the same results up
 `--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
 chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error
 gives the reason.
+With the option `layers`, each layer takes the path of the encodings that are active in this layer.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
 checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,

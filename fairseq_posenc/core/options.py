@@ -135,17 +135,23 @@ def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
 def describe(cls: type[Options]) -> list[dict[str, Any]]:
     """Return a row for each option of an encoding, with its name, default, choices and help text.
 
-    The options that all encodings have are left out, unless `cls` is their class `Options`.
+    The options that all encodings have are left out; `describe_common` returns them.
     """
-    return [
-        {
-            "name": written(field),
-            "default": field.default,
-            "choices": list(field.metadata["choices"] or []),
-            "help": field.metadata["help"],
-        }
-        for field in (dataclasses.fields(cls) if cls is Options else own_fields(cls))
-    ]
+    return [_row(field) for field in own_fields(cls)]
+
+
+def describe_common() -> list[dict[str, Any]]:
+    """Return the same for each option that all encodings have."""
+    return [_row(field) for field in dataclasses.fields(Options)]
+
+
+def _row(field: dataclasses.Field[Any]) -> dict[str, Any]:
+    return {
+        "name": written(field),
+        "default": field.default,
+        "choices": list(field.metadata["choices"] or []),
+        "help": field.metadata["help"],
+    }
 
 
 def _name(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .package import ENCODINGS, Figure, nearest
+from .package import ENCODINGS, Figure, kind_of, nearest
 from .recipe import ROOT
 from .stages import read_json
 from .values import Refused
@@ -31,11 +31,14 @@ class Encoding:
     @property
     def slug(self) -> str:
         """Return the name that the encoding has in paths and stage names, such as `shaw.clip=16`."""
-        return re.sub(r"[\[,]", ".", self.label).replace("]", "")
+        return re.sub(r"[\[,]", ".", self.label).replace("]", "").replace(":", "_")  # fairseq splits paths at colons
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the combined encodings: `learned` and `t5` for `learned+t5`, `rope` for `rope`."""
+        """Return the names of the combined encodings: `learned` and `t5` for `learned+t5`, `rope` for `rope`.
+
+        The second of two encodings of the same kind has a name such as `rope-2`.
+        """
         return self.name.split("+")
 
     @property
@@ -90,7 +93,7 @@ def parse(label: str) -> Encoding:
         raise Refused(f"--pos-enc {label}: this names no encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
     encoding = Encoding(label, match[1], match[2] or "")
     for name in encoding.names:
-        if name not in ENCODINGS:
+        if kind_of(name) not in ENCODINGS:
             raise Refused(f"--pos-enc {label}: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
     return encoding
 
@@ -125,13 +128,17 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 def facts(name: str) -> dict[str, Any]:
     """Return the entry of an encoding in encodings.json: whether it supports a memory, and its options with defaults.
 
+    Args:
+        name: Name of the encoding; for `rope-2`, the entry of `rope` is returned.
+
     Raises:
         Refused: encodings.json has no entry for this encoding.
     """
-    if name not in _facts():
+    kind = kind_of(name)
+    if kind not in _facts():
         problem = f"{FACTS.relative_to(ROOT)} has no entry for the encoding '{name}'"
         raise Refused(f"{problem}. To update this file, run `python -m fairseq_posenc docs`.")
-    facts_of_encoding: dict[str, Any] = _facts()[name]
+    facts_of_encoding: dict[str, Any] = _facts()[kind]
     return facts_of_encoding
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.writing import whole_folder as whole_folder
     from fairseq_posenc.core.writing import write_whole as write_whole
     from fairseq_posenc.encodings.registry import ENCODINGS as ENCODINGS
+    from fairseq_posenc.encodings.registry import kind_of as kind_of
     from fairseq_posenc.papers.reading import Figure as Figure
     from fairseq_posenc.papers.reading import figures as figures
     from fairseq_posenc.papers.reading import tables as tables
@@ -38,7 +39,7 @@ else:
         ),
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),
-        "encodings/registry.py": ("ENCODINGS",),
+        "encodings/registry.py": ("ENCODINGS", "kind_of"),
         "papers/reading.py": ("Figure", "figures", "tables"),
     }
     for file, names in SHARED.items():

@@ -75,7 +75,7 @@ def check_layers(case: Case) -> None:
     for index in range(LAYERS):
         active = index + 1 in member.layer_numbers
         assert_close(mixed[index], (full if active else empty)[index], 1e-12, f"layer {index + 1}")
-        assert differ(full[index], empty[index]), "the encoding had no effect: a vain test"
+        assert not active or differ(full[index], empty[index]), "the encoding had no effect: a vain test"
 
 
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)
@@ -106,12 +106,10 @@ def flex_with_gradients() -> Iterator[None]:
         yield
 
 
-FLEX = [case for case in COMPOSED if case.spec in ("rope+m4m", "t5+m2", "rope+m4")]
-
-
-@pytest.mark.parametrize("case", FLEX, ids=str)
 @pytest.mark.usefixtures("flex_with_gradients")
-def test_flex_equals_the_reference(case: Case) -> None:
+def test_flex_equals_the_reference() -> None:
+    """One layer has other scores, and the other a bias and another scale."""
+    case = COMPOSED[2]
     assert has_flex(case)
     check_flex(case, Scene(before=2, side="left"), torch.float64)
 
@@ -131,8 +129,8 @@ def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
         check_memory(case, "auto")
 
 
-@pytest.mark.parametrize("case", [COMPOSED[2], COMPOSED[-1]], ids=str)
-def test_a_stack_compiles_to_one_graph(case: Case) -> None:
+def test_a_stack_compiles_to_one_graph() -> None:
+    case = Case("rope+t5", {"rope.layers": "1", "t5.layers": "2"})
     check_compiled(case)
     check_in_use(case, torch.bfloat16, 0.1)
 
@@ -286,7 +284,7 @@ NAMES = [
     ("rope+rope-02", "", ["call it rope-2"]),
     ("shawn+shawn-2", "", ["unknown position encoding 'shawn'"]),
     ("rope+rope-2", "base=10,rope.layers=1,rope-2.layers=2", ["rope.base or rope-2.base"]),
-    ("rope+rope-2", "rope-2.bas=10", ["rope_2.bas"]),
+    ("rope+rope-2", "rope-2.bas=10", ["rope-2: there is no option bas"]),
 ]
 
 

@@ -179,6 +179,14 @@ def test_the_heat_map_shows_the_rows_of_the_layer_and_head() -> None:
     torch.testing.assert_close(torch.from_numpy(shown.values), weight[1, 1, 2:9].detach())
 
 
+def test_the_heat_map_of_an_encoding_in_some_layers_shows_only_these() -> None:
+    item = stack("m4", "share=none,clip=5,layers=2")
+    (shown,) = heat_map.data(item, layer=2, head=2, farthest=3)
+    torch.testing.assert_close(torch.from_numpy(shown.values), item.members["m4"].weight[0, 1, 2:9].detach())
+    with pytest.raises(trained.FigureError, match="in layer 1"):
+        heat_map.data(item, layer=1)
+
+
 def test_equal_vectors_have_cosine_one() -> None:
     item = stack("learned")
     assert cosine.data(item).cosines.abs().max() < 1

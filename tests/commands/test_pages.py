@@ -114,6 +114,13 @@ def test_a_page_has_the_docstring_of_every_form_of_its_encoding(case: Case) -> N
     assert inspect.cleandoc(type(member).__doc__ or "") in PAGES[f"{case.spec}.md"]
 
 
+def test_the_option_layers_is_explained_once() -> None:
+    assert "\n## Active in some layers\n" in PAGES["index.md"]
+    assert "(index.md#active-in-some-layers)" in PAGES["linformer.md"]
+    assert all("layers=" not in text for name, text in PAGES.items() if name != "index.md")
+    assert all("#active" not in PAGES[f"{name}.md"] for name in ("none", "learned", "segments-input"))
+
+
 def test_forms_are_listed_with_their_option() -> None:
     assert "\n\n`form=paper`: Learn p [n, D]" in PAGES["tupe.md"]
     assert "\n\n`form=original`: Learn p [n, d] with a layer norm" in PAGES["tupe.md"]

@@ -153,6 +153,13 @@ def test_one_directional_encodings_are_counted_in_the_stack_that_takes_them(caps
     assert "cope" in capsys.readouterr().err
 
 
+def test_only_layers_in_which_an_encoding_is_active_are_counted() -> None:
+    pytest.importorskip("fairseq")
+    options = {"--pos-enc": "shaw", "--pos-enc-args": "share=none,clip=4,layers=1:3"}
+    facts = params.of_architecture("posenc_transformer_small", options)
+    assert facts["encoder.pos.shaw.weight"] == facts["decoder.pos.shaw.weight"] == 2 * 4 * 9 * 32  # of 3 layers
+
+
 @pytest.mark.parametrize(
     ("args", "count"), [([], 151_119_838), (["--pos-enc-args", "biases=tied"], 151_107_538)], ids=["untied", "original"]
 )

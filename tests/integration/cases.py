@@ -18,6 +18,8 @@ EXTRA = {
     "learned+t5": None,
     "shaw": "clip=3,values=false",
     "sinusoidal": "freq=t2t,offset=2",
+    "rope": "layers=every-2-skip",
+    "t5+t5-2": "t5.layers=1,t5-2.layers=2,t5-2.buckets=8",
 }
 
 

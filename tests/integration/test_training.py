@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 
 from . import support
@@ -55,6 +55,21 @@ def test_layers_may_be_dropped(data: Path, kind: str) -> None:
     assert all(loss == loss for loss in run.losses)
     assert [layer.self_attn.view.index for layer in run.model.eval().encoder.layers] == [1, 2]
     assert support.hypotheses(run.model, run.trainer.task, size=64)
+
+
+def test_a_schedule_survives_dropped_layers_and_a_checkpoint(data: Path, tmp_path: Path) -> None:
+    """Layers keep their numbers, and each reads the table of the encoding that is active in it."""
+    options = "t5.layers=every-2-skip,t5-2.layers=every-2,t5-2.buckets=8"
+    drop = ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5"]
+    flags = ["--pos-enc", "t5+t5-2", "--pos-enc-args", options, *drop]
+    run = support.train(data, *flags, "--max-update", 4, "--save-dir", tmp_path)
+    task = run.trainer.task
+    (loaded,), _, _ = load_model_ensemble_and_task([str(tmp_path / "checkpoint_last.pt")], {"data": str(data)})
+    for model in (run.model.eval(), loaded.eval()):
+        for side in (model.encoder, model.decoder):
+            assert [list(layer.self_attn.view.members) for layer in side.layers] == [["t5"], ["t5-2"]]
+            assert [tuple(table.shape) for table in side.pos.parameters()] == [(1, 2, 32), (1, 2, 8)]
+    assert support.hypotheses(loaded, task, size=64) == support.hypotheses(run.model, task, size=64)
 
 
 def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,14 @@ def test_published_scores_are_shown_for_the_papers_models() -> None:
     """Shaw has one table per head, as many parameters as LFHC. What the paper calls T5 has distances up to M."""
     for label in ("shaw[clip=8,share=none]", "shaw[share=none,clip=8]"):
         assert papers(parse(label), 150) == 25.34
-    for label in ("shaw[clip=8]", "diet-rel[clip=8]", "diet-rel[clip=150,share=all]", "t5", "learned"):
+    for label in (
+        "shaw[clip=8]",
+        "shaw[clip=8,share=none,layers=1-4]",
+        "diet-rel[clip=8]",
+        "diet-rel[clip=150,share=all]",
+        "t5",
+        "learned",
+    ):
         assert papers(parse(label), 150) is None
     assert papers(parse("diet-rel[clip=150]"), 640) == 25.02
     assert papers(parse("xl"), 0) is None

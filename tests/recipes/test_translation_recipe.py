@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recipes.lib.command import main
-from recipes.lib.encodings import ENCODINGS, parse, parse_all
+from recipes.lib.encodings import ENCODINGS, options_of, parse, parse_all
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
@@ -44,6 +44,21 @@ def test_an_encoding_may_have_options_and_members() -> None:
     assert parse("rope").flags() == ["--pos-enc", "rope"]
 
 
+def test_an_encoding_may_be_active_in_some_layers() -> None:
+    assert parse("rope[layers=every-3-skip]").slug == "rope.layers=every-3-skip"
+    listed = parse("rope[layers=4:8:12]")
+    assert listed.flags() == ["--pos-enc", "rope", "--pos-enc-args", "layers=4:8:12"]
+    assert listed.slug == "rope.layers=4_8_12", "fairseq reads a colon in --path as the end of a path"
+
+
+def test_an_encoding_may_occur_twice() -> None:
+    twice = parse("rope+rope-2[rope.layers=every-6-skip,rope-2.layers=every-6,rope-2.base=1e6]")
+    assert twice.names == ["rope", "rope-2"]
+    assert twice.remembers
+    assert options_of(twice)["rope.base"] == "10000"
+    assert options_of(twice)["rope_2.base"] == "1e+06"
+
+
 def test_a_list_keeps_the_commas_in_brackets() -> None:
     settings = load(TRANSLATION, "small", texts={"pos_enc": "none,shaw[clip=8,share=none],rope,none"})
     assert [one.label for one in settings.encodings] == ["none", "shaw[clip=8,share=none]", "rope"]
@@ -53,6 +68,7 @@ def test_a_list_keeps_the_commas_in_brackets() -> None:
     ("label", "message"),
     [
         ("rop", "no position encoding 'rop'; did you mean rope"),
+        ("rop+rop-2", "no position encoding 'rop'; did you mean rope"),
         ("shaw[clip=8", "Write NAME or 'NAME"),
         ("[x=1]", "Write NAME"),
     ],

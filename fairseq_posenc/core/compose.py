@@ -40,10 +40,11 @@ class Composition(nn.Module):
         self.stack = stack
         for name, member in members:
             if name in self._modules:
-                raise ValueError(
-                    f"--pos-enc contains {name} twice; remove one of them, or call the second one {name}-2 and let "
-                    "them be active in different layers (option layers)"
+                layered = (
+                    f", or call the second one {name}-2 and let them be active in different layers (option layers)"
                 )
+                cure = "remove one of them" + ("" if "embed" in member.hooks else layered)
+                raise ValueError(f"--pos-enc contains {name} twice; {cure}")
             self.add_module(name, member)
         refuse_conflicts(dict(members), stack.layers)
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])

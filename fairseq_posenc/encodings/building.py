@@ -134,6 +134,8 @@ def _refuse_overlaps(members: Mapping[str, PositionEncoding]) -> None:
         both = sorted(set(one.layer_numbers) & set(other.layer_numbers))
         if kind_of(first) == kind_of(second) and both:
             cure = f"set {_prefix(first)}layers and {_prefix(second)}layers to different layers"
+            if "embed" in one.hooks:
+                raise ValueError(f"--pos-enc: {first} and {second} both add vectors at the input; use only one of them")
             raise ValueError(f"--pos-enc: {first} and {second} are both active in layer {both[0]}; {cure}")
 
 

@@ -275,7 +275,7 @@ NAMES = [
     ("rope+rope", "", ["rope twice", "call the second one rope-2"]),
     ("rope+rope-2", "", ["rope and rope-2 are both active in layer 1", "rope.layers", "rope_2.layers"]),
     ("rope+rope-2", "rope.layers=1,rope-2.layers=1-2", ["both active in layer 1"]),
-    ("learned+learned-2", "", ["learned and learned-2 are both active"]),
+    ("learned+learned-2", "", ["learned and learned-2 both add vectors at the input"]),
     ("rope-2", "", ["rope-2 is number 1 of its kind; call it rope"]),
     ("rope-2+rope", "", ["call it rope"]),
     ("rope+rope-3", "", ["rope-3 is number 2 of its kind; call it rope-2"]),

@@ -34,6 +34,8 @@ class Positions:
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, number of the segment to which each column belongs.
         cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
+        ids: [K] or [B, K] int, positions of the caller's own for all columns, from 0; None means that the positions
+            are the columns. The order of the tokens, and so `causal` and `span`, still follows the columns.
     """
 
     query_length: int
@@ -46,6 +48,7 @@ class Positions:
     restart_ids: Tensor | None = None
     segments: Tensor | None = None
     cls_column: Tensor | None = None
+    ids: Tensor | None = None
     _shared: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +61,8 @@ class Positions:
             raise ValueError(f"span={self.span} must be at least 1, and it works with causal=True only")
         if self.padding is not None and self.padding.dtype != torch.bool:
             raise ValueError(f"padding must be a bool mask that is true at padding, not {self.padding.dtype}")
+        if self.ids is not None:
+            _check_ids(self.ids, self.key_length)
         for name, rows in self._rows.items():
             if rows.shape[-1] != self.key_length:
                 raise ValueError(
@@ -112,6 +117,8 @@ class Positions:
     def _rows(self) -> dict[str, Tensor]:
         """Return the tensors that have a row [K] for every sample, by name, without those that are None."""
         named = {"padding": self.padding, "restart_ids": self.restart_ids, "segments": self.segments}
+        if self.ids is not None and self.ids.dim() == 2:
+            named["ids"] = self.ids
         return {name: rows for name, rows in named.items() if rows is not None}
 
     @cached_property
@@ -135,15 +142,81 @@ class Positions:
     def distances(self) -> Tensor:
         """Return every distance j - i that can occur, from -(K-1) to Q-1: [Q+K-1] int64.
 
-        Entry j - r + Q - 1 is the distance from the query in row r to the key in column j; see `toeplitz.shift`.
+        Entry j - r + Q - 1 is the distance from the query in row r to the key in column j; see `toeplitz.shift`. With
+        `ids`, these are the different distances between the positions, in increasing order; see `pairs`.
         """
+        if self._distinct is not None:
+            return self._distinct[0]
         return torch.arange(1 - self.key_length, self.query_length, device=self.device)
 
     @cached_property
     def delta(self) -> Tensor:
-        """Return j - i for all pairs of query and key, [Q, K] int64. Fast code reads `distances` instead."""
+        """Return j - i for all pairs of query and key, [Q, K] int64. Fast code reads `distances` instead.
+
+        With `ids`, these are the distances between the positions, [Q, K] or [B, Q, K].
+        """
+        return self._column_delta if self.ids is None else self.key_ids[..., None, :] - self.query_ids[..., None]
+
+    @cached_property
+    def _column_delta(self) -> Tensor:
+        """Return how many columns each key is to the right of each query, [Q, K] int64, whatever the positions are."""
         keys = torch.arange(self.key_length, device=self.device)
         return keys[None, :] - self.query_columns[:, None]
+
+    # -- positions of the caller's own: every number below follows from `ids`
+
+    @cached_property
+    def _distinct(self) -> tuple[Tensor, Tensor] | None:
+        """Return the different distances and which of them each pair has, or None without `ids`."""
+        if self.ids is None:
+            return None
+        distances, pairs = torch.unique(self.delta, return_inverse=True)
+        return distances, pairs.reshape(-1, self.query_length, self.key_length)
+
+    @property
+    def pairs(self) -> Tensor | None:
+        """Return the index in `distances` of the distance of each pair, [1 or B, Q, K] int64.
+
+        Without `ids` this is None, because the index then depends on the columns alone; see `distances`.
+        """
+        return None if self.ids is None or self._distinct is None else self._distinct[1]
+
+    @property
+    def in_columns(self) -> bool:
+        """Return whether the position of each token is its column, in all samples."""
+        return self.ids is None and not self.left_padded
+
+    @property
+    def sample_ids(self) -> Tensor:
+        """Return `key_ids` with an axis of samples, [1 or B, K]."""
+        return self.key_ids.reshape(-1, self.key_length)
+
+    @cached_property
+    def _ends(self) -> tuple[int, int, int]:
+        """Return the largest position and the smallest and largest distance, as Python numbers."""
+        if self.ids is None:
+            return self.key_length - 1, 1 - self.key_length, self.query_length - 1
+        ids = self.key_ids
+        least, *ends = torch.stack([ids.min(), ids.max(), self.distances[0], self.distances[-1]]).tolist()
+        _check_least(least)
+        return ends[0], ends[1], ends[2]
+
+    @property
+    def extent(self) -> int:
+        """Return how many positions a table of absolute positions needs: the largest position plus 1, or K."""
+        return self.key_length if self.ids is None else self._ends[0] + 1
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Return the smallest and the largest distance j - i as Python numbers."""
+        if self.ids is None:
+            return 1 - self.key_length, self.query_length - 1
+        return self._ends[1:]
+
+    @property
+    def reach(self) -> int:
+        """Return how many columns a sequence with the same largest distance has: this distance plus 1, or K."""
+        return 1 + max(-self.ends[0], self.ends[1])
 
     @cached_property
     def left_padded(self) -> bool:
@@ -155,8 +228,10 @@ class Positions:
         """Return the absolute positions of all columns from 0: [K], or [B, K] if there is padding left of a token.
 
         Padding left of a token is not counted. Padding itself gets the position of the token before it, or 0 at the
-        start. These positions have no effect, because attention to padding is masked.
+        start. These positions have no effect, because attention to padding is masked. With `ids`, this is `ids`.
         """
+        if self.ids is not None:
+            return self.ids.long()
         if not self.left_padded:
             return torch.arange(self.key_length, device=self.device)
         assert self.padding is not None
@@ -179,9 +254,9 @@ class Positions:
         """Return to which keys each query may attend, [1 or B, Q, K] bool, or None if all keys are allowed."""
         mask: Tensor | None = None
         if self.causal and (self.query_length > 1 or self.span is not None):
-            seen = self.delta <= 0
+            seen = self._column_delta <= 0
             if self.span is not None:
-                seen &= self.delta > -self.span
+                seen &= self._column_delta > -self.span
             mask = seen[None]
         if self.padding is not None:
             real = ~self.padding[:, None, :]
@@ -249,6 +324,7 @@ class Positions:
         span: int | None = None,
         segments: Tensor | None = None,
         has_cls: bool = False,
+        ids: Tensor | None = None,
     ) -> Positions:
         """Make the positions of `tokens` [B, T], which include the tokens that are already in a cache.
 
@@ -265,6 +341,7 @@ class Positions:
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
             segments: Number of the segment to which each column belongs, [B, memory + T].
             has_cls: Whether each sample begins with [CLS].
+            ids: Positions of the caller's own, [memory + T] or [B, memory + T]; see the class `Positions`.
 
         Raises:
             ValueError: The tokens are not [B, T], or `cached` or `memory` does not fit them.
@@ -298,7 +375,24 @@ class Positions:
             restart_ids=restart_ids(tokens, pad, boundaries) if boundaries and not memory else None,
             segments=segments,
             cls_column=tokens.ne(pad).long().argmax(1) + memory if has_cls else None,
+            ids=ids,
         )
+
+
+def _check_ids(ids: Tensor, columns: int) -> None:
+    """Raise ValueError unless the positions of the caller's own are whole numbers from 0, one for every column."""
+    if ids.is_floating_point() or ids.dtype == torch.bool or ids.dim() not in (1, 2) or ids.shape[-1] != columns:
+        raise ValueError(
+            f"ids must hold a whole number for each of the {columns} columns, [{columns}] or [B, {columns}], but it is "
+            f"{ids.dtype} {list(ids.shape)}"
+        )
+    if ids.device.type == "cpu":  # on an accelerator, `_ends` checks this later, because reading numbers waits for it
+        _check_least(int(ids.min()))
+
+
+def _check_least(least: int) -> None:
+    if least < 0:
+        raise ValueError(f"ids contains {least}, but positions start at 0: add {-least} to all ids")
 
 
 def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor:

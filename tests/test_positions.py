@@ -222,3 +222,34 @@ def test_empty_rows(where: Positions, rows: list[list[bool]] | None) -> None:
     empty = where.empty_rows
     assert (empty if empty is None else empty[:, 0, :, 0].tolist()) == rows
     assert where.causal or "allowed" not in vars(where)
+
+
+# -- positions of the caller's own ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ids", "rows", "largest"), [([0, 4, 9, 5], 1, 5), ([[0, 4, 9, 5], [7, 7, 8, 2]], 2, 6)])
+def test_pairs_lead_to_the_distances_of_own_positions(ids: list[Any], rows: int, largest: int) -> None:
+    where = Positions(3, 4, CPU, ids=torch.tensor(ids, dtype=torch.int16), causal=True)
+    assert where.pairs is not None
+    assert where.pairs.shape == (rows, 3, 4)
+    assert torch.equal(where.distances[where.pairs], where.delta.reshape(rows, 3, 4))
+    assert where.delta.flatten()[:4].tolist() == [-4, 0, 5, 1]
+    assert (where.extent, where.ends, where.reach) == (10, (-9, largest), 10)
+    ordinary = Positions(3, 4, CPU, causal=True)
+    assert torch.equal(where.allowed, ordinary.allowed)
+    assert (ordinary.pairs, ordinary.extent, ordinary.ends, ordinary.reach) == (None, 4, (-3, 2), 4)
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([0.0, 1.0, 2.0], r"whole number.*float32 \[3\]"),
+        ([0, 1], r"3 columns.*\[2\]"),
+        ([[[0, 1, 2]]], r"\[1, 1, 3\]"),
+        ([0, -2, 1], "add 2 to all ids"),
+        ([[0, 1, 2]] * 3, "ids has 3 samples"),
+    ],
+)
+def test_own_positions_that_do_not_fit_are_refused(ids: list[Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        of([[5, 6, 7], [5, 6, PAD]], ids=torch.tensor(ids))

@@ -141,6 +141,7 @@ def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str
         "the caller needs the attention weights": mode.need_weights,
         "FlexAttention has no attention dropout": mode.dropout > 0,
         "the keys are compressed": not x.positioned,
+        "the distances do not follow from the columns": call.positions.ids is not None,
         "the encoding adds a term to the values": call.view.has("values"),
         f"FlexAttention cannot compute the logits of {', '.join(call.without_terms)}": bool(call.without_terms),
         "FlexAttention trains on a GPU only": not on_gpu and mode.training,

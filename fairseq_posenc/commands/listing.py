@@ -20,6 +20,7 @@ CAPABILITIES = {
     "extrapolates": "works beyond the training length",
     "shift_invariant": "depends on distances only",
     "directional": "distinguishes left from right",
+    "any_positions": "works at any positions",
 }
 
 

@@ -42,6 +42,15 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
         )
 
 
+def check_drawn(positions: Positions, stack: StackShape) -> None:
+    """Raise ValueError if the stack draws the positions of its tokens, but these positions are the columns."""
+    if stack.drawn is not None and positions.ids is None:
+        raise ValueError(
+            "the stack draws the positions of its tokens at random (StackShape.drawn), but these positions are the "
+            f"columns (Positions.ids is None): {CURE}"
+        )
+
+
 def check_segments(segments: Tensor | None, *, reads: bool, encoding: str, flag: str) -> None:
     """Raise ValueError if the positions contain segments but the encoding does not read segments.
 

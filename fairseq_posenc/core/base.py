@@ -38,11 +38,15 @@ class StackShape:
         layers: Number of layers.
         heads: Number of heads, h.
         dim: Model width, d.
-        max_length: Length of the longest training sequence, n, including memory.
+        max_length: Length of the longest training sequence, n, including memory. With `drawn`, the number of positions
+            N from which the positions of the tokens are drawn.
         causal: Whether the stack is a decoder.
         length_flag, name_flag, args_flag: Command-line flags that set n, the encoding and its options; error messages
             quote these flags.
         has_cls: Whether every sample begins with [CLS].
+        drawn: Length of the longest sequence if the positions of its tokens are drawn at random from 0 to
+            max_length - 1 (Ruoss et al. 2023); None means that the positions are 0, 1, 2 and so on.
+        drawn_flag: Command-line flag that sets `drawn`; error messages quote it.
     """
 
     layers: int
@@ -54,8 +58,16 @@ class StackShape:
     name_flag: str = "--pos-enc"
     args_flag: str = "--pos-enc-args"
     has_cls: bool = False
+    drawn: int | None = None
+    drawn_flag: str = "drawn"
 
     def __post_init__(self) -> None:
+        if self.drawn is not None and not 0 < self.drawn <= self.max_length:
+            raise ValueError(
+                f"{self.length_flag} is {self.max_length}, but it must be at least {self.drawn_flag}, which is "
+                f"{self.drawn}: every token of the longest sequence needs a position of its own. Raise "
+                f"{self.length_flag} or lower {self.drawn_flag}"
+            )
         if self.dim % self.heads:
             raise ValueError(f"the width {self.dim} must be a multiple of the number of heads, which is {self.heads}")
 
@@ -76,6 +88,7 @@ class Capabilities:
         extrapolates: Whether the encoding is defined for sequences longer than n.
         shift_invariant: Whether the logit of query i and key j depends on j - i, not on i and j separately.
         directional: Whether the encoding distinguishes left from right.
+        any_positions: Whether the encoding works with positions other than the columns 0 to K-1 (`Positions.ids`).
     """
 
     causal: bool = False
@@ -84,6 +97,7 @@ class Capabilities:
     extrapolates: bool = False
     shift_invariant: bool = False
     directional: bool = False
+    any_positions: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
         """Return what two combined encodings can do.
@@ -97,7 +111,13 @@ class Capabilities:
 
 #: Capabilities of encodings whose logits depend on positions only through the distance j - i.
 RELATIVE = Capabilities(
-    causal=True, bidirectional=True, memory=True, extrapolates=True, shift_invariant=True, directional=True
+    causal=True,
+    bidirectional=True,
+    memory=True,
+    extrapolates=True,
+    shift_invariant=True,
+    directional=True,
+    any_positions=True,
 )
 #: Capabilities of encodings that add a vector to the input. Such encodings do not allow memory of earlier segments,
 #: because the positions of its tokens would change with every segment.
@@ -184,6 +204,10 @@ class PositionEncoding(nn.Module):
     forms: ClassVar[Mapping[str, str]] = {}
     #: True if `content_bias` reads k. If it does not, decoding need not cache raw keys in addition to projected ones.
     reads_keys: ClassVar[bool] = True
+    #: Why the encoding cannot use positions other than the columns, if it does not declare `any_positions`.
+    only_columns: ClassVar[str] = "it does not declare any_positions"
+    #: False if the encoding depends on the tokens and their order only, so that positions have no effect on it.
+    uses_positions: ClassVar[bool] = True
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__()

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from ..ops.content import Content
 from ..positions import Positions
-from .agreement import check_cls, check_direction, check_segments
+from .agreement import check_cls, check_direction, check_drawn, check_segments
 from .base import Capabilities, Layer, PositionEncoding, StackShape
 from .conflicts import refuse_conflicts
+from .drawing import drawn_positions
 from .terms import Terms
 
 logger = logging.getLogger(__name__)
@@ -105,8 +106,11 @@ class Composition(nn.Module):
         memory_padding: Tensor | None = None,
         span: int | None = None,
         segments: Tensor | None = None,
+        ids: Tensor | None = None,
     ) -> Positions:
         """Make the positions of `tokens`. The stack decides whether the positions are causal and contain [CLS].
+
+        If the stack draws positions at random (`StackShape.drawn`), each call in training mode draws new ones.
 
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
@@ -118,9 +122,13 @@ class Composition(nn.Module):
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
             span: Maximum number of keys to which a query of a decoder attends, including its own.
             segments: Segment of every column, [B, memory + T], for encodings that read segments.
+            ids: Positions of the caller's own for all columns, whole numbers from 0, [memory + T] or [B, memory + T],
+                for example the positions in a document from which some tokens were left out. They replace positions
+                that the stack would draw.
 
         Raises:
-            ValueError: The boundaries are missing, or there are segments but no encoding reads them.
+            ValueError: The boundaries are missing, there are segments but no encoding reads them, or one of the
+                encodings cannot use the `ids`.
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
@@ -128,7 +136,8 @@ class Composition(nn.Module):
                 "the ids of the tokens that end a sentence, for example boundaries=(bos, eos)"
             )
         self._check_segments(segments)
-        return Positions.of_tokens(
+        self._check_any_positions(ids)
+        positions = Positions.of_tokens(
             tokens,
             pad=pad,
             boundaries=boundaries if self.needs_boundaries else (),
@@ -139,7 +148,12 @@ class Composition(nn.Module):
             span=span,
             segments=segments,
             has_cls=self.stack.has_cls,
+            ids=ids,
         )
+        if self.stack.drawn is None or ids is not None:
+            return positions
+        self._check_length(positions)
+        return drawn_positions(positions, self.stack, training=self.training)
 
     def check(self, positions: Positions) -> None:
         """Raise an error for positions that do not fit the stack, or that one of the encodings cannot encode.
@@ -150,7 +164,9 @@ class Composition(nn.Module):
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:
             raise ValueError(f"{self} does not allow segment memory: choose another {self.stack.name_flag}")
-        self._check_length(positions.key_length)
+        check_drawn(positions, self.stack)
+        self._check_any_positions(positions.ids)
+        self._check_length(positions)
         check_cls(positions, self.stack)
         self._check_segments(positions.segments)
         for member in self.members.values():
@@ -159,13 +175,37 @@ class Composition(nn.Module):
     def _check_segments(self, segments: Tensor | None) -> None:
         check_segments(segments, reads=self.needs_segments, encoding=self.name, flag=self.stack.name_flag)
 
-    def _check_length(self, length: int) -> None:
+    def _check_any_positions(self, ids: Tensor | None) -> None:
+        if ids is not None and self._only_columns:
+            raise ValueError(
+                f"positions of your own (Positions.ids) are not possible, because {self._only_columns}: leave ids out, "
+                f"or choose another {self.stack.name_flag}"
+            )
+
+    @property
+    def _only_columns(self) -> str:
+        """Return why positions must be the columns, or an empty text if the encodings can use any positions."""
+        for name, member in self.members.items():
+            if not member.capabilities.any_positions:
+                return f"{name} works with columns only ({member.only_columns})"
+        uses = any(member.uses_positions for member in self.members.values())
+        return "" if uses else f"they would have no effect on {self.name}, which uses no positions"
+
+    def _check_length(self, positions: Positions) -> None:
         limit, flag, trained = self.limit, self.stack.length_flag, self.stack.max_length
+        drawn, columns = self.stack.drawn, positions.key_length
+        if drawn is not None and columns > drawn:
+            raise ValueError(
+                f"a sequence has {columns} tokens, but {self.stack.drawn_flag} is {drawn}: raise "
+                f"{self.stack.drawn_flag}, which can be up to {trained} ({flag}), or shorten the sequence"
+            )
+        length = positions.extent
         if limit is not None and length > limit:
             cures = [member.cure_for_length for member in self.members.values() if member.limit == limit]
             raise ValueError(
                 f"{self} is defined up to {limit} positions, but there are {length} ({flag} is {trained}): {cures[0]}"
             )
+        length = positions.reach if self.capabilities.shift_invariant else length
         if length > trained and not self._warned:
             self._warned = True
             logger.warning(
@@ -203,6 +243,11 @@ class Composition(nn.Module):
             raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder")
         if not self.stack.causal and not can.bidirectional:
             raise ValueError(f"{self.stack.name_flag} {self.name} works in decoders only")
+        if self.stack.drawn is not None and self._only_columns:
+            raise ValueError(
+                f"{self.stack.length_flag}: positions cannot be drawn at random, because {self._only_columns}: choose "
+                f"another {self.stack.name_flag}, or leave {self.stack.length_flag} out"
+            )
 
 
 class LayerView:

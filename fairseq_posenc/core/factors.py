@@ -83,6 +83,10 @@ class FactoredBias(SharedBias, CachingEncoding):
         """Read the product of all positions [h or 1, N, C] at the positions of a batch: [1 or B, h or 1, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not implement the method read()")
 
+    def product_at(self, query: Tensor, key: Tensor, positions: Positions) -> Tensor:
+        """Return the product at positions of the caller's own, [1 or B, h or 1, Q, K], from a layer's two factors."""
+        raise TypeError(f"{type(self).__name__} does not implement the method product_at()")
+
     # -- once a forward
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
@@ -92,6 +96,10 @@ class FactoredBias(SharedBias, CachingEncoding):
         """
         by_layer = CachingEncoding.per_layer(self, positions)
         shared = len(self.query) == 1
+        if positions.ids is not None:  # few of the pairs of all positions occur, so their product is not computed
+            if shared:
+                give(by_layer, "bias", self.bias_of(by_layer[0], positions)[None])
+            return by_layer
         if not shared and not self._cache.keeps((self.query, self.key), training=self.training):
             return by_layer  # each layer computes the product itself, within its activation checkpoint
         product, _ = self._cache.get(
@@ -112,6 +120,8 @@ class FactoredBias(SharedBias, CachingEncoding):
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if "product" in tensors:
             return self.read(tensors["product"], positions)
+        if positions.ids is not None:
+            return self.product_at(tensors["query"], tensors["key"], positions)
         return self.read(self._product(tensors["query"], tensors["key"], positions.key_length), positions)
 
     def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
@@ -123,9 +133,10 @@ class FactoredBias(SharedBias, CachingEncoding):
 def of_columns(product: Tensor, positions: Positions) -> Tensor:
     """Read the product of all positions, [h or 1, N, N], at the positions of a batch: [1 or B, h or 1, Q, K]."""
     offset, length = positions.offset, positions.key_length
-    if not positions.left_padded:
+    if positions.in_columns:
         return product[None, :, offset:length, :length]
-    return columns_by_id(rows_by_id(product[..., :length], positions.query_ids), positions.key_ids)
+    ids = positions.sample_ids
+    return columns_by_id(rows_by_id(product[..., : positions.extent], ids[:, offset:]), ids)
 
 
 def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:

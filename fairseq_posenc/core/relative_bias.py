@@ -41,7 +41,7 @@ class RelativeBias(SharedBias, CachingEncoding):
         return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        return toeplitz.spread(self._vector(tensors, positions), positions)[None]
+        return toeplitz.spread(self._vector(tensors, positions), positions)
 
     def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term:
         return OfDistance(self._vector(tensors, positions), Rows.of(positions))
@@ -50,11 +50,14 @@ class RelativeBias(SharedBias, CachingEncoding):
         return tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)
 
     def _shared(self, positions: Positions) -> Tensor:
-        """Return the shared bias of the L = Q+K-1 distances, [1 or h, L].
+        """Return the shared bias of the L distances, [1 or h, L].
 
-        In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice.
+        In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice;
+        the distances between positions of the caller's own are too different to be cached.
         """
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
+        if positions.ids is not None:
+            return self.by_distance(shared, positions.distances)
         depends_on = [*self.parameters(), *self.buffers()]
         vector, longest = self._cache.get(
             positions.key_length,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..positions import Positions
 from .base import Layer, PositionEncoding, StackShape
@@ -64,10 +64,17 @@ class Rotary(PositionEncoding):
         return self._turned(k, *self._turns_at(k, positions)[-2:])
 
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
-        """Return the tensors of `turns` at the last T columns, to which x [B, h, T, D] belongs: [T, R/2] each."""
+        """Return the tensors of `turns` at the last T columns, to which x [B, h, T, D] belongs: [T, R/2] each.
+
+        For positions of the caller's own, the tensors are [1 or B, 1, T, R/2].
+        """
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
-        tables = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
-        return [turn[end - x.shape[2] : end] for turn in tables]
+        tables = self._tables.get(positions.extent, self.stack.max_length, x.device, exact, self.turns)
+        first = end - x.shape[2]
+        if positions.ids is None:
+            return [turn[first:end] for turn in tables]
+        ids = positions.sample_ids[:, None, first:]
+        return [nn.functional.embedding(ids, turn) for turn in tables]
 
     def _turned(self, x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
         """Rotate the first R features of x [B, h, T, D] and leave the others unchanged."""

@@ -89,7 +89,7 @@ def of_layer(weight: Tensor, rank: int, heads: int) -> Tensor:
 def rows_of(positions: Positions, clip: int) -> Tensor | slice:
     """Return the table row clip(j - i, -k, k) + k of each distance j - i, as a slice if no distance is clipped."""
     longest = max(positions.key_length, positions.query_length) - 1
-    if longest <= clip:
+    if longest <= clip and positions.ids is None:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
     return positions.shared(("rows", clip), lambda: _clipped(positions.distances, clip))
 

@@ -53,6 +53,7 @@ class Cope(PositionEncoding):
         super().__init__(options, stack)
 
     capabilities = replace(RELATIVE, bidirectional=False)
+    uses_positions = False
 
     @classmethod
     def shapes(cls, options: CopeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -85,9 +86,10 @@ class Cope(PositionEncoding):
     def _literally_seen(positions: Positions) -> Tensor:
         """Return whether a key is not padding, not after the query and within the query's span, [1 or B, 1, Q, K]
         bool."""
-        seen = (positions.delta <= 0)[None, None]
+        columns = torch.arange(positions.key_length) - positions.query_columns[:, None]
+        seen = (columns <= 0)[None, None]
         if positions.span is not None:
-            seen = seen & (positions.delta > -positions.span)
+            seen = seen & (columns > -positions.span)
         return seen if positions.padding is None else seen & ~positions.padding[:, None, None, :]
 
 

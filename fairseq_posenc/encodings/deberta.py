@@ -105,7 +105,7 @@ class Deberta(CachingEncoding, RelativeProducts):
         """Return the projections r and t of all table rows that the batch needs. In evaluation mode, they are
         cached."""
         projected, n = self._cache.get(
-            positions.key_length,
+            positions.reach,
             list(self.parameters()),
             lambda n: self.project(*self._range(1 - n, n - 1)),
             training=self.training,
@@ -128,7 +128,7 @@ class Deberta(CachingEncoding, RelativeProducts):
     def _rows(self, positions: Positions) -> Tensor | slice:
         """Return the table row of each distance between queries and keys, counted from the first row that occurs."""
         first, rows = self._range_of(positions)
-        if self.row_per_distance and rows == len(positions.distances):
+        if positions.ids is None and self.row_per_distance and rows == len(positions.distances):
             return slice(0, rows)
         # The key contains this module, because its rows depend on it and two stacks may share positions.
         return positions.shared((self, "rows"), lambda: self._all_rows(positions) - first)
@@ -137,7 +137,7 @@ class Deberta(CachingEncoding, RelativeProducts):
         return self.row_of(positions.distances)
 
     def _range_of(self, positions: Positions) -> tuple[int, int]:
-        return self._range(1 - positions.key_length, positions.query_length - 1)
+        return self._range(*positions.ends)
 
     def _range(self, left: int, right: int) -> tuple[int, int]:
         """Return the first row and the number of rows for distances from `left` to `right`, or all rows under

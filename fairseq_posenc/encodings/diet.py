@@ -13,6 +13,7 @@ from ..core.extension import Extended
 from ..core.factors import FACTOR_INITS, FactoredBias
 from ..core.options import Options
 from ..core.relative_bias import DistanceScalars
+from ..ops.precision import exact_product
 from ..positions import Positions
 
 PAPER = "Chen et al. 2021 (DIET)"
@@ -100,6 +101,14 @@ class DietAbs(Extended, FactoredBias):
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
         return factors.of_columns(product, positions)
+
+    def product_at(self, query: Tensor, key: Tensor, positions: Positions) -> Tensor:
+        ids = positions.sample_ids
+        rows, columns = (
+            self.rows(table, of.flatten()).unflatten(-2, of.shape).transpose(0, 1)  # [1 or B, h or 1, T, rank]
+            for table, of in ((query, ids[:, positions.offset :]), (key, ids))
+        )
+        return exact_product(rows, columns.transpose(-1, -2))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         ids = positions.key_ids.expand(len(q), -1)

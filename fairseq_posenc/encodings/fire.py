@@ -102,7 +102,7 @@ class Fire(SharedBias, CachingEncoding):
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if "by_distance" in tensors:
-            return toeplitz.spread(tensors["by_distance"], positions)[None]
+            return toeplitz.spread(tensors["by_distance"], positions)
         return self._by_row(tensors, positions)
 
     small_part = "by_distance"
@@ -115,11 +115,13 @@ class Fire(SharedBias, CachingEncoding):
         if torch.compiler.is_compiling():
             return False
         smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold
-        return positions.key_length - 1 <= smallest
+        return positions.extent - 1 <= smallest
 
     def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
         """Return each layer's bias by distance, [h or 1, L], if no query is beyond T. In evaluation mode, the biases
         are cached."""
+        if positions.ids is not None:
+            return self._of_all_layers(positions.distances).unbind(0)
         vectors, longest = self._cache.get(
             positions.key_length,
             list(self.parameters()),
@@ -142,8 +144,7 @@ class Fire(SharedBias, CachingEncoding):
     def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias [1 or B, h or 1, Q, K], computed in chunks of rows because the hidden layer is large."""
         numerator = toeplitz.spread(self._numerator(tensors, positions.distances), positions)
-        x = numerator / self._denominator(tensors, positions.query_ids)[..., None]
-        x = x if x.dim() == 3 else x[None]  # [1 or B, Q, K]
+        x = numerator / self._denominator(tensors, positions.query_ids)[..., None]  # [1 or B, Q, K]
         rows = max(1, CHUNK // (x.shape[0] * x.shape[2] * self.options.width))
         if rows >= x.shape[1]:
             return self._network(x, tensors)

@@ -42,6 +42,7 @@ class Fox(PositionEncoding):
     gate_bias: Tensor
 
     capabilities = replace(RELATIVE, bidirectional=False)
+    uses_positions = False
 
     costs = (Cost("mnhd", "mnh"), Cost("mhn^2", "mhn^2"))
 

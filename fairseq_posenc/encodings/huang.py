@@ -152,6 +152,8 @@ class M3(RelativeTable):
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scale, table, rows = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"]), self.rows(positions)
+        if positions.pairs is not None:
+            return _of_pairs(q * scale, k, toeplitz.of_pairs(table, rows, positions.pairs))
         if toeplitz.one_by_one(positions):
             return toeplitz.trilinear_product(q * scale, k, table, positions, rows, self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], trilinear.LEAST, q.device):
@@ -207,6 +209,13 @@ class M3(RelativeTable):
         return torch.einsum("bhid,bhjd,hijd->bhij", q, k, a) / self.stack.head_dim**0.5
 
 
+def _of_pairs(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    """Return the products for all pairs, given the vector of each pair, [1 or B, 1 or h, Q, K, D]."""
+    queries = _chunks(q, k.shape[2])
+    parts = vectors.to(q.dtype).split([part.shape[2] for part in queries], 2)
+    return torch.cat([_products(part, k[:, :, None], own) for part, own in zip(queries, parts, strict=True)], 2)
+
+
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
     """Split the queries, each with `vectors` vectors, into chunks whose products have at most CHUNK numbers."""
     batch, heads, _, dim = q.shape
@@ -224,7 +233,7 @@ def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -
 
 
 def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
-    """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [1 or h, 1 or c, R, D], and sum over D.
+    """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [(B,) 1 or h, 1 or c, R, D], and sum over D.
 
     If `flipped` is true, the c vectors are in the reverse order of the queries.
     """

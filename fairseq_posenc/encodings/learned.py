@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ..core import extension, tables
-from ..core.base import Facts, StackShape
+from ..core.base import Capabilities, Facts, StackShape
 from ..core.extension import Extended
 from ..core.options import Options
 from ..ops.precision import promoted
@@ -69,6 +69,7 @@ class SentenceRestart(Learned):
     """
 
     needs_boundaries = True
+    only_columns = "it counts positions within sentences by itself"
     facts = Facts(
         title="Learned absolute, restarting at each sentence",
         paper="Huang et al., M4M (arXiv)",
@@ -76,6 +77,10 @@ class SentenceRestart(Learned):
         formula=r"x_i = t_i + w_{i'},\quad i' = i - \text{column of the last sentence end before } i",
         count="n d",
     )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, any_positions=False)
 
     def check(self, positions: Positions) -> None:
         if positions.restart_ids is None:

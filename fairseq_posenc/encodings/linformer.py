@@ -40,7 +40,8 @@ class Compressing(PositionEncoding):
     belongs to the first token. These encodings work in encoders only, because a slot mixes all columns.
     """
 
-    capabilities = replace(ABSOLUTE, causal=False, extrapolates=False)
+    capabilities = replace(ABSOLUTE, causal=False, extrapolates=False, any_positions=False)
+    only_columns = "its matrices compress the columns of a sequence"
 
     @property
     def costs(self) -> tuple[Cost, ...]:

@@ -18,3 +18,4 @@ class NoEncoding(PositionEncoding):
     )
 
     capabilities = replace(RELATIVE, directional=False)
+    uses_positions = False

@@ -76,8 +76,8 @@ class Sandwich(RelativeBias):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         heads, width = self.stack.heads, self.options.width
-        columns = torch.arange(positions.key_length, dtype=q.dtype)
-        angles = torch.stack([columns / 10_000 ** (2 * i / width) for i in range(1, width // 2 + 1)], -1)
+        ids = torch.arange(positions.key_length) if positions.ids is None else positions.ids
+        angles = torch.stack([ids.to(q.dtype) / 10_000 ** (2 * i / width) for i in range(1, width // 2 + 1)], -1)
         p = torch.cat([angles.sin(), angles.cos()], -1)  # [K, d']
         bias = (p @ p.T)[positions.offset :] - width / 2
         by_head = torch.stack([bias / (8 * h / heads) for h in range(1, heads + 1)])

@@ -38,6 +38,7 @@ class Segmented(PositionEncoding):
     """
 
     needs_segments = True
+    uses_positions = False
     name: ClassVar[str]
 
     def __init__(self, options: Any, stack: StackShape) -> None:

@@ -60,7 +60,7 @@ class Shaw(RelativeTable, RelativeProducts):
         return Products(scaled, k, layer.tensors["weight"], None, self.rows(positions), self.clip)
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        return toeplitz.value_product(weights, layer.tensors["value_weight"], self.rows(positions))
+        return toeplitz.value_product(weights, layer.tensors["value_weight"], positions, self.rows(positions))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         keys = k[:, :, None] + self.literal(positions, layer)  # [B, h, Q, K, D]

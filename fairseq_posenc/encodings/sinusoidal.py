@@ -52,7 +52,7 @@ class Sinusoidal(PositionEncoding):
     capabilities = ABSOLUTE
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        (table,) = self._tables.get(positions.key_length, self.stack.max_length, x.device, x.dtype, self._rows)
+        (table,) = self._tables.get(positions.extent, self.stack.max_length, x.device, x.dtype, self._rows)
         return x + torch.nn.functional.embedding(positions.query_ids, table)
 
     def _rows(self, length: int) -> tuple[Tensor]:

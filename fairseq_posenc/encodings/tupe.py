@@ -139,11 +139,11 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         parameters = list(self.parameters())
         if self._cache.keeps(parameters, training=self.training):
             product, _ = self._cache.get(
-                positions.key_length, parameters, self._product, training=self.training, limit=self.limit
+                positions.extent, parameters, self._product, training=self.training, limit=self.limit
             )
             parts, name = product.unbind(0), "product"
         else:
-            parts, name = self.project(positions.key_length).unbind(1), "projected"
+            parts, name = self.project(positions.extent).unbind(1), "projected"
         # If all layers share everything, there is a single part, and the tables of the other layers are not read.
         return [{**own, name: part} for own, part in zip(super().parts(positions), parts, strict=False)]
 
@@ -236,7 +236,7 @@ class PaperTupe(Tupe):
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
         own = {name: tables.of_layer(p, layer.rank, self.stack.heads) for name, p in self.named_parameters()}
-        p = torch.stack([self.literal_row(own["weight"], i) for i in range(positions.key_length)], 1)
+        p = torch.stack([self.literal_row(own["weight"], i) for i in range(positions.extent)], 1)
         factors = [torch.einsum("hic,hcd->hid", p, own[name]) for name in ("u_q", "u_k")]
         absolute = torch.einsum("hid,hjd->hij", *factors) / (2 * self.stack.head_dim) ** 0.5
         last = self.stack.max_length - 1
@@ -263,7 +263,8 @@ def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
     With padding on the left, each sample has its own product.
     """
     offset, length = positions.offset, positions.key_length
-    if not positions.left_padded:
+    if positions.in_columns:
         return exact_product(queries[:, offset:length], keys[:, :length].transpose(-1, -2))[None]
-    queries, keys = queries[:, positions.query_ids], keys[:, positions.key_ids]  # [h or 1, B, T, D]
+    ids = positions.sample_ids
+    queries, keys = queries[:, ids[:, offset:]], keys[:, ids]  # [h or 1, 1 or B, T, D]
     return exact_product(queries, keys.transpose(-1, -2)).transpose(0, 1)

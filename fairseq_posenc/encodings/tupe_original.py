@@ -115,7 +115,7 @@ class OriginalTupe(Tupe):
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
         heads, extra = self.stack.heads, int(self.resets)
-        rows = [self.literal_row(self.weight[extra:], i) for i in range(positions.key_length)]
+        rows = [self.literal_row(self.weight[extra:], i) for i in range(positions.extent)]
         p = torch.stack([*self.weight[:extra], *rows])
         centred = p - p.mean(-1, keepdim=True)
         p = centred / (centred.square().mean(-1, keepdim=True) + EPSILON).sqrt() * self.norm_weight + self.norm_bias

@@ -104,6 +104,10 @@ class XL(CachingEncoding, RelativeProducts):
     def _vectors(self, positions: Positions) -> Tensor:
         """Return W_r R for all distances, [L, h, Q+K-1, D]. It is computed once per forward pass and cached in
         evaluation mode."""
+        if positions.ids is not None:
+            weight = promoted(self.weight)
+            p = -positions.distances.to("cpu", torch.float64)
+            return self._with_weight(self.encode(self._clamped(p)).to(weight), weight)
         vectors, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
         first = n - positions.key_length
         return vectors[:, :, first : first + positions.key_length + positions.query_length - 1]
@@ -114,7 +118,10 @@ class XL(CachingEncoding, RelativeProducts):
         R stays in float32 until it is projected, because large distances would have equal rows in bfloat16.
         """
         weight = promoted(self.weight)
-        fixed = self._fixed_rows(n, weight)
+        return self._with_weight(self._fixed_rows(n, weight), weight)
+
+    def _with_weight(self, fixed: Tensor, weight: Tensor) -> Tensor:
+        """Return W_r R, [L, h, N, D], for R [N, d] and the weight W_r in at least float32."""
         with torch.autocast(weight.device.type, enabled=False):
             vectors = F.linear(fixed, weight.flatten(0, 1))
         vectors = vectors.unflatten(-1, (self.stack.layers, self.stack.heads, self.stack.head_dim))

@@ -60,7 +60,7 @@ class XPos(rotary.Rotary):
         return real * decay, imaginary * decay, real / decay, imaginary / decay
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        self._refuse_overflow(q.dtype, positions.key_length)
+        self._refuse_overflow(q.dtype, positions.extent)
         return super().project_q(q, positions, layer)
 
     def _refuse_overflow(self, dtype: torch.dtype, length: int) -> None:

@@ -60,6 +60,12 @@ class PosEncConfig(FairseqDataclass):
         "Default options of single encodings, such as 'sinusoidal.freq=t2t', which are usually set by a preset. "
         "--pos-enc-args replaces these defaults.",
     )
+    pos_enc_random: Optional[int] = option(
+        None,
+        "Draw the positions of each sequence at random from 0 to N-1, in increasing order, so that a model that is "
+        "trained on short sequences also works for longer ones (Ruoss et al. 2023). Tables of positions get N rows. N "
+        "must be at least the maximum length. Default: the positions are 0, 1, 2 and so on.",
+    )
     pos_enc_no_decay: bool = option(
         False,
         "Exclude parameters of the encoding from weight decay. The encoding's page in docs/encodings lists "

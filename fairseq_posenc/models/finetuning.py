@@ -50,6 +50,11 @@ class PosEncPretrained(PosEncRoberta):
         Raises:
             ValueError: --pretrained is missing, the task cannot fine-tune, or `PosEncRoberta` refuses the options.
         """
+        if cfg.pos_enc_random is not None:
+            raise ValueError(
+                "--pos-enc-random does not fit the model of --pretrained, which was trained at other positions. Leave "
+                "--pos-enc-random out, or train a new model with it."
+            )
         if cfg.encoder_layers is None:
             raise ValueError(
                 f"--arch {ARCH} needs --pretrained FILE and a task that fine-tunes, such as posenc_sentence_prediction."

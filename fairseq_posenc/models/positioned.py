@@ -33,17 +33,19 @@ class Positioned:
 
     def use_positions(self, cfg: Any, side: str, dim: int, max_length: int, length_flag: str) -> None:
         """Build the encoding of this `side` (encoder or decoder) and pass it to the layers."""
-        chosen, sizes = encoding_of(cfg, side), getattr(cfg, side)
+        chosen, sizes, count = encoding_of(cfg, side), getattr(cfg, side), cfg.pos_enc_random
         shape = StackShape(
             layers=sizes.layers,
             heads=sizes.attention_heads,
             dim=dim,
-            max_length=max_length,
+            max_length=max_length if count is None else count,
             causal=side == "decoder",
-            length_flag=length_flag,
+            length_flag=length_flag if count is None else "--pos-enc-random",
             name_flag=chosen.name_flag,
             args_flag=chosen.args_flag,
             has_cls=self.has_cls,
+            drawn=None if count is None else max_length,
+            drawn_flag=length_flag,
         )
         self.pos = build(chosen.name, chosen.args, shape)
         needing = [name for name, member in self.pos.members.items() if member.needs_segments]
@@ -60,5 +62,7 @@ class Positioned:
         return self.dictionary.bos(), self.dictionary.eos()
 
     def max_positions(self) -> int:
-        """Return the length of the longest sequence for which the encoding is defined."""
+        """Return the length of the longest sequence for which the encoding is defined and gets positions."""
+        if self.pos.stack.drawn is not None:
+            return self.pos.stack.drawn
         return UNLIMITED if self.pos.limit is None else self.pos.limit

@@ -128,6 +128,11 @@ def check(values: dict[str, Any]) -> None:
     """
     if values["freeze_encoder"] and not values["encoder_from"]:
         raise ValueError("--freeze-encoder would keep random weights. Set --encoder-from, or omit --freeze-encoder.")
+    if values["pos_enc_random"] is not None and values["encoder_from"]:
+        raise ValueError(
+            "--pos-enc-random does not fit the model of --encoder-from, which was trained at other positions. Leave "
+            "one of the two out."
+        )
     width = values["encoder_embed_dim"]
     for side in ("encoder", "decoder"):
         heads = values[f"{side}_attention_heads"]

@@ -3,6 +3,9 @@
 All functions use the L = Q+K-1 distances j - i from -(K-1) to Q-1, in the order of `Positions.distances`. The functions
 named `*_product` read the vector of each distance from a table of R rows.
 
+If the caller gives positions of its own (`Lengths.pairs`), the distances do not follow from the columns. All functions
+then read the vector of each pair (`of_pairs`), which is slower and needs a [Q, K, D] tensor.
+
 Legend: B batch, h heads, Q queries (index i), K keys (index j), D head width.
 """
 
@@ -23,7 +26,7 @@ from .precision import HALF, promoted
 
 
 class Lengths(Protocol):
-    """Declare the part of `Positions` that this file needs: the numbers of queries and keys."""
+    """Declare the part of `Positions` that this file needs."""
 
     @property
     def query_length(self) -> int:
@@ -33,19 +36,23 @@ class Lengths(Protocol):
     def key_length(self) -> int:
         """Return the number of keys, K."""
 
+    @property
+    def pairs(self) -> Tensor | None:
+        """Return the number of each pair's distance, [1 or B, Q, K], or None if it follows from the columns."""
+
 
 def in_one_pass(positions: Lengths) -> bool:
     """Return whether the autograd functions of pair_products.py compute the products of all pairs.
 
     Under torch.compile, plain operations are used instead, because the compiler fuses them. For a single query,
-    single_query.py has faster functions.
+    single_query.py has faster functions. These functions need distances that follow from the columns.
     """
-    return positions.query_length > 1 and not torch.compiler.is_compiling()
+    return positions.query_length > 1 and positions.pairs is None and not torch.compiler.is_compiling()
 
 
 def one_by_one(positions: Lengths) -> bool:
-    """Return whether there is a single query and the code runs outside of torch.compile."""
-    return positions.query_length == 1 and not torch.compiler.is_compiling()
+    """Return whether there is a single query, its distances follow from the columns, and nothing is compiled."""
+    return positions.query_length == 1 and positions.pairs is None and not torch.compiler.is_compiling()
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
@@ -75,11 +82,33 @@ def unshift(x: Tensor) -> Tensor:
 
 
 def spread(vector: Tensor, positions: Lengths) -> Tensor:
-    """Copy one number per distance, [..., L], to all pairs, [..., Q, K]: out[r, j] = vector[j - r + Q - 1].
+    """Copy one number per distance, [..., L], to all pairs, [1 or B, ..., Q, K]: out[r, j] = vector[j - r + Q - 1].
 
     The slices that `unfold` returns are the rows in reverse order. Slicing takes a third of the time of indexing.
     """
-    return vector.unfold(-1, positions.key_length, 1).flip(-2)
+    if positions.pairs is not None:
+        return _at(vector, positions.pairs, -1).movedim(-3, 0)
+    return vector.unfold(-1, positions.key_length, 1).flip(-2)[None]
+
+
+def _at(table: Tensor, index: Tensor, dim: int) -> Tensor:
+    """Return the rows of a table along `dim` (-1 or -2) at an index with several axes, which replace this axis.
+
+    The gradient of `index_select` is faster than the one of indexing with several axes.
+    """
+    axis = table.dim() + dim
+    return table.index_select(axis, index.flatten()).unflatten(axis, index.shape)
+
+
+def of_pairs(table: Tensor, rows: Tensor | slice, pairs: Tensor) -> Tensor:
+    """Return the vector of each pair of a query and a key, [1 or h, R, D] -> [1 or B, 1 or h, Q, K, D].
+
+    Args:
+        table: Vectors, of which the result has the dtype.
+        rows: Row of the table for each distance.
+        pairs: Number of each pair's distance, [1 or B, Q, K].
+    """
+    return _at(take(table, rows, -2), pairs, -2).transpose(0, 1)
 
 
 def take(table: Tensor, rows: Tensor | slice, dim: int) -> Tensor:
@@ -108,6 +137,8 @@ def query_product(
             products. None means that no distances share a row.
         content: Content product q·k, which is added to the result if that saves a pass over the pairs.
     """
+    if positions.pairs is not None:
+        return torch.einsum("bhid,bhijd->bhij", q, of_pairs(promoted(table), rows, positions.pairs).to(q.dtype))
     if in_one_pass(positions):
         return _sum(q, None, table, None, positions, rows, clip, content)
     if torch.compiler.is_compiling():
@@ -126,6 +157,8 @@ def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | sli
         k: Keys, [B, h, K, D].
         table, positions, rows, clip: See `query_product`.
     """
+    if positions.pairs is not None:
+        return torch.einsum("bhjd,bhijd->bhij", k, of_pairs(promoted(table), rows, positions.pairs).to(k.dtype))
     if in_one_pass(positions):
         return _sum(None, k, None, table, positions, rows, clip)
     if positions.query_length > 1:
@@ -161,7 +194,8 @@ def _of_keys(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, content: Content | None
 ) -> Tensor:
     """Return `key_product`, plus the content product q·k if there is a single query and `content` uses the keys `k`."""
-    fits = content is not None and content.k is k and positions.query_length == 1 and k.dtype not in HALF
+    single = positions.query_length == 1 and positions.pairs is None
+    fits = content is not None and content.k is k and single and k.dtype not in HALF
     taken = content.take() if content is not None and fits else None
     if taken is None:
         return promoted(key_product(k, table, positions, rows, clip))
@@ -263,8 +297,11 @@ def _sum(
     return total
 
 
-def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tensor:
+def value_product(weights: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice) -> Tensor:
     """Return sum_j weights[i, j] a[j - i] for all queries i: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
+    if positions.pairs is not None:
+        vectors = of_pairs(promoted(table), rows, positions.pairs).to(weights.dtype)
+        return torch.einsum("bhij,bhijd->bhid", weights, vectors)
     by_distance = unshift(weights)
     if isinstance(rows, slice):
         by_row, table = by_distance, take(table, rows, -2)

@@ -94,13 +94,13 @@ def test_a_marker_without_its_other_half_deletes_nothing(
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        ("learned", "| 393,216 | yes | yes |  |  | yes |  |"),
-        ("xpos", "| 0 | yes |  | yes | yes | yes |  |"),
-        ("m4[reset=vector]", "| 787,200 |  | yes |  | yes | yes | [CLS] |"),
+        ("learned", "| 393,216 | yes | yes |  |  | yes | yes |  |"),
+        ("xpos", "| 0 | yes |  | yes | yes | yes | yes |  |"),
+        ("m4[reset=vector]", "| 787,200 |  | yes |  | yes | yes | yes | [CLS] |"),
         ("m4", "[CLS], with `reset` |"),
         ("tupe", "[CLS], if there is one |"),
         ("sentence-restart", "| sentence ends |"),
-        ("diet-rel+segments", "|  | yes |  | yes | yes | segments |"),
+        ("diet-rel+segments", "|  | yes |  | yes | yes | yes | segments |"),
     ],
 )
 def test_a_row_has_count_capabilities_and_inputs(label: str, told: str) -> None:

@@ -405,7 +405,7 @@ class KeepsTheLongest(Raffel):
         return [{"bias": bias} for bias in cut]
 
     def _whole(self, table: Tensor, positions: Positions) -> Tensor:
-        return toeplitz.spread(self.by_distance({"weight": table}, positions.distances), positions)[None]
+        return toeplitz.spread(self.by_distance({"weight": table}, positions.distances), positions)
 
 
 class SharesItsWeight(Shaw):
@@ -553,3 +553,59 @@ class OtherWhenCompiled(Raffel):
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         return super().by_distance(tensors, distances) * (not torch.compiler.is_compiling())
+
+
+# -- positions of the caller's own (laws 20 and 21) ----------------------------------------------------
+
+
+class ReadsColumns(Shaw):
+    """Reads the distances of the columns, whatever the positions are."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return super().content_bias(q, k, replace(positions, ids=None), layer)
+
+
+class CountsTokens(Learned):
+    """Gives tokens the positions of their columns."""
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        return super().embed(x, replace(positions, ids=None))
+
+
+class ReadsTheFirstSample(Shaw):
+    """Gives all samples the positions of the first."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        assert positions.ids is not None
+        return super().content_bias(q, k, replace(positions, ids=positions.ids[0]), layer)
+
+
+class SlicesItsTable(Raffel):
+    """Reads the table at the distances of columns, and spreads the result over the positions."""
+
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        return super().by_distance(tensors, torch.arange(len(distances)) - len(distances) // 2)
+
+
+class DoublesPositions(Learned):
+    """Counts positions of the caller's own twice."""
+
+    def ids(self, positions: Positions) -> Tensor:
+        return positions.query_ids if positions.ids is None else positions.query_ids * 2
+
+
+class TakesNoPositions(Learned):
+    """Does not declare that it works at any positions."""
+
+    only_columns = "it says so"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, any_positions=False)
+
+
+class TakesAnyPositions(Composition):
+    """Lets its members use positions that they do not declare."""
+
+    def _check_any_positions(self, ids: Tensor | None) -> None:
+        pass

@@ -61,7 +61,7 @@ class Case:
         """Return a stack with the encoding in float64, always with the same weights."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            stack = Stack("none", None, shape, ffn=2 * shape.dim, **kwargs)
+            stack = Stack("none", None, dataclasses.replace(shape, drawn=None), ffn=2 * shape.dim, **kwargs)
             stack.pos = self.encoding(shape)
         for index, block in enumerate(stack.layers, start=1):
             block.self_attn.use(stack.pos, index)

@@ -59,7 +59,7 @@ def forwards(case: Case, times: int = 1, *, training: bool = True) -> None:
 
 ONCE_A_FORWARD = [
     (Case("shaw"), Positions, "forbidden"),
-    (Case("shaw", causal=True), Positions, "delta"),
+    (Case("shaw", causal=True), Positions, "_column_delta"),
     (Case("raffel"), Positions, "distances"),
     (Case("t5", {"share": "none"}), t5, "bucket"),
     (Case("deberta", {"form": "original", "buckets": 4}), deberta.Deberta, "_all_rows"),

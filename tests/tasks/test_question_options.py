@@ -25,7 +25,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
     from integration import support
 
-    names = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_no_decay", "pos_enc_path")
+    names = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_random", "pos_enc_no_decay", "pos_enc_path")
     own = {name: getattr(QuestionGenerationConfig(), name) for name in names}
     preset = QUESTION_GENERATION.get(suffix.removeprefix("_"), {})
     yaml = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_question_generation{suffix}.yaml")

@@ -1,0 +1,199 @@
+"""Law 20: at positions of the caller's own, an encoding equals its reference, or it is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention.choice import PathRefusedError
+from fairseq_posenc.positions import Positions
+
+from . import broken
+from .cases import LENGTH_FLAG, Case, defaults, every, in_one_direction
+from .compare import assert_close, assert_refused
+from .literal import literal_all, literal_embed
+from .scene import PAD, Scene, attend_all, embedded, padded, positions_of, run
+from .test_reference import EXPLICIT, Forward, check_gradients
+
+#: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.
+SCENE, SINGLE = Scene(before=2, side="left", room=10), Scene(queries=1, before=5, side="right", room=10)
+#: How far positions of encodings that extrapolate lie beyond the maximum length.
+BEYOND = 5
+
+
+class Own(Forward):
+    """Runs a scene at positions that are neither in order nor different; each sample has its own unless `shared`."""
+
+    def __init__(self, case: Case, scene: Scene, *, shared: bool = False) -> None:
+        super().__init__(case, scene)
+        columns, limit = self.memory_length + self.tokens.shape[1], self.stack.pos.limit
+        generator = torch.Generator().manual_seed(7)
+        shape = (columns,) if shared else (scene.batch, columns)
+        most = self.stack.shape.max_length + BEYOND if limit is None else limit
+        self.ids = torch.randint(most, shape, generator=generator)
+
+    def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
+        """Return the positions of all samples, or of the single sample whose tokens and positions `literal` set."""
+        where = super().positions(tokens, cached)
+        return replace(where, ids=self.ids[..., : where.key_length])
+
+    def literal(self) -> Tensor:
+        """Return the outputs of the literal attention, sample by sample, because references read one row of ids."""
+        ids = self.ids.expand(len(self.tokens), -1)
+        return torch.cat([self._sample(slice(b, b + 1), ids[b]) for b in range(len(ids))], 1)
+
+    def _sample(self, sample: slice, ids: Tensor) -> Tensor:
+        tokens, all_ids = self.tokens[sample], self.ids
+        self.ids = ids
+        try:
+            inputs = literal_embed(self.stack.pos, self.x[sample], self.positions(tokens))
+            inputs = torch.cat([self.memory[sample], inputs], 1)
+            return literal_all(self.stack, inputs, self.positions(tokens, self.cached))
+        finally:
+            self.ids = all_ids
+
+
+def check_own(case: Case, scene: Scene = SCENE, *, shared: bool = False) -> None:
+    """Compare outputs, gradients and inference with the reference at the same positions."""
+    forward = Own(case, scene, shared=shared)
+    check_gradients(forward, "explicit", EXPLICIT)
+    with torch.no_grad():
+        expected = forward.literal()
+        assert_close(forward.actual("explicit"), expected, EXPLICIT, "inference")
+        assert_close(forward.actual("auto"), expected, 1e-6, "inference")
+
+
+def check_columns(case: Case) -> None:
+    """Check that the positions 0 to K-1 give what columns give."""
+    stack = SCENE.stack(case)
+    tokens = padded([6, 4], 6)
+    x, where = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    with torch.no_grad():
+        own = attend_all(stack, x, replace(where, ids=torch.arange(6)))
+        assert_close(own, attend_all(stack, x, where), EXPLICIT, "positions 0 to K-1")
+
+
+def check_refused(case: Case) -> None:
+    """Check that an encoding refuses positions of the caller's own, when they are made and when they are used."""
+    stack = SCENE.stack(case)
+    (member,) = stack.pos.members.values()
+    reason = "no positions" if member.capabilities.any_positions else member.only_columns
+    tokens, words = padded([6, 4], 6), (case.spec, reason)
+    where = positions_of(tokens, stack)
+    assert_refused(lambda: run_at(stack, tokens, replace(where, ids=torch.arange(6))), *words)
+    assert_refused(lambda: stack.positions(tokens, pad=PAD, boundaries=(0, 2), ids=torch.arange(6)), *words)
+    assert_refused(lambda: case.encoding(replace(case.shape(), drawn=8)), *words)
+
+
+def run_at(stack: object, tokens: Tensor, where: Positions) -> Tensor:
+    """Run a stack at the given positions."""
+    return stack(embedded(tokens, stack.shape.dim), where)[0]  # type: ignore[operator,attr-defined]
+
+
+def check_limit(case: Case) -> None:
+    """Check that a position beyond the limit is refused, and that the error names the flag to raise."""
+    stack = SCENE.stack(case)
+    limit = stack.pos.limit
+    assert limit is not None
+    tokens = padded([3], 3)
+    where = replace(positions_of(tokens, stack), ids=torch.tensor([0, 1, limit - 1]))
+    assert run_at(stack, tokens, where).isfinite().all()
+    too_far = replace(where, ids=torch.tensor([0, limit, 1]))
+    assert_refused(lambda: run_at(stack, tokens, too_far), case.spec, str(limit + 1), LENGTH_FLAG)
+
+
+def _declares(case: Case) -> bool:
+    return bool(case.capabilities.any_positions)
+
+
+def _uses(case: Case) -> bool:
+    return _declares(case) and any(member.uses_positions for member in case.encoding(case.shape()).members.values())
+
+
+DEFAULTS = defaults(_uses)
+
+
+@pytest.mark.parametrize("case", every(lambda case: in_one_direction(case) and _uses(case)), ids=str)
+def test_own_positions_equal_the_reference(case: Case) -> None:
+    check_own(case)
+
+
+@pytest.mark.parametrize("case", DEFAULTS, ids=str)
+def test_shared_positions_and_a_single_query_equal_the_reference(case: Case) -> None:
+    check_own(case, shared=True)
+    check_own(case, SINGLE)
+
+
+@pytest.mark.parametrize("case", DEFAULTS, ids=str)
+def test_positions_in_order_equal_columns(case: Case) -> None:
+    check_columns(case)
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: not _uses(case)), ids=str)
+def test_encodings_that_cannot_use_positions_say_why(case: Case) -> None:
+    check_refused(case)
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: _uses(case) and not case.capabilities.extrapolates), ids=str)
+def test_a_position_beyond_the_table_is_refused(case: Case) -> None:
+    check_limit(case)
+
+
+@pytest.mark.parametrize(
+    "cls", [broken.ReadsColumns, broken.CountsTokens, broken.ReadsTheFirstSample, broken.SlicesItsTable]
+)
+def test_an_encoding_that_ignores_the_positions_is_caught(cls: type) -> None:
+    with pytest.raises(AssertionError, match="differs"):
+        check_own(Case("broken", cls=cls))
+
+
+def test_an_encoding_that_changes_the_order_of_positions_in_columns_is_caught() -> None:
+    with pytest.raises(AssertionError, match="positions 0 to K-1"):
+        check_columns(Case("broken", cls=broken.DoublesPositions))
+
+
+def test_a_missing_refusal_is_caught() -> None:
+    with pytest.raises(AssertionError, match="not refused"):
+        check_refused(Case("broken", cls=broken.TakesNoPositions, composition=broken.TakesAnyPositions))
+    with pytest.raises(AssertionError, match="not refused"):
+        check_limit(Case("broken", cls=broken.IgnoresItsLimit, composition=broken.Permissive))
+
+
+@pytest.mark.parametrize("spec", ["learned+segments-input", "learned+segments", "rope+fox", "rope+cope"])
+def test_members_without_positions_leave_the_others_theirs(spec: str) -> None:
+    check_own(Case(spec, causal="segments" not in spec))
+
+
+def test_causality_follows_columns() -> None:
+    """The first token has the largest position, and must still not see the others."""
+    stack = SCENE.stack(Case("shaw", causal=True))
+    tokens, other = padded([4], 4), padded([4], 4, seed=1)
+    other[:, 0] = tokens[:, 0]
+    ids = torch.tensor([9, 3, 3, 0])
+    outputs = [run_at(stack, t, replace(positions_of(t, stack), ids=ids)) for t in (tokens, other)]
+    assert torch.equal(outputs[0][:, 0], outputs[1][:, 0])
+    assert not torch.equal(outputs[0][:, 3], outputs[1][:, 3])
+
+
+def test_flex_is_refused() -> None:
+    stack = SCENE.stack(Case("shaw"))
+    tokens = padded([4], 4)
+    where = replace(positions_of(tokens, stack), ids=torch.tensor([0, 2, 4, 6]))
+    for block in stack.layers:
+        block.self_attn.path = "flex"
+    with pytest.raises(PathRefusedError, match="columns"):
+        run_at(stack, tokens, where)
+    assert run(stack, tokens).isfinite().all()
+
+
+def test_a_compiled_stack_has_the_same_outputs() -> None:
+    stack = SCENE.stack(Case("shaw", {"clip": 2}))
+    tokens = padded([5, 5], 5)
+    where = replace(positions_of(tokens, stack), ids=torch.tensor([[0, 3, 4, 9, 12], [1, 2, 3, 4, 5]])).prepared()
+    x = embedded(tokens, stack.shape.dim)
+    with torch.no_grad():
+        compiled = torch.compile(stack, backend="eager", fullgraph=True)
+        assert_close(compiled(x, where)[0], stack(x, where)[0], EXPLICIT, "compiled")

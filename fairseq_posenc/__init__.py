@@ -2,8 +2,8 @@
 
 If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
 package registers them itself because fairseq's --user-dir imports `models/` only if the package was not imported
-before. This also makes spawned workers, Hydra and a plain `import fairseq_posenc` work. The encodings themselves need
-only torch.
+before. For the same reason, spawned workers, Hydra and a plain `import fairseq_posenc` work, too. The encodings
+themselves need only torch.
 """
 
 from __future__ import annotations

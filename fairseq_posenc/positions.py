@@ -1,7 +1,7 @@
 """Describe the positions of the queries and keys of one forward pass.
 
 Legend: B batch, Q queries, K keys, i0 = K - Q the column of the first query. A column is the index of a key, from 0.
-The queries are always at the last Q of the K columns. Earlier columns come from a cache or from segment memory.
+The queries are always at the last Q of the K columns. The earlier keys come from a cache or from segment memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Positions:
         if self.span is not None and (self.span < 1 or not self.causal):
             raise ValueError(f"span={self.span} must be at least 1, and it works with causal=True only")
         if self.padding is not None and self.padding.dtype != torch.bool:
-            raise ValueError(f"padding must be a bool mask that is true at padding, not {self.padding.dtype}")
+            raise ValueError(f"padding must be a boolean tensor that is true at padding, not {self.padding.dtype}")
         if self.ids is not None:
             _check_ids(self.ids, self.key_length)
         for name, rows in self._rows.items():

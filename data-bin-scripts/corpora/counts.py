@@ -59,8 +59,8 @@ class Table:
 def factors(pieces: dict[str, int], smoothing: float) -> dict[str, float]:
     """Return how often the text of each language is repeated, so that its share is proportional to n ** smoothing.
 
-    This is the exponential smoothing of multilingual BERT (Devlin et al. 2018). Each document of the largest language
-    is used once.
+    The factors follow the exponential smoothing of multilingual BERT (Devlin et al. 2018). Each document of the largest
+    language is used once.
 
     Args:
         pieces: Number of pieces n of each language.

@@ -1,8 +1,8 @@
 """Download a file over HTTP from its mirrors in order, and retry as long as new bytes arrive.
 
 The module is built on requests, which handles redirects, proxies, certificates and timeouts. pooch, the usual library
-for corpora, neither resumes downloads nor tries mirrors. Also, pooch does not check the paths in zip files
-when it unpacks them (on Python 3.11, it does not check them in tar files either).
+for corpora, neither resumes downloads nor tries mirrors. When pooch unpacks zip files, it does not check the paths in
+them; on Python 3.11, it does not check the paths in tar files either.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def check_past(
 ) -> None:
     """Raise ValueError unless memory and cache together hold exactly the columns before the queries.
 
-    With a cache, memory is given only in the first call. From then on the cache holds the columns of memory.
+    With a cache, memory is given only in the first call, which copies the keys of the memory into the cache.
 
     Args:
         tokens: Size of the new tokens, [B, T].
@@ -56,9 +56,9 @@ def check_past(
     columns = cached + (0 if memory is None else memory.columns)
     if columns != positions.offset:
         raise ValueError(
-            f"layer {layer}: the positions have {positions.offset} columns before the first new token, but cache and "
-            f"memory hold {columns}: make the positions with cached={max(columns - positions.memory, 0)}, or give the "
-            "cache of the missing columns"
+            f"layer {layer}: the number of keys before the first new token is {positions.offset} according to the "
+            f"positions, but {columns} in cache and memory: make the positions with "
+            f"cached={max(columns - positions.memory, 0)}, or give a cache that holds the missing keys"
         )
 
 
@@ -66,13 +66,13 @@ def _check_memory(tokens: Size, memory: Size | None, cached: int, positions: Pos
     columns, expected = 0 if memory is None else memory.columns, positions.memory
     if cached and columns:
         raise ValueError(
-            f"layer {layer}: {columns} columns of memory were given with a cache of {cached} columns, which already "
-            "contains this memory: give memory only with an empty cache"
+            f"layer {layer}: {columns} states of memory were given together with a cache of {cached} keys, which "
+            "already contains this memory: give memory only while the cache is empty"
         )
     if not cached and columns != expected:
-        cure = f", or give the states of those {expected} columns" if expected else ""
+        cure = f", or give a memory of {expected} states" if expected else ""
         raise ValueError(
-            f"layer {layer}: the memory has {columns} columns, but Positions.memory is {expected}: make the positions "
+            f"layer {layer}: the memory has {columns} states, but Positions.memory is {expected}: make the positions "
             f"with memory={columns}{cure}"
         )
     if memory is not None and memory.batch != tokens.batch:

@@ -170,7 +170,9 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     terms = call.terms(x.raw_q, x.raw_k)
     kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
     if terms.width > kept * call.positions.key_length:
-        text = f"the encoding's tables of {terms.width} rows would be larger than what the explicit path keeps"
+        text = (
+            f"FlexAttention would keep tables of {terms.width} rows, which are larger than what the explicit path keeps"
+        )
         return f"{text} for the backward pass", None
     return "", terms
 
@@ -184,7 +186,7 @@ def _not_repeatable(mode: Mode) -> str:
 def _better_explicit(x: Projected, call: LayerCall, mode: Mode) -> str:
     """Return the reason why the fused kernel would not be faster on a CPU, or an empty text if it would be.
 
-    There, torch uses a fused kernel only without dropout and without gradients of the bias.
+    On a CPU, torch uses a fused kernel only without dropout and without gradients of the bias.
     """
     if mode.training:
         return "the fused path is not faster than the explicit path in training on a CPU"

@@ -1,8 +1,8 @@
 """Compute attention by torch's FlexAttention, a compiled kernel that changes each logit in float32 before the softmax.
 
-FlexAttention calls a function (`score_mod`) for each pair of a query and a key. This file makes this function from the
-`Terms` of the encoding, so that no tensor of all pairs is stored. `Positions` makes the block mask once per forward
-pass.
+FlexAttention calls a function (`score_mod`) for each pair of a query and a key. The code in this file makes such a
+function from the `Terms` of the encoding, so that no tensor of all pairs is stored. `Positions` makes the block mask
+once per forward pass.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
 def kernel(device: torch.device) -> Callable[..., Tensor]:
     """Return FlexAttention: compiled on a GPU, and uncompiled on a CPU, where it serves tests only.
 
-    Inside a compiled model, it becomes a part of the model's graph. Otherwise torch compiles it first for the length of
-    the first call, because kernels for a single length are faster. When a second length occurs, torch compiles it again
-    for all lengths.
+    Inside a compiled model, it becomes a part of the model's graph. Outside of a compiled model, torch first compiles
+    FlexAttention for the length of the first call, because kernels for a single length are faster. When a second length
+    occurs, torch compiles it again for all lengths.
     """
     if device.type == "cpu" or torch.compiler.is_compiling():
         return torch_flex.flex_attention

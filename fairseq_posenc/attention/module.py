@@ -62,7 +62,7 @@ class SelfAttention(nn.Module):
             nn.init.zeros_(self.out_proj.bias)
 
     def use(self, encoding: Composition, index: int) -> None:
-        """Use this module as the attention of layer `index` (from 1) in the stack of the given encoding."""
+        """Make this module the attention of layer `index` (from 1) in the stack that the given encoding belongs to."""
         self.view = encoding.layer(index, self.content_query, self.content_key)
 
     @property

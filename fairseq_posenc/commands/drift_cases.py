@@ -71,7 +71,7 @@ class Case:
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
     """Return the cases of each encoding in encoders and decoders, as far as it works there.
 
-    There is a case for the default options, and one for each other choice of the options in `READINGS`.
+    An encoding has a case for its default options, and one for each other choice of the options in `READINGS`.
 
     Raises:
         ValueError: An encoding is unknown, or works at this length neither in encoders nor in decoders.

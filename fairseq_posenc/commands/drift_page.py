@@ -85,7 +85,10 @@ scaling. All numbers are multiplied by 1,000,000 for float32 and by 1,000 for th
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Return the page as Markdown. There is a row for each encoding, its options, encoder or decoder, and precision."""
+    """Return the page as Markdown.
+
+    Each of `rows` holds the measurements of an encoding with its options, in an encoder or a decoder, in one precision.
+    """
     place = f"torch {rows[0]['torch']} on {rows[0]['device']}; `--device cuda` uses a GPU"
     setting = f"Sequences have {rows[0]['length']} tokens, and the seed is {rows[0]['seed']}. The run used {place}."
     parts = [

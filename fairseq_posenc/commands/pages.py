@@ -269,6 +269,9 @@ def _write(folder: Path) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether this command wrote the file, as its first line shows. Other files may be the user's."""
+    """Return whether this command wrote the file, as its first line shows.
+
+    A file without this line may belong to the user.
+    """
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith(f"# `{path.stem}`:")

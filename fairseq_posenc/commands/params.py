@@ -196,7 +196,7 @@ def _field(flag: str) -> str:
 def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
     """Count the parameters of a whole model and of its position encodings.
 
-    Its dictionary has `TYPES[arch]` symbols. If `TYPES` lacks the architecture, it has only special symbols.
+    The dictionary of the model has `TYPES[arch]` symbols, or only special symbols if `TYPES` lacks the architecture.
 
     Args:
         arch: Name of the architecture.

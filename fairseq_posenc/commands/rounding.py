@@ -206,7 +206,7 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
     """Measure the drift of float32 layers at their maximum length, and return one row for each precision.
 
     The fields `weights_...` are the drifts of a computation in float64 whose weights were rounded to half precision.
-    They are None for float32 and autocast, which do not round the weights.
+    These fields are None for float32 and autocast, which do not round the weights.
     """
     data, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, data)

@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 def mend() -> None:
     """Keep the last batch of a data set when its size is not a multiple of --required-batch-size-multiple.
 
-    It is enough to replace the function in `data_utils`, where every caller looks it up (data/fairseq_dataset.py:145).
+    Every caller looks the function up in `data_utils` (data/fairseq_dataset.py:145), so it is enough to replace it
+    there.
     """
     from fairseq.data import data_utils
 

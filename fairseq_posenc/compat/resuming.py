@@ -126,7 +126,7 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 def _train_modules() -> Iterator[ModuleType]:
     """Yield the module fairseq_cli.train, which is called `__main__` under `python -m`, if it is imported.
 
-    It is not imported here, because that would configure logging.
+    The module is not imported here, because importing it would configure logging.
     """
     for name in ("__main__", "fairseq_cli.train"):
         module = sys.modules.get(name)

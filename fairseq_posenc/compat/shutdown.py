@@ -26,7 +26,10 @@ _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _Stopped(BaseException):
-    """Raised to end the thread. It is no `Exception`, because fairseq puts every `Exception` into the queue."""
+    """Raised to end the thread.
+
+    This class is no subclass of `Exception`, because fairseq puts every `Exception` into the queue.
+    """
 
 
 class _StoppableQueue:

@@ -5,9 +5,9 @@ n maximum length.
 
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
-`scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The other hooks get raw q and k, which are
-unscaled and have not passed `project_q` and `project_k`. What depends on the layer's input itself, the hook
-`project_input` computes once for each column; the other hooks read the result from `layer.tensors`.
+`scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The hooks `content_bias` and `scores` get
+raw q and k, which are not scaled and have not passed `project_q` and `project_k`. The hook `project_input` computes what
+depends on the layer's input itself, once for each column; the other hooks read the result from `layer.tensors`.
 """
 
 from __future__ import annotations
@@ -382,8 +382,9 @@ class PositionEncoding(nn.Module):
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
         """Return what the hooks `bias`, `content_bias` and `scores` compute, as tables that a kernel reads.
 
-        Encodings that have only `bias` need not implement this method. Other encodings implement it with a few small
-        tables; otherwise they cannot use this kernel (see `pairwise`). The arguments are those of `content_bias`.
+        Encodings whose only hook of these three is `bias` need not implement this method. Other encodings implement the
+        method with a few small tables; an encoding that does not implement it cannot use this kernel (see `pairwise`).
+        The arguments are those of `content_bias`.
         """
         if not self.pairwise:
             raise TypeError(f"{type(self).__name__} does not implement the method terms()")

@@ -1,4 +1,4 @@
-"""Keep computed tensors between forward passes, for the longest length so far. Shorter lengths use slices of them."""
+"""Keep computed tensors between forward passes, for the longest length so far; shorter lengths use slices of them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class EvaluationCache:
 
 
 class CachingEncoding(PositionEncoding):
-    """Provide the base of encodings that keep a tensor computed from their parameters in evaluation mode."""
+    """Provide the base of encodings that, in evaluation mode, keep a tensor that is computed from their parameters."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)

@@ -1,4 +1,4 @@
-"""Combine the encodings of one stack, and give each layer access to the hooks of the combination."""
+"""Combine the encodings of a stack of layers, and give each layer access to the hooks of the combination."""
 
 from __future__ import annotations
 
@@ -374,7 +374,7 @@ class LayerCall:
 
     @property
     def without_terms(self) -> list[str]:
-        """Return the names of the members that do not implement `terms`."""
+        """Return the names of the encodings that do not implement `terms`."""
         return [name for name, member in self.view.members.items() if not member.pairwise]
 
     def terms(self, q: Tensor, k: Tensor) -> Terms:

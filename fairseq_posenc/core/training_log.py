@@ -51,8 +51,9 @@ class Divergence(NamedTuple):
 def read_divergence(log: Path) -> Divergence | None:
     """Return how a training run diverged, or None if it did not diverge or has no log.
 
-    A run has diverged if fairseq-train ended because a loss or a gradient was not finite. It has also diverged if the
-    mean of the last tenth of its logged losses is not below the first loss, although lower losses were logged before.
+    A run has diverged if fairseq-train ended because a loss or a gradient was not finite. A run has also diverged if
+    the mean of the last tenth of its logged losses is not below the first loss, although lower losses were logged
+    before.
     """
     if not log.is_file():
         return None

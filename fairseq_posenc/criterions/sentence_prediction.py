@@ -35,8 +35,8 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
     """Compute the cross entropy or, with --regression-target, the squared error, and validation scores.
 
-    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. Moreover, it accepts
-    only numbers as labels, and adds up the lists of predictions from several processes.
+    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. Moreover, fairseq's
+    criterion accepts only numbers as labels, and wrongly adds up the lists of predictions from several processes.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:

@@ -16,8 +16,8 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.norm
 def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
     """Return the place of each piece in the text; all bytes of a letter get the place of that letter.
 
-    This matters for several unknown letters in a row: a Unigram tokenizer gives all their bytes one common place, while
-    a BPE tokenizer gives each letter a place of its own.
+    The function is needed for several unknown letters in a row: a Unigram tokenizer gives all their bytes one common
+    place, while a BPE tokenizer gives each letter a place of its own.
 
     Args:
         text: Text that was split into the pieces.

@@ -68,7 +68,7 @@ class Surface(Protocol):
     def cut(self, text: str) -> list[Piece]: ...
 
     def join(self, pieces: Sequence[str]) -> str:
-        """Join pieces to a text. They must not include special symbols, but may include copied words."""
+        """Join pieces to a text. The pieces must not include special symbols, but may include copied words."""
         ...
 
 

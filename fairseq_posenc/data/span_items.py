@@ -1,8 +1,8 @@
 """Split a question and its context into windows of pieces: `<s> question </s></s> part of the context </s>`.
 
-This follows BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each of which
-begins `stride` pieces after the previous window. If several windows contain a piece, answers that begin with the piece
-are read from the window with the most context around the piece.
+The windows are those of BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each
+of which begins `stride` pieces after the previous window. If several windows contain a piece, answers that begin with
+the piece are read from the window with the most context around the piece.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find the n best answers to a question from the logits of its windows, and the odds that it has no answer.
 
-This follows BERT's run_squad.py (Devlin et al. 2019), but compares all spans, not only spans between the 20 best starts
-and ends.
+The search is that of BERT's run_squad.py (Devlin et al. 2019), but it compares all spans, not only spans between the 20
+best starts and ends.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ def marked(pieces: Sequence[str]) -> str | None:
 class Words:
     """Divide a sequence of ids into words.
 
-    A special symbol is not part of a word, and it ends the word before it. So the piece after it begins a word,
-    whatever its mark. <unk> is not part of a word either, but it does not end the word before it, because SentencePiece
-    also writes <unk> for an unknown letter inside a word.
+    A special symbol is not part of a word, and it ends the word before it. So the piece after a special symbol begins a
+    word, whatever its mark. <unk> is not part of a word either, but it does not end the word before it, because
+    SentencePiece also writes <unk> for an unknown letter inside a word.
 
     Args:
         pieces: Pieces in the order of their ids.

@@ -52,8 +52,8 @@ class Alibi(RelativeBias):
 def slopes_of(heads: int) -> list[float]:
     """Return the slope of each of the h heads: the first h powers of 2^(-8/h).
 
-    If h is not a power of two, the slopes begin with those for the next smaller power of two. The others are the first,
-    third, fifth and so on of the slopes for the next larger power of two.
+    If h is not a power of two, the slopes begin with those for the next smaller power of two. The other slopes are the
+    first, third, fifth and so on of the slopes for the next larger power of two.
     """
     power = 2 ** math.floor(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]

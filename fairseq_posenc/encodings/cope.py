@@ -19,7 +19,7 @@ class CopeOptions(Options):
     """Define the options of CoPE."""
 
     n_max: int | None = option(
-        None, "Number of position vectors; counts beyond the last position use the last vector (unset: n).", example=3
+        None, "Number of position vectors; tokens with a larger position use the last vector (unset: n).", example=3
     )
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("zeros")

@@ -21,14 +21,14 @@ class RopeOptions(ScalingOptions):
 
     fraction: float = option(
         1.0,
-        "Fraction of each head's features that is rotated, rounded down to whole pairs, at the speeds of a head of "
-        "this width (GPT-NeoX: 0.25). The other features are not rotated.",
+        "Fraction of each head's features that is rotated, rounded down to whole pairs. The angles are those of a "
+        "head that has only the rotated features (GPT-NeoX: 0.25).",
         example=0.5,
     )
     proportion: float = option(
         1.0,
-        "Proportion p of the pairs that turn, rounded down to whole pairs: the fastest ones, at the speeds of the "
-        "whole head (p-RoPE; Gemma 4: 0.25). The other pairs do not turn.",
+        "Proportion p of the pairs that are rotated, rounded down to whole pairs. These are the pairs with the "
+        "largest angles, and the angles are those of the whole head (p-RoPE; Gemma 4: 0.25).",
         example=0.5,
     )
 

@@ -43,10 +43,10 @@ class Sandwich(RelativeBias):
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \frac{1}{r_h}\left(p_i \cdot p_j - \frac{d'}{2}\right),"
         r"\quad p_i \cdot p_j = \sum_{t=1}^{d'/2} \cos\frac{i-j}{10000^{2t/d'}},\quad r_h = \frac{8h}{H}",
         notes="The largest inner product, d'/2, is subtracted, so that the bias is zero at distance zero, as in "
-        "NVIDIA's NeMo. This adds the same number to all logits of a query and so changes no attention weight. The "
-        "authors' code was not available for a comparison. The sum begins with t = 1 as in the formula, although the "
-        "sinusoids of Vaswani et al. begin with 10000^0. The width d' = 128 is the one of the paper; NeMo uses the "
-        "width of a head.",
+        "NVIDIA's NeMo. Subtracting d'/2 adds the same number to all logits of a query, and so changes no "
+        "attention weight. The authors' code was not available for a comparison. The sum begins with t = 1 "
+        "as in the formula, although the sinusoids of Vaswani et al. begin with 10000^0. The width d' = 128 "
+        "is the one of the paper; NeMo uses the width of a head.",
     )
     options: SandwichOptions
 

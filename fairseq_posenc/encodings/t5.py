@@ -25,8 +25,8 @@ class T5Options(Options):
     max_distance: int = option(128, "Distances of at least this value share the last bucket.", example=16)
     content_scale: str = option(
         "head",
-        "Divide q.k by sqrt(D), as BERT does (head), or do not divide it (one), as T5 does, which initialises the "
-        "query projection with smaller weights instead.",
+        "Divide q.k by sqrt(D), as BERT does (head), or do not divide it (one). T5 does not divide, and instead "
+        "initialises the query projection with smaller weights.",
         choices=("head", "one"),
     )
     share: str = tables.share_option("layer-wise")

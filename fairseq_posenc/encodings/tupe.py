@@ -46,8 +46,8 @@ class TupeOptions(Options):
     )
     reset: str = option(
         "auto",
-        "Replace the position terms of pairs with [CLS] by learned scalars: auto (if samples begin with [CLS]) or none "
-        "(never).",
+        "When to replace the position terms of pairs with [CLS] by learned scalars: if samples begin with [CLS] "
+        "(auto), or never (none).",
         choices=("auto", "none"),
     )
     extend: str = extension.extend_option()

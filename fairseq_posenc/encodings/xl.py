@@ -102,8 +102,10 @@ class XL(CachingEncoding, RelativeProducts):
         return by_layer
 
     def _vectors(self, positions: Positions) -> Tensor:
-        """Return W_r R for all distances, [L, h, Q+K-1, D]. It is computed once per forward pass and cached in
-        evaluation mode."""
+        """Return W_r R for all distances, [L, h, Q+K-1, D].
+
+        The result is computed once per forward pass and cached in evaluation mode.
+        """
         if positions.ids is not None:
             weight = promoted(self.weight)
             p = -positions.distances.to("cpu", torch.float64)

@@ -99,7 +99,7 @@ def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
 def number(layers: nn.ModuleList, encoding: Composition, path: str) -> None:
     """Give each layer its index and its way of computing attention (--pos-enc-path).
 
-    Indices begin at 1. They are set here because LayerDrop skips layers, so that `forward` cannot count them.
+    Indices begin at 1. The indices are set here, because `forward` cannot count layers if LayerDrop skips some of them.
     """
     for index in range(len(layers)):
         attention: PosEncSelfAttention = layers._modules[str(index)].self_attn  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
 fairseq itself says at most 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even
-if the order of the dictionary or the number of heads differs. In this case the checkpoint loads, but the model computes
+if the order of the dictionary or the number of heads differs. A model that is loaded from such a checkpoint computes
 nonsense.
 """
 

@@ -30,10 +30,8 @@ _VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signatu
 def usable(products: int, least: int, device: torch.device) -> bool:
     """Return whether to use compiled loops.
 
-    They are used for at least `least` products, on a CPU with a working C++ compiler.
-
-    They are not used under a torch dispatch mode, for example one that counts operations, because torch does
-    not compile there.
+    Compiled loops are used for at least `least` products, on a CPU with a working C++ compiler. They are not used under
+    a torch dispatch mode, for example one that counts operations, because torch does not compile there.
     """
     return products >= least and device.type == "cpu" and eagerly() and _compiler_works()
 

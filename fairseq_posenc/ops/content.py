@@ -59,7 +59,7 @@ def of_values(weights: Tensor, v: Tensor) -> Tensor:
 def _few(rows: Tensor, columns: Tensor) -> bool:
     """Return whether element-wise multiplication and a sum are faster than `torch.matmul`.
 
-    This is the case for a single row and a small matrix on a CPU, except in half precision, because `torch.matmul` then
+    They are faster for a single row and a small matrix on a CPU, except in half precision, because `torch.matmul` then
     uses a slow plain loop.
     """
     single = rows.shape[2] == 1 and rows.device.type == "cpu"

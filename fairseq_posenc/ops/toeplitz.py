@@ -59,8 +59,8 @@ def shift(x: Tensor, key_length: int) -> Tensor:
     """Reorder a tensor [..., Q, L] by distance to a tensor [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
 
     The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
-    row then begins one step further left than the row above it. This is the skewing of Music Transformer (Huang et
-    al., 2018) for distances in both directions.
+    row then begins one step further left than the row above it. The function generalises the skewing of Music
+    Transformer (Huang et al., 2018) to distances in both directions.
     """
     queries, length = x.shape[-2:]
     if queries == 1:
@@ -72,7 +72,7 @@ def shift(x: Tensor, key_length: int) -> Tensor:
 def unshift(x: Tensor) -> Tensor:
     """Reorder a tensor [..., Q, K] by key to a tensor [..., Q, L] by distance, and fill the gaps with zeros.
 
-    This is the adjoint of the linear function `shift`.
+    This function is the adjoint of the linear function `shift`.
     """
     queries, keys = x.shape[-2:]
     if queries == 1:

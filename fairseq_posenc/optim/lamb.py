@@ -1,9 +1,9 @@
 """Implement `--optimizer posenc_lamb`: LAMB (You et al. 2020), which trains masked LMs with large batches.
 
 fairseq's own `lamb` needs a GPU and NVIDIA apex. This optimizer uses the class Lamb of the package pytorch_optimizer,
-with settings that match Google's code for BERT and ALBERT. It has no bias correction, the trust ratio includes weight
-decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither weight decay nor a trust
-ratio.
+with settings that match Google's code for BERT and ALBERT. With these settings, there is no bias correction, the trust
+ratio includes weight decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither
+weight decay nor a trust ratio.
 """
 
 import math  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time

@@ -24,9 +24,9 @@ EVAL_LM_TOKENS = 36000
 class LMMemoryTask(FairseqTask):
     """Train and evaluate language models on streams of text, of which each worker reads --batch-size.
 
-    A batch consists of the next segment of every stream. Models get a `SegmentMemory` with each batch. There is one
-    memory for training, which checkpoints store, and one for evaluation. Each memory is emptied before the first
-    segment of the streams.
+    A batch consists of the next segment of every stream. Models get a `SegmentMemory` with each batch. The task has one
+    memory for training, which checkpoints store, and another one for evaluation. Each memory is emptied before the
+    first segment of the streams.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))

@@ -1,6 +1,6 @@
 """Define `posenc_masked_lm`: fairseq's task masked_lm, extended so that it can mask whole words.
 
-Its samples also contain the tokens before masking.
+The samples of the task also contain the tokens before masking.
 """
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time

@@ -35,8 +35,8 @@ def paper(encoding: Either, direction: str) -> float | None:
 def papers_text(settings: Settings) -> bool:
     """Return whether the run uses the whole text of WMT18.
 
-    This is the case if the recipe prepares the text, or if prepare_wmt18.sh prepared it with the same sources and
-    options.
+    A run uses the whole text if the recipe prepares the text itself, or if prepare_wmt18.sh prepared it with the same
+    sources and options.
     """
     if settings.limit or settings.train_longest_words or settings.longest != 256:
         return False

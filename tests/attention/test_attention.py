@@ -198,7 +198,7 @@ def test_tables_grow_with_the_length_only() -> None:
         ({"span": 0, "causal": True}, "span=0"),
         ({"span": 2}, "span=2"),
         ({"memory": 2}, "memory=2"),
-        ({"padding": torch.zeros(1, 4, dtype=torch.long)}, "bool mask"),
+        ({"padding": torch.zeros(1, 4, dtype=torch.long)}, "boolean tensor"),
         ({"padding": torch.zeros(1, 3, dtype=torch.bool)}, "padding covers 3 of 4"),
         ({"segments": torch.zeros(1, 3)}, "segments covers 3 of 4"),
         ({"restart_ids": torch.zeros(1, 5)}, "restart_ids covers 5 of 4"),

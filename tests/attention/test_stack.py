@@ -116,9 +116,7 @@ def test_attention_alone_refuses_them_too() -> None:
         lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "positions have 2"
     )
     memory = torch.randn(3, 2, WIDTH)
-    assert_refused(
-        lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "the memory has 3 columns"
-    )
+    assert_refused(lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "the memory has 3 states")
     future = replace(positions, causal=True)
     assert_refused(lambda: attention(torch.randn(4, 2, WIDTH), future, {}), "StackShape.causal", "Positions.causal")
 
@@ -140,12 +138,12 @@ def test_memory_and_positions_must_agree(known: int, memory_columns: int, before
             lambda caches=caches: stack(
                 embedded(TOKENS), positions, memory=memory_of(memory_columns) or None, caches=caches
             ),
-            f"layer 1: the memory has {memory_columns} columns",
+            f"layer 1: the memory has {memory_columns} states",
             f"Positions.memory is {known}",
             f"memory={memory_columns}",
         )
     if not memory_columns:
-        assert_refused(lambda: stack(embedded(TOKENS), positions), "the memory has 0 columns", f"memory is {known}")
+        assert_refused(lambda: stack(embedded(TOKENS), positions), "the memory has 0 states", f"memory is {known}")
 
 
 @pytest.mark.parametrize("layers", [0, 1, 3])
@@ -174,7 +172,9 @@ def test_memory_comes_once_where_there_is_a_cache() -> None:
         first = stack(x[:, :1], stack.positions(TOKENS[:, :1], pad=PAD, memory=2), memory=memory, caches=caches)[0]
         positions = stack.positions(TOKENS, pad=PAD, memory=2, cached=1)
         assert_refused(
-            lambda: stack(x[:, 1:], positions, memory=memory, caches=caches), "with a cache of 3", "an empty cache"
+            lambda: stack(x[:, 1:], positions, memory=memory, caches=caches),
+            "with a cache of 3",
+            "while the cache is empty",
         )
         rest = stack(x[:, 1:], positions, caches=caches)[0]
     torch.testing.assert_close(torch.cat([first, rest], 1), whole)
@@ -216,8 +216,8 @@ def test_columns_that_nothing_holds_are_refused(spec: str) -> None:
     for caches in (None, empty) if stack.shape.causal else (None,):
         assert_refused(
             lambda caches=caches: stack(embedded(TOKENS)[:, 1:], positions, caches=caches),
-            "1 columns before the first new token",
-            "hold 0",
+            "1 according to the positions",
+            "0 in cache and memory",
             "cached=0",
         )
 
@@ -233,13 +233,13 @@ def test_a_cache_and_positions_must_agree() -> None:
             positions = stack.positions(TOKENS, pad=PAD, cached=cached)
             assert_refused(
                 lambda positions=positions: stack(x[:, positions.offset :], positions, caches=caches),
-                f"{cached} columns before the first new token",
-                "hold 2",
+                f"{cached} according to the positions",
+                "2 in cache and memory",
                 "cached=2",
             )
         positions = stack.positions(TOKENS[:1], pad=PAD, cached=2)
         assert_refused(lambda: stack(x[:1, 2:], positions, caches=caches), "cache holds 2 samples", "input has 1")
-        assert_refused(lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "hold 0")
+        assert_refused(lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "0 in cache and memory")
         rest = stack(x[:, 2:], stack.positions(TOKENS, pad=PAD, cached=2), caches=caches)[0]
     torch.testing.assert_close(rest, whole[:, 2:])
 

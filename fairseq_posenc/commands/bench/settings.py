@@ -123,7 +123,10 @@ class Setting:
 
     @property
     def stack(self) -> StackShape:
-        """Return the shape of the layers. Their maximum length is n, so that every row of a position table is read."""
+        """Return the shape of the layers.
+
+        The maximum length of the layers is n, so that every row of a position table is read.
+        """
         size = (self.layers, self.shape.heads, self.shape.dim, self.length)
         return StackShape(*size, causal=self.causal, has_cls=not self.causal)
 

@@ -1,6 +1,6 @@
 """Build the steps that a benchmark times: steps of a layer, a model or decoding, with or without an encoding.
 
-The baseline is the same layer without an encoding. It uses `F.scaled_dot_product_attention`. The layers have no
+The baseline is the same layer without an encoding, and uses `F.scaled_dot_product_attention`. The layers have no
 dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
 input and all parameters. A step has no optimizer, because an optimizer would cost the same with and without an
 encoding. Each forward pass computes its positions, as in a model.

@@ -98,7 +98,8 @@ def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
 def of_memory(encoding: str, options: str, length: int) -> float | None:
     """Return the target for the peak memory; None if there is none.
 
-    There is the same target for the default options and for the options that a family lists, and none for others.
+    The default options of an encoding have the same target as the options that a family lists; other options have no
+    target.
     """
     return MEMORY.get(encoding) if length == 512 and options in options_of(encoding) else None
 

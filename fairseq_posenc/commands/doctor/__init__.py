@@ -20,7 +20,7 @@ __all__ = ["Check", "all_checks", "main"]
 
 
 def all_checks() -> list[Check]:
-    """Run all checks on this machine, in the order in which they are printed. This imports torch and fairseq."""
+    """Run all checks on this machine, in the order in which they are printed. The checks import torch and fairseq."""
     packages = stack.stack_checks()
     gpus = stack.gpu_names()
     build = None if stack.import_error("torch") else stack.cuda_build()

@@ -118,7 +118,7 @@ def check_package(name: str, module: str, use: str, needed: bool, error: str, pa
 
 
 def stack_checks() -> list[Check]:
-    """Check all installed packages that the plugin needs. This imports torch and fairseq."""
+    """Check all installed packages that the plugin needs. The check imports torch and fairseq."""
     torch_error = import_error("torch")
     packages = (
         ("sacrebleu", "sacrebleu", "needed for every BLEU score", True),

@@ -1,4 +1,7 @@
-"""Find the pretrained models that a user names with --checkpoint. This module does not import torch."""
+"""Find the pretrained models that a user names with --checkpoint.
+
+The module does not import torch, so that `--help` works without it.
+"""
 
 from __future__ import annotations
 

@@ -111,7 +111,8 @@ class Grid:
 
         Args:
             variant: Model and task of the trials.
-            score: Function that returns the score of a trial. It is not called if there is only one group of trials.
+            score: Function that returns the score of a trial. The function is not called if there is only one group of
+                trials.
             divergence: Function that returns how a trial diverged, or None.
         """
         groups = [Group.of(trials, divergence) for trials in self.groups(variant)]

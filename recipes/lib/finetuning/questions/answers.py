@@ -66,8 +66,8 @@ def answers(
 def listed(answers: Answers, search: Search, *, null: bool) -> list[dict[str, Any]]:
     """Return the entries of nbest_predictions.json, best first.
 
-    The entries include the empty answer if `null` is true or if the search found no span. They always include the best
-    span if there is one, because the threshold decides between this span and the empty answer.
+    The entries include the empty answer if `null` is true or if the search found no span. If the search found a span,
+    the entries always include the best span, because the threshold decides between this span and the empty answer.
     """
     best = [*answers.best]
     if null or not best:

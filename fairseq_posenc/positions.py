@@ -56,7 +56,9 @@ class Positions:
             numbers = f"query_length is {self.query_length} and key_length is {self.key_length}"
             raise ValueError(f"query_length must be from 1 to key_length, but {numbers}")
         if not 0 <= self.memory <= self.offset:
-            raise ValueError(f"memory={self.memory} must be from 0 to {self.offset}, the number of earlier columns")
+            raise ValueError(
+                f"memory={self.memory} must be from 0 to {self.offset}, the number of keys before the queries"
+            )
         if self.span is not None and (self.span < 1 or not self.causal):
             raise ValueError(f"span={self.span} must be at least 1, and it works with causal=True only")
         if self.padding is not None and self.padding.dtype != torch.bool:

@@ -60,8 +60,8 @@ REASONS = {
   and everything else is computed in float64, these gradients drift just as far (column *weights alone*).
 """,
     "alibi": """\
-- A bias in float32 adds no drift. In these stacks, `alibi` subtracts up to a sixteenth of the distance from a logit,
-  but its outputs drift as little as the outputs of `none`.
+- A bias in float32 adds no drift. For example, `alibi` subtracts up to a sixteenth of the distance from a logit in the
+  measured layers, but its outputs drift as little as the outputs of `none`.
 """,
 }
 

@@ -194,7 +194,10 @@ def _counts(counted: list[dict[str, Any]]) -> str:
 
 def _no_decay(name: str) -> list[str]:
     parameters = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
-    text = f"Weight decay would make attention uniform or stop learning; `--pos-enc-no-decay` exempts {parameters}."
+    text = (
+        f"Weight decay would pull {parameters} to values at which attention is uniform or nothing is learned; "
+        "`--pos-enc-no-decay` excludes them from weight decay."
+    )
     return [text] if parameters else []
 
 

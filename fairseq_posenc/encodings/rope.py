@@ -50,7 +50,7 @@ class Rope(rotary.Rotary):
     R_p rotates each pair m of features by the angle p base^(-2m/D). A model that was trained with one `layout` works
     with the other `layout` only if its projections are permuted.
 
-    Two options rotate only a part of each head. They differ in the speeds and in the pairs:
+    Two options rotate only a part of each head. The two options differ in the speeds and in the pairs:
 
     - fraction (GPT-NeoX): the first R = fraction D features form R/2 pairs, which turn at base^(-2m/R). The slowest
       pair is therefore almost as slow as in a whole head. The other features are not changed.

@@ -17,7 +17,9 @@ SEGMENT, MEMORY = 150, 150
 class LMMemoryConfig(FairseqDataclass):
     """Hold the options that set the lengths of segments and of the memory."""
 
-    data: Optional[str] = option(None, "Folder that fairseq-preprocess --only-source wrote; separate several by ':'.")
+    data: Optional[str] = option(
+        None, "Folder that fairseq-preprocess --only-source wrote; separate several folders by ':'."
+    )
     tokens_per_sample: int = option(
         0, f"Tokens per segment in training. Default: {SEGMENT}; in evaluation, the value from training."
     )

@@ -19,7 +19,7 @@ class Settings(SentenceSettings):
     protocol: str = field(
         metadata=about(
             "Fine-tuning protocol of a paper, which sets the hyperparameters: m1-m4, m4m or diet (diet-xtreme is for "
-            "XTREME). The values are in recipes/lib/finetuning/protocols."
+            "XTREME). The values of the protocols are in recipes/lib/finetuning/protocols."
         )
     )
     data: str = field(

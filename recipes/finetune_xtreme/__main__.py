@@ -40,12 +40,13 @@ EM and F1 are in percent. MLQA has its own scoring rules for each language; the 
 the mean length of the answers in the language. A model beats the baseline if its F1 is higher by more than two standard
 errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and
 of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not
-scored. Without such questions (--dev-file), the last checkpoint is used. With several seeds, scores are medians, and sd
-is the standard deviation of F1 over the seeds. The column p shows the p-value of Welch's t-test between the mean F1 of
-this model and of the first model, after Holm's correction. For each training run that diverged, the column `diverged`
-shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored. The column `out of
-reach` shows the number of questions that cannot be answered correctly, because their gold answers are too long or not
-within any window. The column `paper` shows the DIET paper's mean over all languages of a dataset."""
+scored. Without English development questions (--dev-file), the last checkpoint is used. With several seeds, scores are
+medians, and sd is the standard deviation of F1 over the seeds. The column p shows the p-value of Welch's t-test between
+the mean F1 of this model and of the first model, after Holm's correction. For each training run that diverged, the
+column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored.
+The column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers
+are too long or not within any window. The column `paper` shows the DIET paper's mean over all languages of a
+dataset."""
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all

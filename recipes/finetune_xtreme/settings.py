@@ -41,7 +41,7 @@ class Settings(SentenceSettings, QuestionSettings):
     protocol: str = field(
         metadata=about(
             "Fine-tuning protocol of a paper, which sets the hyperparameters: diet-xtreme (m1-m4, m4m and diet are "
-            "for GLUE). The values are in recipes/lib/finetuning/protocols."
+            "for GLUE). The values of the protocols are in recipes/lib/finetuning/protocols."
         )
     )
     languages: list[str] = field(

@@ -239,7 +239,9 @@ def test_a_cache_and_positions_must_agree() -> None:
             )
         positions = stack.positions(TOKENS[:1], pad=PAD, cached=2)
         assert_refused(lambda: stack(x[:1, 2:], positions, caches=caches), "cache holds 2 samples", "input has 1")
-        assert_refused(lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "0 in cache and memory")
+        assert_refused(
+            lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "0 in cache and memory"
+        )
         rest = stack(x[:, 2:], stack.positions(TOKENS, pad=PAD, cached=2), caches=caches)[0]
     torch.testing.assert_close(rest, whole[:, 2:])
 

@@ -48,7 +48,8 @@ These costs keep the encodings of each family from reaching their aim:
   the logits. XL and GCDF also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
   in Shaw. The products of the keys must also be transposed. In C++, transposing takes as long as copying; without a C++
-  compiler, it takes several times as long. The number of operations alone would give a ratio of 1.14.
+  compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa would
+  be 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
   content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M stores the
   gate from the keys for the backward pass. The backward pass computes the other two matrices again, which saves the

@@ -67,7 +67,7 @@ def words(batch: dict[str, Any], dictionary: Any) -> int:
 
 
 def middle_batch(config: Any, task: Any) -> dict[str, Any]:
-    """Return the middle batch of the validation set, which is divided with the same --max-tokens as in training."""
+    """Divide the validation set into batches with the --max-tokens of training, and return the middle batch."""
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     batches = data_utils.batch_by_size(

@@ -6,8 +6,8 @@ n maximum length.
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
 `scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The hooks `content_bias` and `scores` get
-raw q and k, which are not scaled and have not passed `project_q` and `project_k`. The hook `project_input` computes what
-depends on the layer's input itself, once for each column; the other hooks read the result from `layer.tensors`.
+raw q and k, which are not scaled and have not passed `project_q` and `project_k`. The hook `project_input` computes,
+once for each column, what depends on the layer's input; the other hooks read the result from `layer.tensors`.
 """
 
 from __future__ import annotations

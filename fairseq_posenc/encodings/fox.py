@@ -20,9 +20,9 @@ class Fox(PositionEncoding):
     """FoX adds the sum of log f_t over the tokens t after key j, up to query i, to the logits.
 
     Each layer and head has a forget gate f_t = sigmoid(w·x_t + b) for each token, where x_t is the layer's input. The
-    sum is the difference c_i - c_j of running sums, so that it costs one number per token and head. Padding forgets
-    nothing: its log f is 0. Decoding caches the log f of earlier tokens. FoX works in decoders only, because the sum
-    has no meaning for later keys. The logits do not change if all tokens are shifted.
+    sum is the difference c_i - c_j of running sums, so only one number per token and head must be kept. At padding, log
+    f is 0, so nothing is forgotten. Decoding caches the log f of earlier tokens. FoX works in decoders only, because
+    the sum has no meaning for later keys. The logits do not change if all tokens are shifted.
     """
 
     facts = Facts(
@@ -32,9 +32,9 @@ class Fox(PositionEncoding):
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{t=j+1}^{i} \log f_t,\quad "
         r"f_t = \sigma(w_h \cdot x_t + b_h)",
         count="mh(d + 1)",
-        notes="By default the paper's models have no other position encoding; its models with RoPE are `rope+fox`. The "
-        "output gates, the norms of queries and keys and the shifts of keys and values in the paper's variant 'Pro' "
-        "are no position encodings and are left out.",
+        notes="By default, the paper's models have no other position encoding; the paper's models with RoPE "
+        "correspond to `rope+fox`. The output gates, the norms of queries and keys and the shifts of keys "
+        "and values in the paper's variant 'Pro' are not position encodings, so they are left out.",
     )
     reads_keys = False
 

@@ -77,7 +77,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
-    text = "Maximum number of questions in the validation set, and in the test set (default: all)."
+    text = "Maximum number of questions in each of the validation and test sets (default: all)."
     add("--limit-valid", type=at_least(1), default=0, metavar="N", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
 

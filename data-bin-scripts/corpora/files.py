@@ -14,7 +14,10 @@ Split = Literal["train", "valid"]
 
 
 class Source(NamedTuple):
-    """Describe a file of a corpus. Random numbers depend on its number in the list of all files, not on its path."""
+    """Describe a file of a corpus.
+
+    Random numbers depend on the number of the file in the list of all files, not on its path.
+    """
 
     path: Path
     split: Split

@@ -122,7 +122,9 @@ class Transfer:
                 f"the size is wrong: the server announces {origin.total:,} bytes, but the published size is {size:,}"
             )
         if most is not None and origin.total > most:
-            raise OverLimitError(f"{self.source.path}: skipped, because it has more bytes than --limit still allows")
+            raise OverLimitError(
+                f"{self.source.path}: the file is skipped, because it has more bytes than --limit still allows"
+            )
         if origin.total - offset > shutil.disk_usage(self.partial.path.parent).free:
             raise DiskFullError(
                 f"{self.partial.path}: the download needs {origin.total - offset:,} more bytes, but the disk has less. "
@@ -136,7 +138,9 @@ class Transfer:
             raise MirrorError(f"the size is wrong: the server sends more than the published {self.source.size:,} bytes")
         if self.policy.most is not None and received > self.policy.most:
             self.partial.remove()
-            raise OverLimitError(f"{self.source.path}: skipped, because it has more bytes than --limit still allows")
+            raise OverLimitError(
+                f"{self.source.path}: the file is skipped, because it has more bytes than --limit still allows"
+            )
 
     def _brief(self, error: Exception) -> str:
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):

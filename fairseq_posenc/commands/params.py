@@ -246,7 +246,9 @@ def main(argv: Sequence[str]) -> int:
         "params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
     )
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
-    parser.add_argument("--arch", metavar="NAME", help="Count the parameters of a model of this architecture instead.")
+    parser.add_argument(
+        "--arch", metavar="NAME", help="Instead, count the parameters of a whole model with this architecture."
+    )
     for flag in MODEL_FLAGS:
         default = " Default: none." if flag == "--pos-enc" else ""
         metavar, kind = ("OPTIONS", "Options") if flag.endswith("-args") else ("NAME", "Position encoding")

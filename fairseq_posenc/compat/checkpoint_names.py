@@ -2,8 +2,8 @@
 
 fairseq builds the model, the task and the criterion that a checkpoint names, with the options in the checkpoint. Some
 of them evaluate an option as Python code, pass it to a shell, or unpickle a file that the option names. So a checkpoint
-may name only those of this package and those listed in this file. Options that fairseq evaluates as Python code must be
-literals. This file works without fairseq.
+may name only models, tasks and criterions of this package or of the lists in this file. Options that fairseq evaluates
+as Python code must be literals. This file works without fairseq.
 """
 
 from __future__ import annotations

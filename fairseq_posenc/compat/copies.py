@@ -1,4 +1,4 @@
-"""Write checkpoint_last.pt and checkpoint_best.pt atomically, which fairseq's plain copy is not (file_io.py:71)."""
+"""Write checkpoint_last.pt and checkpoint_best.pt atomically; fairseq's plain copy is not atomic (file_io.py:71)."""
 
 from __future__ import annotations
 

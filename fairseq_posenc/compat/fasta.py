@@ -1,4 +1,4 @@
-"""Refuse unsafe paths with --dataset-impl fasta, which passes them to a shell (data/fasta_dataset.py:60)."""
+"""Refuse unsafe paths with --dataset-impl fasta, because fairseq passes them to a shell (data/fasta_dataset.py:60)."""
 
 from __future__ import annotations
 

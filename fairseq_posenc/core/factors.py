@@ -36,10 +36,10 @@ def rank_of(rank: int | None, stack: StackShape) -> int:
 class FactoredBias(SharedBias, CachingEncoding):
     """Add bias[i, c] = query[i]·key[c] to the logits, where `query` and `key` are tables [L or 1, h or 1, rows, rank].
 
-    Each row of `query` is a position; each row of `key` is a position or a slot of compressed keys. By default both
-    tables start from N(0, 0.02), so that their product is near zero but both get gradients. The product of all
-    positions is computed once per forward pass, so its cost does not depend on the batch size. In evaluation mode, the
-    product is kept between forward passes.
+    Each row of `query` belongs to a position; each row of `key` belongs to a position or to a slot of compressed keys.
+    By default both tables start from N(0, 0.02), so that their product is near zero but both get gradients. The product
+    of all positions is computed once per forward pass, so its cost does not depend on the batch size. In evaluation
+    mode, the product is kept between forward passes.
     """
 
     query: Tensor

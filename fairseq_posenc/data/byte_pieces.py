@@ -47,6 +47,6 @@ def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
 
 
 def _letters(text: str, place: Place) -> list[Place]:
-    """Return the place of each letter, including its combining accents, with which normalisation may merge it."""
+    """Return the place of each letter with its combining accents, because normalisation may merge them."""
     starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
     return list(zip(starts, [*starts[1:], place[1]], strict=True))

@@ -1,4 +1,4 @@
-"""ALiBi: a penalty that grows linearly with the distance (Press et al. 2022)."""
+"""Implement ALiBi, a penalty that grows linearly with the distance (Press et al. 2022)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CoPE: positions that are counted depending on the content of the tokens (Golovneva et al. 2024)."""
+"""Implement CoPE, whose positions count tokens depending on their content (Golovneva et al. 2024)."""
 
 from __future__ import annotations
 

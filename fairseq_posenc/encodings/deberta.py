@@ -1,7 +1,7 @@
-"""DeBERTa's disentangled attention: queries and keys are multiplied with projected distances (He et al. 2020).
+"""Implement DeBERTa's attention, which multiplies queries and keys with projected distances (He et al. 2020).
 
-It has two forms. With `form=paper` (M4M papers), which is in this file, each layer has small tables and D x D matrices.
-With `form=original` (deberta_original.py), all layers share one table of the model's width.
+DeBERTa has two forms. With `form=paper` (M4M papers), which is in this file, each layer has small tables and D x D
+matrices. With `form=original` (deberta_original.py), all layers share one table of the model's width.
 """
 
 from __future__ import annotations

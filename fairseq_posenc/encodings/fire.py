@@ -1,4 +1,4 @@
-"""FIRE: a bias that a small network computes from the distance, relative to the query's position (Li et al. 2024)."""
+"""Implement FIRE: a network computes a bias from the distance relative to the query's position (Li et al. 2024)."""
 
 from __future__ import annotations
 

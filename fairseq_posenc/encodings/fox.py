@@ -1,4 +1,4 @@
-"""FoX: attention with a forget gate for each token (Lin et al. 2025)."""
+"""Implement FoX, attention with a forget gate for each token (Lin et al. 2025)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GCDF: Transformer-XL with Gaussian distribution functions of the distance instead of sinusoids."""
+"""Implement GCDF: Transformer-XL with Gaussian distribution functions of the distance instead of sinusoids."""
 
 from __future__ import annotations
 

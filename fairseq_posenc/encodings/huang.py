@@ -1,4 +1,4 @@
-"""Huang et al. 2020: the product of query and key, multiplied by relative scalars (M1, M2) or vectors (M3)."""
+"""Multiply the product of query and key by relative scalars (M1, M2) or vectors (M3), as Huang et al. 2020 do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KERPLE: a learned penalty that grows with the distance (Chi et al. 2022)."""
+"""Implement KERPLE, a learned penalty that grows with the distance (Chi et al. 2022)."""
 
 from __future__ import annotations
 

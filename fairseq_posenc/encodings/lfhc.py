@@ -1,4 +1,4 @@
-"""LFHC: Shaw's vectors on keys, each for a range of distances that is wider in higher layers."""
+"""Implement LFHC, which adds Shaw's vectors to keys, each for a range of distances that is wider in higher layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linformer, which compresses keys and values to a few slots, alone and with DIET's factors of positions and slots."""
+"""Implement Linformer, which compresses keys and values to a few slots, alone or with DIET's factors."""
 
 from __future__ import annotations
 

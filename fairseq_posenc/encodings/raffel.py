@@ -1,4 +1,4 @@
-"""Raffel as the M4M papers define it: one scalar per distance, which is divided by sqrt(D)."""
+"""Implement Raffel as the M4M papers define it: one scalar per distance, which is divided by sqrt(D)."""
 
 from __future__ import annotations
 

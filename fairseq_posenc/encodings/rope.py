@@ -1,4 +1,4 @@
-"""RoPE: queries and keys rotated by their positions (Su et al. 2021), with extensions to longer contexts."""
+"""Implement RoPE, which rotates queries and keys by their positions, with extensions to longer contexts."""
 
 from __future__ import annotations
 

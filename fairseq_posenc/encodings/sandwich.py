@@ -1,4 +1,4 @@
-"""Sandwich: a bias from the inner products of sinusoidal position vectors (Chi et al. 2023)."""
+"""Implement Sandwich, a bias from the inner products of sinusoidal position vectors (Chi et al. 2023)."""
 
 from __future__ import annotations
 

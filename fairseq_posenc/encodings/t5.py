@@ -1,4 +1,4 @@
-"""T5's relative bias: one scalar per bucket of distances and head, shared by the layers of a stack."""
+"""Implement T5's relative bias: one scalar per bucket of distances and head, shared by the layers of a stack."""
 
 from __future__ import annotations
 

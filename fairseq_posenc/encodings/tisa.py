@@ -1,4 +1,4 @@
-"""TISA: a sum of radial basis functions of the distance (Wennberg and Henter 2021)."""
+"""Implement TISA, a sum of radial basis functions of the distance (Wennberg and Henter 2021)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TUPE: products of positions, separate from the content, with learned scalars for [CLS] (Ke et al. 2021).
+"""Implement TUPE: products of positions, separate from the content, and learned scalars for [CLS] (Ke et al. 2021).
 
 TUPE has two forms. With `form=paper` (M4M papers), which is in this file, each layer has small tables. With
 `form=original` (tupe_original.py), all layers share one table.

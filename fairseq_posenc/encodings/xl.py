@@ -1,4 +1,4 @@
-"""Transformer-XL: vectors of distances, which are projected from fixed sinusoids (Dai et al. 2019)."""
+"""Implement Transformer-XL's vectors of distances, which are projected from fixed sinusoids (Dai et al. 2019)."""
 
 from __future__ import annotations
 

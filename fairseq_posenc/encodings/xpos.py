@@ -1,4 +1,4 @@
-"""xPos: RoPE whose pairs also decay with the distance (Sun et al. 2023)."""
+"""Implement xPos, which is RoPE with pairs that also decay with the distance (Sun et al. 2023)."""
 
 from __future__ import annotations
 

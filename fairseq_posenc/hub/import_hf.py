@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of the new weights (default: 1).")
     parser.add_argument(
-        "--output", required=True, type=Path, metavar="DIR", help="Folder to write. It must be new or empty."
+        "--output", required=True, type=Path, metavar="DIR", help="Folder to write, which must be new or empty."
     )
     return parser
 

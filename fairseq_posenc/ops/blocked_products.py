@@ -303,7 +303,7 @@ class Blocked:
         Args:
             grad: Gradient of the sums that `fill` wrote, [G, Q, K].
             terms: The tensors that `fill` received.
-            totals: Gradients of these tensors, which are written or added to.
+            totals: Tensors for the gradients; gradients are written into some of them and added to the others.
         """
         if terms.q is not None:
             for_q, for_table = gradients(grad, terms.q, self.vectors(terms.for_queries))

@@ -67,7 +67,7 @@ class Clipped:
         Args:
             grad: Gradient of the sums that `fill` wrote, [G, Q, K].
             terms: The tensors that `fill` received.
-            totals: Gradients of these tensors, which are written or added to.
+            totals: Tensors for the gradients; gradients are written into some of them and added to the others.
         """
         by_query, by_key = (
             None if x is None else x.new_zeros(*x.shape[:2], table[:, self._entries].shape[1])

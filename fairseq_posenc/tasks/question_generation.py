@@ -43,7 +43,9 @@ class QuestionGenerationTaskConfig(SearchConfig):
     right_pad_source: bool = option(False, "Pad sources on the right. Default: on the left.")
     max_source_positions: int = option(512, "Longest source in tokens.")
     # The LFHC/GCDF paper's questions have at most 50 pieces; 64 leaves room for </s> and longer questions.
-    max_target_positions: int = option(64, "Longest question in tokens, which is also the number of learned positions.")
+    max_target_positions: int = option(
+        64, "Longest question in tokens; a table of learned positions has this number of rows."
+    )
     eval_rouge: bool = option(
         False,
         "Generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "

@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
-    add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one next to the model).")
+    add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the tokenizer next to the model).")
     add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: accept any).")
     text = "Segment encoding with which the model is fine-tuned; the option may be repeated."
     add("--segments", action="append", default=[], choices=list(SEGMENTS), help=text)

@@ -50,7 +50,7 @@ class FineTuning(launch.Training):
     warmup: float
     raw: str = field(default=RAW, metadata=about("Folder for downloads."))
     tokenizer_path: str = field(
-        default="", metadata=about("Tokenizer of the models (unset: the one next to dict.txt).")
+        default="", metadata=about("Tokenizer of the models (unset: the tokenizer next to dict.txt).")
     )
     limit: int = launch.at_least(0, "Number of training rows or questions to use (0: all).", default=0)
     train: Flags = field(default_factory=dict, metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))

@@ -1,4 +1,4 @@
-"""`posenc_classifier`: a text classifier that is trained from scratch, with any position encoding.
+"""Define `posenc_classifier`, a text classifier that is trained from scratch, with any position encoding.
 
 Legend: B batch, T tokens, d width of the model, C classes.
 """

@@ -1,4 +1,4 @@
-"""`posenc_roberta_pretrained`: a pretrained masked language model for tasks that fine-tune it.
+"""Define `posenc_roberta_pretrained`, a pretrained masked language model for tasks that fine-tune it.
 
 The sizes, the encoding and the weights come from --pretrained. Every checkpoint of the fine-tuned model stores its
 sizes, encoding and weights, so loading it does not need the pretrained model.

@@ -1,4 +1,4 @@
-"""`posenc_transformer_lm`: fairseq's decoder-only Transformer with any causal position encoding and a memory."""
+"""Define `posenc_transformer_lm`, fairseq's decoder-only Transformer with any causal encoding and a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`posenc_roberta`: fairseq's RoBERTa with any position encoding; its presets also include BERT."""
+"""Define `posenc_roberta`, fairseq's RoBERTa with any position encoding; the presets also include BERT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`posenc_question_generation`: a BERT-like encoder and a copying decoder with any causal position encoding.
+"""Define `posenc_question_generation`: a BERT-like encoder and a copying decoder with any causal encoding.
 
 Legend: B batch, S source tokens, T target tokens, d width, V symbols of the dictionary,
 E >= V symbols including unknown words.

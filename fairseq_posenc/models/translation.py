@@ -1,4 +1,4 @@
-"""`posenc_transformer`: fairseq's encoder-decoder Transformer with any position encoding."""
+"""Define `posenc_transformer`, fairseq's encoder-decoder Transformer with any position encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`posenc_lm_memory`: language modelling of contiguous text, with a memory of earlier segments."""
+"""Define `posenc_lm_memory`: language modelling of contiguous text, with a memory of earlier segments."""
 
 import logging
 from operator import attrgetter

@@ -1,4 +1,4 @@
-"""`posenc_question_generation`: generate questions from prepared sources, and copy words from these sources."""
+"""Define `posenc_question_generation`: generate questions from prepared sources, and copy words from them."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import logging

@@ -1,4 +1,4 @@
-"""`posenc_sentence_prediction`: fairseq's sentence_prediction for pretrained models with any position encoding."""
+"""Define `posenc_sentence_prediction`: fairseq's sentence_prediction for pretrained models with any encoding."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import json

@@ -1,4 +1,4 @@
-"""`posenc_squad`: extract answers from a text (SQuAD) with a pretrained model, which can have any encoding."""
+"""Define `posenc_squad`: extract answers from a text (SQuAD) with a pretrained model that has any encoding."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import hashlib

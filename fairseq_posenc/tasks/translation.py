@@ -1,4 +1,4 @@
-"""`posenc_translation`: fairseq's translation task, with several formulas for the length penalty."""
+"""Define `posenc_translation`, fairseq's translation task with several formulas for the length penalty."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any

@@ -59,8 +59,8 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
     """Write the output folder, or leave it unchanged if an error occurs.
 
     Returns:
-        The number of types of the training text, and the numbers of lines, tokens and unknown words of each split.
-    Raises:
+        The number of different words in the training text, and for each split the numbers of lines, tokens and unknown
+    words. Raises:
         CorpusError: A split is missing, empty or contains a special symbol, or the number of types is not `types`.
     """
     files = {split: find(folder, split) for split in SPLITS}

@@ -2,8 +2,8 @@
 
 Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
-According to the paper, a good encoding R of distances has two properties. Both concern phi(i, j) = |R_i - R_j|, the
-norm of the difference between two vectors of R:
+According to the paper, a good encoding R of distances has two properties. Both properties are about phi(i, j) = |R_i -
+R_j|, the norm of the difference between two vectors of R:
 
 1. phi(i + k, i) decreases as i grows: the same step changes R more at a near distance than at a far one.
 2. phi(0, j) increases with j, and its slope decreases.

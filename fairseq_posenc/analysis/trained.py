@@ -188,7 +188,8 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
 
     This part is the sum of all biases. If the encoding adds vectors P at the input, their product
     P W_Q W_K^T P^T / sqrt(D) is added (Chen et al. 2021, Theorem 1). The biases of the projections, and a layer norm
-    before the layer, are left out. Gates that depend on the layer's input are those of the input P, or of zeros.
+    before the layer, are left out. If the encoding has gates that depend on the layer's input, the gates are those of
+    the input P, or of an input of zeros.
 
     Args:
         segments: Segment of each column, [length], for encodings that read segments.

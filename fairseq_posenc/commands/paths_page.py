@@ -66,19 +66,20 @@ call that requests the attention weights also takes *explicit*. In float64, atte
 LOW_RANK = """\
 ## Why factors are not appended to queries and keys
 
-The bias of `diet-abs` is a product of two tables. The bias of `alibi` in a decoder, s (j - i), has the same effect as
-s j, because the softmax cancels s i. Instead of adding such a bias to the logits, one can append its two factors to the
-queries and keys as additional features, and call torch's fused kernel without a bias. As many zeros must be appended to
-the values, because the kernel needs queries, keys and values of equal width. We tried this method outside of the
-package, with heads of width 64. These are the results:
+The bias of `diet-abs` is a product of two tables. The bias of `alibi` in a decoder is s (j - i), where s is a slope.
+This bias has the same effect as s j, because the softmax cancels the term that depends only on the query. Instead of
+adding such a bias to the logits, one can append its two factors to the queries and keys as additional features, and
+call torch's fused kernel without a bias. As many zeros must be appended to the values, because the kernel needs
+queries, keys and values of equal width. We tried this method outside of the package, with heads of width 64. These are
+the results:
 
 - *Drift* is the relative rms of the outputs, compared with float64. In float32, `alibi` drifts by 2.3e-6 at n = 512 and
   by 9.8e-6 at n = 2048, because the logits grow to s n; the bound is 5e-6, and *explicit* drifts by 8e-8. In bfloat16,
   `alibi` with a single additional feature drifts by 0.19 and 0.52 (*explicit*: 0.0023), because bfloat16 rounds
   integers above 256. The rounding disappears if each position is written as the sum of a multiple of 256 and a
-  remainder, and each slope as the sum of three numbers in bfloat16 (in float16: a multiple of 2048, and two numbers).
-  With the resulting 6 features (in float16: 4), the drift is as small as that of *explicit*. `diet-abs` drifts as
-  little as on *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
+  remainder, and each slope as the sum of three numbers in bfloat16. In float16, a multiple of 2048 and two numbers are
+  enough. With the resulting 6 features (in float16: 4), the drift is as small as that of *explicit*. `diet-abs` drifts
+  as little as on *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
   keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, it also keeps 16 MiB for
   the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be used,

@@ -58,7 +58,7 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
     """Refuse a --user-dir that is another copy of this package than the imported one, and name both folders.
 
     fairseq's own message ('not globally unique', utils.py:464) names only one of the folders, and only the first call
-    raises it. fairseq would also refuse a symbolic link to the imported folder.
+    raises it. Moreover, fairseq would refuse a symbolic link to the imported folder.
     """
     folder = _user_dir(args)
     # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.

@@ -90,8 +90,8 @@ class ScalingOptions(RotaryOptions):
     )
     attention_factor: float | None = option(
         None,
-        "Factor by which scaling=yarn and longrope multiply queries and keys, so that the logits are multiplied by its "
-        "square (unset: 0.1 ln s + 1 for yarn, and sqrt(1 + ln s / ln L) for longrope if s is above 1).",
+        "Factor by which scaling=yarn and longrope multiply queries and keys; the logits are therefore multiplied "
+        "by its square (unset: 0.1 ln s + 1 for yarn, and sqrt(1 + ln s / ln L) for longrope if s is above 1).",
         positive=True,
         example=1.2,
     )

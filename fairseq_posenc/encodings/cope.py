@@ -31,9 +31,9 @@ class Cope(PositionEncoding):
 
     The gate of key t is sigmoid(q_i·k_t / sqrt(D)). The count p_ij is clamped to n_max - 1. Because p_ij is not a whole
     number, q_i·e is interpolated between the two nearest rows of e. The gates of hidden keys (later keys, padding and
-    keys beyond a span) are zero, so only visible tokens are counted. The position term is not divided by sqrt(D). CoPE
-    works in decoders only, because it counts keys to the left of a query. The logits do not change if all tokens are
-    shifted. The table starts at zeros as in the released code, so training starts from the model without positions.
+    keys beyond a span) are zero, so that only visible tokens are counted. The position term is not divided by sqrt(D).
+    CoPE works in decoders only, because it counts keys to the left of a query. The logits do not change if all tokens
+    are shifted. The table starts at zeros as in the released code, so training starts from the model without positions.
     """
 
     Options = CopeOptions

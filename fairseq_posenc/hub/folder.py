@@ -48,7 +48,9 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             return _tensors(folder / name, read)
         if (folder / f"{name}.index.json").is_file():
             return _parts(folder, f"{name}.index.json", read)
-    raise CheckpointError(f"{folder} has no weights. It needs {SAFE} or {BINARY}, or an index of several such files.")
+    raise CheckpointError(
+        f"{folder} has no weights. The folder must contain {SAFE} or {BINARY}, or an index of several such files."
+    )
 
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:

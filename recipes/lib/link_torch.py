@@ -6,7 +6,8 @@ Run this script with the Python that has torch. The script prints `torch VERSION
 
 Links are better than `--system-site-packages`, which would also show all other packages of that Python (another
 fairseq, a second copy of this plugin). With that option, .venv/bin would lack torch's commands, and torch in another
-virtual environment would not be found. pip does not change files behind a link, so the other environment is safe.
+virtual environment would not be found. Moreover, pip does not change files behind a link, so the other environment is
+safe.
 """
 
 from __future__ import annotations

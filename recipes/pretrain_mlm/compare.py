@@ -62,7 +62,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     parser.add_argument(
-        "--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; the option may be repeated."
+        "--pos-enc",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="Encoding to compare; the option may be repeated.",
     )
     text = "Show the training losses of the M4M paper (only if the run has the paper's text and model)."
     parser.add_argument("--paper", action="store_true", help=text)

@@ -42,7 +42,7 @@ class Planner(planning.Planner[Settings]):
         lines = launch.notes(settings, self.effective_batch())
         if settings.corpus == BUILTIN:
             lines.append(
-                "The built-in corpus only tests the installation. Its scores do not show the quality of encodings."
+                "The built-in corpus only tests the installation. Scores on it do not show the quality of encodings."
             )
         if settings.prepared:
             lines.append("The corpus is already prepared, so the settings for its preparation are not used.")

@@ -45,7 +45,8 @@ class Text:
         if self.settings.corpus == BUILTIN:
             return [
                 f"In the built-in corpus, {self.direction.source} is English and {self.direction.target} is an "
-                "invented language. This corpus only tests the recipe. Its scores do not show the quality of encodings."
+                "invented language. This corpus only tests the recipe. The scores on this corpus do not show the "
+                "quality of encodings."
             ]
         return []
 

@@ -79,9 +79,9 @@ REPRODUCE = """\
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
-are set. With its default thresholds, glibc maps new memory for every large tensor. With 512 tokens, attention without a
-fused kernel then takes 2.3 times as long as fused attention. With higher thresholds, it takes only 1.2 times as long.
-The recipes set these two environment variables, too. For your own runs, set them with:
+are set. With its default thresholds, glibc maps new memory for every large tensor. With these defaults, attention to
+512 tokens without a fused kernel takes 2.3 times as long as fused attention. With higher thresholds, it takes only 1.2
+times as long. The recipes set these two environment variables, too. For your own runs, set them with:
 
     export {allocator}
 
@@ -111,10 +111,10 @@ length.""",
 
 The tables show the time per word on Multi30k, relative to fairseq's `transformer` of the same size; a model with a
 number below 1 is faster than fairseq's. Encodings that do not work in decoders are used in the encoder only. The
-maximum length of all models is the length of the longest sentence, but at least 64. A target follows from the relative
-speed that an encoding should reach, which is its number of words per second divided by that of fairseq's model; the
-target is 1 divided by this speed. In training, the relative speed should be 0.97 (content-free encodings), 0.90 (Shaw,
-LFHC, XL, GCDF) or 0.85 (others). In beam search, it should be 1.0 (content-free encodings), 0.7 (DeBERTa) or 0.85
+maximum length of all models is the length of the longest sentence, but at least 64. The relative speed of an encoding
+is its number of words per second, divided by that of fairseq's model. A target is 1 divided by the relative speed that
+the encoding should reach. In training, the relative speed should be 0.97 (content-free encodings), 0.90 (Shaw, LFHC,
+XL, GCDF) or 0.85 (others). In beam search, it should be 1.0 (content-free encodings), 0.7 (DeBERTa) or 0.85
 (others).""",
     "exponent": "## Growth\n\nTime and memory grow roughly as a power of the length. The tables show the exponents.",
     "length": "### Time and memory at each length",

@@ -1,10 +1,10 @@
 """Write the answers of a fine-tuned model into the files that SQuAD's own scripts read.
 
-predictions.json has one answer to each question. nbest_predictions.json has several answers to each question, with
-their logits and probabilities. null_odds.json has the score of the empty answer minus the score of the best span, for
-evaluate-v2.0.py --na-prob-file. For SQuAD 2.0, texts.json has the predictions before the threshold is applied, and
-null_threshold.json has this threshold. out_of_reach.json lists the questions whose gold answers the model cannot
-predict.
+predictions.json has one answer to each question. The file nbest_predictions.json has several answers to each question,
+with their logits and probabilities. The file null_odds.json has the score of the empty answer minus the score of the
+best span, for evaluate-v2.0.py --na-prob-file. For SQuAD 2.0, texts.json has the predictions before the threshold is
+applied, and null_threshold.json has this threshold. The file out_of_reach.json lists the questions whose gold answers
+the model cannot predict.
 """
 
 from __future__ import annotations

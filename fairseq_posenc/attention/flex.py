@@ -75,8 +75,8 @@ def kernel(device: torch.device) -> Callable[..., Tensor]:
 def gradients_on_a_cpu() -> Iterator[None]:
     """Let FlexAttention compute gradients on a CPU, uncompiled, for tests and counts.
 
-    Torch can compute these gradients, but a check in its public function refuses to; this function disables the check.
-    If torch no longer has the check, this function raises AttributeError.
+    Torch can compute these gradients, but a check in the public function of torch refuses to; this function disables
+    the check. If torch no longer has the check, this function raises AttributeError.
     """
     torch._dynamo.reset()  # forget the graphs of earlier encodings, because torch limits their number
     with (

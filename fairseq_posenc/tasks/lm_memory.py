@@ -92,7 +92,9 @@ class LMMemoryTask(FairseqTask):
         """
         super().load_state_dict(state_dict)
         if state_dict.get("lm_same_length") and not self.cfg.same_length:
-            logger.warning("The model was trained with --same-length. To evaluate it in the same way, add this flag.")
+            logger.warning(
+                "The model was trained with --same-length. To evaluate the model in the same way, add this flag."
+            )
         self._adopt(state_dict.get("lm_subwords"))
         self.trained = dict(state_dict.get("lm_memory") or self._lengths_of_flags())
         flags = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}

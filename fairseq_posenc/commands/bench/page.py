@@ -114,8 +114,8 @@ number below 1 is faster than fairseq's. Encodings that do not work in decoders 
 maximum length of all models is the length of the longest sentence, but at least 64. The relative speed of an encoding
 is its number of words per second, divided by that of fairseq's model. A target is 1 divided by the relative speed that
 the encoding should reach. In training, the relative speed should be 0.97 (content-free encodings), 0.90 (Shaw, LFHC,
-XL, GCDF) or 0.85 (others). In beam search, it should be 1.0 (content-free encodings), 0.7 (DeBERTa) or 0.85
-(others).""",
+XL, GCDF) or 0.85 (others). In beam search, the relative speed should be 1.0 (content-free encodings), 0.7 (DeBERTa) or
+0.85 (others).""",
     "exponent": "## Growth\n\nTime and memory grow roughly as a power of the length. The tables show the exponents.",
     "length": "### Time and memory at each length",
 }

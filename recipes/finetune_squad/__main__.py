@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -81,19 +82,22 @@ def default_output(settings: Settings) -> str:
     return f"finetune_squad/{'.'.join(str(part) for part in parts if part not in ('', 'none'))}"
 
 
-def hints(settings: Settings, output: Path, shown: str) -> Hints:
+def hints(settings: Settings, output: Path) -> Hints:
     slugs = {model.label: model.slug for model in settings.models}
     rows = [row for row in compared(settings, output) if row["run"]]
     if not rows:
         return {}
     row = max(rows, key=lambda row: row["F1"])
     best = row["model"]
-    folder, dev = f"{shown}/predictions/{row['run']}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
-    words = f"{dev} {folder}/predictions.json"
+    folder, dev = output / "predictions" / row["run"], output / "data-bin" / slugs[best] / f"valid.{SCORED}"
+    words = ["python", f"evaluate-v{settings.version}.py", str(dev)]
     if settings.version == "2.0":  # the script itself applies our threshold and searches for the best one
-        words = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
-        words += f" --na-prob-thresh {settings.null_threshold}"
-    return {f"Compute the scores of {best} with SQuAD's own script:": f"python evaluate-v{settings.version}.py {words}"}
+        words += [str(folder / TEXTS), "--na-prob-file", str(folder / "null_odds.json")]
+        words += ["--na-prob-thresh", str(settings.null_threshold)]
+    else:
+        words.append(str(folder / "predictions.json"))
+    title = f"Compute the scores of {best} with SQuAD's own script, in the folder to which you downloaded the script:"
+    return {title: shlex.join(words)}
 
 
 FINETUNE_SQUAD = Recipe(

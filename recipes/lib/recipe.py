@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,15 @@ def shown(output: Path) -> str:
     return os.path.relpath(output, ROOT)
 
 
+def from_anywhere(settings: Settings, command: str) -> str:
+    """Return a shell command that runs `command` as the recipe itself would, from whatever folder the user is in.
+
+    Paths in `command` are relative to the root of the repository; those of redirections stay the user's own.
+    """
+    variables = [f"{name}={value}" for name, value in settings.variables().items()]
+    return " ".join([shlex.join([str(ROOT / "recipes" / "lib" / "here.sh"), *variables]), command])
+
+
 def compared(settings: Settings, output: Path) -> list[Row]:
     """Return the rows that the stage `compare` wrote."""
     rows: list[Row] = read_json(output / "comparison.json")
@@ -137,7 +147,8 @@ class Recipe(Generic[S]):
         columns: Columns of the results in the report's table of details; empty means all.
         forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.
         figure: Image that a stage writes and the report shows.
-        hints: Function that returns commands for using the outputs, keyed by title.
+        hints: Function that returns commands for using the outputs, keyed by title; its arguments are the settings and
+            the output folder. The commands must work from any folder: see `from_anywhere`.
         files: Further output files to name at the end of a run.
         anew: Command or option that repeats the whole run, which the screen suggests if the code has changed.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
@@ -161,7 +172,7 @@ class Recipe(Generic[S]):
     columns: tuple[str, ...] = ()
     forms: Mapping[str, str] = field(default_factory=dict)
     figure: str | None = None
-    hints: Callable[[S, Path, str], Hints] = lambda settings, output, shown: {}
+    hints: Callable[[S, Path], Hints] = lambda settings, output: {}
     files: tuple[str, ...] = ()
     anew: str = "--force"
     default_output: Callable[[S], str] | None = None

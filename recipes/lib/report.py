@@ -12,7 +12,7 @@ from typing import Any
 from .machine import machine, versions
 from .outputs import RESULT
 from .package import interval, write_whole
-from .recipe import Hints, Plan, Recipe, Row, S, shown
+from .recipe import Hints, Plan, Recipe, Row, S
 from .stages import SKIPPED, Ledger, Stage
 
 
@@ -31,7 +31,7 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
         "results": recipe.results(settings, output),
     }
     if recipe.own_report is None:
-        hints = recipe.hints(settings, output, shown(output))
+        hints = recipe.hints(settings, output)
         notes = (*recipe.remarks(settings, output), *plan.notes)
         write_whole(output / recipe.report, markdown(recipe, notes, hints, facts))
     write_whole(output / RESULT, json.dumps(facts, indent=1) + "\n")

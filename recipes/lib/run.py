@@ -13,7 +13,7 @@ from . import outputs, report
 from .choose import refuse_open
 from .lock import only_one
 from .machine import version_of
-from .recipe import ROOT, Phase, Plan, Recipe, S, shown
+from .recipe import ROOT, Phase, Plan, Recipe, S
 from .runner import Failed, Runner
 from .screen import Screen
 from .stages import Ledger, Stage
@@ -76,7 +76,7 @@ class Run(Generic[S]):
             minutes = (time.monotonic() - started) / 60
             names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, outputs.RESULT])
             self.screen.line(f"Done in {minutes:.1f} minutes. Results: {names}")
-        for title, command in self.recipe.hints(self.settings, self.output, shown(self.output)).items():
+        for title, command in self.recipe.hints(self.settings, self.output).items():
             print(f"{title}\n    {command}")
         return self.recipe.check(self.settings, self.output)
 

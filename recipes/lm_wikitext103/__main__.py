@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
-from recipes.lib.recipe import Hints, Recipe, Row, compared
+from recipes.lib.flags import PLUGIN
+from recipes.lib.planning import flags
+from recipes.lib.recipe import Hints, Recipe, Row, compared, from_anywhere
 from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
@@ -75,18 +78,19 @@ def default_output(settings: Settings) -> str:
     return f"lm_wikitext103/{corpus}.{settings.arch}.{settings.length}.{settings.mem_train}.{settings.seed}"
 
 
-def hints(settings: Settings, output: Path, shown: str) -> Hints:
+def hints(settings: Settings, output: Path) -> Hints:
     rows = [row for row in compared(settings, output) if row["perplexity"] is not None]
     if not rows:
         return {}
     best = min(rows, key=lambda row: row["perplexity"])
-    data = settings.corpus if settings.prepared else f"{shown}/data-bin"
-    command = eval_lm(best, data, shown, settings.split, settings.eval_batch)
-    where = "in the root of the repository, with .venv active"
-    return {f"Evaluate {best['encoding']} with fairseq-eval-lm ({where}):": command}
+    data = Path(settings.corpus).resolve() if settings.prepared else output / "data-bin"
+    words = eval_lm(best, data, output, settings.split, settings.eval_batch)
+    if not settings.on_gpu:
+        words.append("--cpu")
+    return {f"Evaluate {best['encoding']} with fairseq-eval-lm:": from_anywhere(settings, shlex.join(words))}
 
 
-def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
+def eval_lm(row: Row, data: Path, folder: Path, split: str, streams: int) -> list[str]:
     """Return the fairseq command that evaluates the model of a table row.
 
     Args:
@@ -97,12 +101,12 @@ def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
         streams: Number of parallel streams of text in evaluation.
     """
     encoding = parse(row["encoding"])
-    command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
-    command += f" --path {folder}/checkpoints/{row['checkpoint']}/checkpoint_best.pt --gen-subset {split}"
-    command += f" --batch-size {streams} --eval-mem-length {row['memory']}"
-    command += f" --eval-segment-length {row['segment']}" + (" --same-length" if row["same length"] else "")
+    command = ["fairseq-eval-lm", str(data), *PLUGIN, "--task", "posenc_lm_memory"]
+    command += ["--path", str(folder / "checkpoints" / row["checkpoint"] / "checkpoint_best.pt")]
+    command += flags(gen_subset=split, batch_size=streams, eval_mem_length=row["memory"])
+    command += flags(eval_segment_length=row["segment"], same_length=bool(row["same length"]))
     if row["options"] != encoding.args:  # the evaluation clamps distances
-        command += f""" --model-overrides "{{'pos_enc_args': '{row["options"]}'}}\""""
+        command += ["--model-overrides", str({"pos_enc_args": row["options"]})]
     return command
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.recipe import Hints, Recipe, compared, from_anywhere
 from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
@@ -100,16 +101,16 @@ def default_output(settings: Settings) -> str:
     return f"pretrain_mlm/{corpus}.{settings.arch}.{settings.length}.{settings.seed}"
 
 
-def hints(settings: Settings, output: Path, shown: str) -> Hints:
+def hints(settings: Settings, output: Path) -> Hints:
     rows = [row for row in compared(settings, output) if row["loss, bits"] is not None]
     if not rows:
         return {}
     best = min(rows, key=lambda row: row["loss, bits"])
     slug = best["checkpoints"][0]
-    export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{slug}/checkpoint_last.pt"
-    where = "in the root of the repository, with .venv active"
-    title = f"Export {best['encoding']} for PyTorch and Hugging Face ({where}):"
-    return {title: f"{export} --output {shown}/exported/{slug}"}
+    export = ["python", "-m", "fairseq_posenc", "export-hf", str(output / "checkpoints" / slug / "checkpoint_last.pt")]
+    export += ["--output", str(output / "exported" / slug)]
+    title = f"Export {best['encoding']} for PyTorch and Hugging Face:"
+    return {title: from_anywhere(settings, shlex.join(export))}
 
 
 PRETRAIN_MLM = Recipe(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recipes.lib import problems
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.recipe import Hints, Recipe, compared, from_anywhere
 from recipes.lib.stages import Stage, read_json
 
 from .plan import Planner, make_plan
@@ -82,13 +82,14 @@ def default_output(settings: Settings) -> str:
     return f"question_generation/{questions}.{encoder}.{settings.arch}.{settings.seed}"
 
 
-def hints(settings: Settings, output: Path, shown: str) -> Hints:
+def hints(settings: Settings, output: Path) -> Hints:
     rows = [row for row in compared(settings, output) if row["checkpoint"]]
     if not rows:
         return {}
     best = max(rows, key=lambda row: row["ROUGE-L"])
-    title = f"Generate questions with {best['model']} (in the root of the repository, with .venv active):"
-    return {title: Planner(settings, output, shown).interactive(best["checkpoint"])}
+    title = f"Generate questions with {best['model']}, one for each line of FILE:"
+    command = Planner(settings, output, str(output)).interactive(best["checkpoint"])
+    return {title: from_anywhere(settings, command)}
 
 
 QUESTION_GENERATION = Recipe(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -66,12 +67,13 @@ def default_output(settings: Settings) -> str:
     return f"text_classification/{settings.name}.{settings.arch}"
 
 
-def hints(settings: Settings, output: Path, shown: str) -> Hints:
+def hints(settings: Settings, output: Path) -> Hints:
     rows = [row for row in compared(settings, output) if row["score"] is not None]
     if not rows:
         return {}
     best = max(rows, key=lambda row: row["score"])
-    return {f"List the files with predictions ({best['encoding']} has the best mean score):": f"ls {shown}/predictions"}
+    title = f"List the files with predictions ({best['encoding']} has the best mean score):"
+    return {title: shlex.join(["ls", str(output / "predictions")])}
 
 
 TEXT_CLASSIFICATION = Recipe(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, Row, compared
+from recipes.lib.recipe import ROOT, Hints, Recipe, Row, compared
 from recipes.lib.report import table
 from recipes.lib.stages import Stage, read_json
 
@@ -135,21 +135,20 @@ def trained_as(settings: Settings, output: Path, direction: str, label: str) -> 
     return str(rows[0]["checkpoint"])
 
 
-def hints(settings: Settings, output: Path, shown: str) -> Hints:
+def hints(settings: Settings, output: Path) -> Hints:
     """Return the commands that translate with the best model of each direction."""
     commands: Hints = {}
-    planner = Planner(settings, output, shown)
+    planner = Planner(settings, output, str(output))
     for direction, models in planner.models.items():
         if (label := best(settings, output, direction)) is None:
             continue
         note = f" ({direction})" if models.place.inner else ""
-        title = f"Translate raw text with {label}{note}, one sentence per line (in the repository, with .venv active):"
-        slug = trained_as(settings, output, direction, label)
-        variant = next(variant for variant in settings.variants if variant.slug == slug)
-        commands[title] = models.served(variant)
+        slug = trained_as(settings, output, direction, label)  # the first model may have diverged
+        seed = next(variant.seed for variant in settings.variants if variant.slug == slug)
         chosen = [*(["--direction", direction] if note else []), "--pos-enc", label]
-        script = shlex.join(["recipes/translation_wmt18/translate.sh", "--run", shown, *chosen])
-        title = f"Translate with {label}{note}, write one output line per input line, and list untranslated lines:"
+        chosen += ["--seed", str(seed)] if seed != settings.variants[0].seed else []
+        script = shlex.join([str(ROOT / "recipes/translation_wmt18/translate.sh"), "--run", str(output), *chosen])
+        title = f"Translate raw text with {label}{note}, one sentence per line:"
         commands[title] = f"{script} < FILE"
     return commands
 

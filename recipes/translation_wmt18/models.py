@@ -126,10 +126,6 @@ class Models:
             command += ["--max-tokens", "4000"]
         return [*command, *(["--cpu"] if self.settings.device == "cpu" else [])]
 
-    def served(self, variant: Variant) -> str:
-        """Return a shell command that translates raw text and prints only the translations."""
-        return f"{shlex.join(self.interactive(variant))} < FILE | grep ^D- | cut -f 3"
-
     def score(self, variant: Variant, generate: Stage) -> Stage:
         target, named = self.direction.target, self.place.named
         outputs = [f"translations/{variant.slug}.{target}", f"scores/{variant.slug}.json"]

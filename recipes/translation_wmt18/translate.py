@@ -19,7 +19,7 @@ import tempfile
 import threading
 import unicodedata
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -153,13 +153,20 @@ def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
             yield int(name[2:]), text
 
 
-def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> None:
+def serve(command: list[str], source: BinaryIO, name: Path, order: Order, variables: Mapping[str, str]) -> None:
     """Send the input to fairseq-interactive, and write the translations that it returns.
+
+    Args:
+        command: Command of fairseq-interactive.
+        source: Input text.
+        name: Name of the input, for errors.
+        order: Object that writes the output in the order of the lines.
+        variables: Environment variables of the command.
 
     Raises:
         SystemExit: Reading failed, or fairseq-interactive failed; the message contains the last lines that it printed.
     """
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+    environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     words = [executable(command[0]), *command[1:]]
     failures: list[OSError] = []
     with tempfile.TemporaryFile() as errors:
@@ -199,8 +206,10 @@ def chosen(values: list[str], value: str | None, option: str) -> str:
     return value
 
 
-def command_of(arguments: argparse.Namespace) -> list[str]:
-    """Return the command of fairseq-interactive for the chosen model."""
+def command_of(arguments: argparse.Namespace) -> tuple[list[str], Mapping[str, str]]:
+    """Return the command of fairseq-interactive for the chosen model, and the variables that all commands of the run
+    received, such as the number of threads.
+    """
     run: Path = arguments.run
     settings = finished(run, "--run").settings
     planner = Planner(settings, run.resolve(), shown_from_root(run.resolve()))
@@ -212,7 +221,7 @@ def command_of(arguments: argparse.Namespace) -> list[str]:
     flags = {"buffer-size": arguments.buffer_size, "skip-invalid-size-inputs-valid-test": True, "cpu": arguments.cpu}
     command = [*models.interactive(variant), *as_arguments(flags)]
     print(f"Translating {models.direction.label} with {variant.slug}.", file=sys.stderr)
-    return command
+    return command, settings.variables()
 
 
 def parse(words: list[str]) -> argparse.Namespace:
@@ -236,7 +245,7 @@ def main(words: list[str]) -> int:
     try:
         if arguments.buffer_size < 1:
             raise Refused(f"--buffer-size {arguments.buffer_size}: the value must be at least 1.")
-        command = command_of(arguments)
+        command, variables = command_of(arguments)
         name = arguments.text or Path("standard input")
         source = arguments.text.open("rb") if arguments.text else sys.stdin.buffer
     except (Refused, OSError) as error:
@@ -252,7 +261,7 @@ def main(words: list[str]) -> int:
 
     order = Order(write, lambda message: print(f"error: {name}: {message}", file=sys.stderr))
     try:
-        serve(command, source, name, order)
+        serve(command, source, name, order, variables)
     except Closed:
         return CLOSED
     except KeyboardInterrupt:

@@ -213,8 +213,10 @@ def test_scripts_that_decide_a_result_are_inputs() -> None:
 @pytest.mark.parametrize(("batch", "buffer"), [("64", "64"), ("5", "5")])
 def test_the_hint_reads_as_many_lines_as_a_batch_has(batch: str, buffer: str, tmp_path: Path) -> None:
     (tmp_path / "comparison.json").write_text('[{"model": "xl", "ROUGE-L": 1.0, "checkpoint": "xl"}]')
-    (command,) = hints(settings(**{"generate__batch-size": batch}), tmp_path, "out").values()
+    (command,) = hints(settings(**{"generate__batch-size": batch}), tmp_path).values()
     assert f"--buffer-size {buffer} " in command
+    assert command.startswith(f"{ROOT}/recipes/lib/here.sh ")
+    assert f"--path {tmp_path}/checkpoints/" in command
 
 
 def test_another_search_trains_nothing_again() -> None:

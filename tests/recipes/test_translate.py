@@ -44,7 +44,7 @@ def served(text: bytes) -> tuple[list[str], list[str], translate.Order]:
     written: list[str] = []
     messages: list[str] = []
     order = translate.Order(written.append, messages.append)
-    translate.serve([sys.executable, "-c", FAKE], io.BytesIO(text), Path("my.txt"), order)
+    translate.serve([sys.executable, "-c", FAKE], io.BytesIO(text), Path("my.txt"), order, {})
     return written, messages, order
 
 
@@ -75,9 +75,8 @@ def test_of_what_cannot_be_seen_nothing_is_made_up() -> None:
 def test_an_early_end_is_no_failure(how: str) -> None:
     code = "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # CI may ignore it
     code += f"from recipes.translation_wmt18 import translate\nfake = {FAKE!r}\n"
-    code += (
-        "translate.command_of = lambda asked: [sys.executable, '-c', fake]\nos._exit(translate.main(['--run', 'x']))"
-    )
+    code += "translate.command_of = lambda asked: ([sys.executable, '-c', fake], {})\n"
+    code += "os._exit(translate.main(['--run', 'x']))"
     command = [sys.executable, "-c", f"{FEEDING}{code}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -96,6 +95,14 @@ def test_a_failure_is_told() -> None:
         served(b"a\ndie\nb\n")
 
 
+def test_threads_are_those_of_the_run() -> None:
+    written: list[str] = []
+    fake = "import os, sys; list(sys.stdin); print('D-0\t0\t' + os.environ['OMP_NUM_THREADS'])"
+    order = translate.Order(written.append, written.append)
+    translate.serve([sys.executable, "-c", fake], io.BytesIO(b"a\n"), Path("x"), order, {"OMP_NUM_THREADS": "3"})
+    assert written == ["3"]
+
+
 def test_nothing_in_nothing_out() -> None:
     assert served(b"")[0] == []
 
@@ -106,7 +113,14 @@ def test_nothing_in_nothing_out() -> None:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Write the result of a run with two directions, encodings and seeds."""
-    options = {"direction": "en-de,de-en", "pos_enc": "none,rope/t5", "seeds": "1,2", "corpus": "x", "device": "cpu"}
+    options = {
+        "direction": "en-de,de-en",
+        "pos_enc": "none,rope/t5",
+        "seeds": "1,2",
+        "corpus": "x",
+        "device": "cpu",
+        "threads": "1",
+    }
     settings = load(TRANSLATION, "short", texts=options)
     facts = {"recipe": "translation_wmt18", "settings": asdict(settings)}
     (tmp_path / "result.json").write_text(json.dumps(facts))
@@ -120,12 +134,13 @@ def run(tmp_path: Path) -> Path:
 
 
 def command(run: Path, *words: str) -> str:
-    return " ".join(translate.command_of(translate.parse(["--run", str(run), *words])))
+    return " ".join(translate.command_of(translate.parse(["--run", str(run), *words]))[0])
 
 
 def test_the_best_model_translates_unless_another_is_named(run: Path) -> None:
     words = command(run)
     assert "averaged/rope--t5.pt" in words
+    assert translate.command_of(translate.parse(["--run", str(run)]))[1]["OMP_NUM_THREADS"] == "1"
     assert "--source-lang en --target-lang de" in words
     assert "--lenpen-form gnmt" in words
     assert words.endswith("--buffer-size 64 --skip-invalid-size-inputs-valid-test")

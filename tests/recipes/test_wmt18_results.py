@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from recipes.lib.recipe import ROOT
 from recipes.lib.report import results
 from recipes.lib.settings import load
 from recipes.lib.values import Refused
@@ -271,10 +272,11 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
         dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) | {"checkpoint": one[1]} for one in scores
     ]
     Run.write(tmp_path / "comparison.json", [json.dumps(comparison)])
-    commands = list(hints(loaded, tmp_path, "results/x").values())
-    assert [command.partition(" ")[0] for command in commands] == 2 * ["fairseq-interactive", commands[1].split()[0]]
-    assert "--path results/x/en-de/averaged/rope.pt" in commands[0]
-    assert commands[3].endswith("translate.sh --run results/x --direction de-en --pos-enc learned < FILE")
+    script = f"{ROOT}/recipes/translation_wmt18/translate.sh --run {tmp_path}"
+    assert list(hints(loaded, tmp_path).values()) == [
+        f"{script} --direction en-de --pos-enc rope < FILE",
+        f"{script} --direction de-en --pos-enc learned < FILE",
+    ]
 
 
 def test_scores_have_two_decimals() -> None:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,7 @@ def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
     """Compare to 1e-6 with the command that the recipe prints, for each row."""
     for row in results(run):
         streams = 10 if REAL else 4  # of the presets
-        words = shlex.split(eval_lm(row, str(run / "data-bin"), str(run), row["split"], streams))
+        words = eval_lm(row, run / "data-bin", run, row["split"], streams)
         command = [sys.executable, "-m", "fairseq_cli.eval_lm", *words[1:]]
         output = support_warm.run(command, cwd=ROOT)
         assert output.returncode == 0, output.stderr

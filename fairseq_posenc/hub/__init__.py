@@ -16,7 +16,8 @@ def load(source: str | Path) -> MaskedLM:
     """Load a masked language model in plain torch, in evaluation mode: `model(input_ids, attention_mask)` gives logits.
 
     Args:
-        source: A folder written by `export-hf`, a folder with Hugging Face's BERT or RoBERTa, or a fairseq checkpoint.
+        source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT or RoBERTa, or a
+            fairseq checkpoint.
     Raises:
         CheckpointError: The source cannot be read. The message names the file and says what to do.
     """

@@ -13,10 +13,10 @@ from ..compat.checkpoints import CheckpointError
 from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
-from .folder import new_folder
+from .folder import CHECKPOINT, new_folder
 from .pretrained import FAIRSEQ, SPECIALS, Pretrained, distinct, symbols_of
 
-CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report.json", "tokenizer"
+DICTIONARY, REPORT, TOKENIZER = "dict.txt", "report.json", "tokenizer"
 
 
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:

@@ -14,6 +14,7 @@ from ..compat.checkpoints import CheckpointError, safe_load
 from ..core.writing import whole_folder
 
 SAFE, BINARY = "model.safetensors", "pytorch_model.bin"
+CHECKPOINT = "checkpoint.pt"  # the file that import-hf writes beside dict.txt
 
 
 def read_config(folder: Path) -> dict[str, Any]:

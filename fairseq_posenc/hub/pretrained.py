@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from ..compat.checkpoints import CheckpointError, load_model, safe_load
 from ..data.words import MASK
 from ..encodings.building import with_defaults
 from . import names
-from .folder import read_config, read_vocabulary, read_weights
+from .folder import CHECKPOINT, read_config, read_vocabulary, read_weights
 from .model import ModelConfig
 
 #: Key of our part in an exported config.json.
@@ -62,14 +63,25 @@ class Pretrained:
 
 
 def read(source: Path) -> Pretrained:
-    """Read a pretrained model from a folder of Hugging Face or `export-hf`, or from a fairseq checkpoint.
+    """Read a pretrained model from a folder of Hugging Face, `export-hf` or `import-hf`, or from a fairseq checkpoint.
 
     Raises:
         CheckpointError: The source cannot be read, or the model is neither BERT nor RoBERTa.
     """
     if not source.exists():
-        raise CheckpointError(f"{source} does not exist. Give a folder with config.json, or a checkpoint.")
+        raise CheckpointError(f"{source} does not exist. Give a folder or a checkpoint.{_fetch(source)}")
+    if (source / CHECKPOINT).is_file() and not (source / "config.json").exists():
+        return of_checkpoint(source / CHECKPOINT)
     return of_folder(source) if source.is_dir() else of_checkpoint(source)
+
+
+def _fetch(source: Path) -> str:
+    """Return how to download a model, if the path that does not exist may be a name on the Hugging Face hub."""
+    if not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", str(source)) or source.suffix == ".pt":
+        return ""
+    folder = source.name
+    command = f"huggingface-cli download {source} --local-dir {folder}"
+    return f" If {source} is a model on the Hugging Face hub, first download it: `{command}`. Then give {folder}."
 
 
 def of_folder(folder: Path) -> Pretrained:

@@ -137,6 +137,19 @@ def test_fairseq_gets_the_same_model_with_distances(tmp_path: Path) -> None:
     close(their_logits(in_fairseq(folder), inputs, BERT_ORDER), logits(theirs, inputs))
 
 
+@pytest.mark.parametrize(("kind", "reordered"), [("bert", True), ("roberta", False)])
+def test_the_output_says_what_loads_it_and_that_ids_changed(
+    kind: str, reordered: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = imported(saved(random_model(kind), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "m4")
+    printed = capsys.readouterr().out
+    assert f"fairseq_posenc.load('{folder}')" in printed
+    assert ("the ids are in fairseq's order" in printed) == reordered
+    theirs = fairseq_posenc.load(folder / "checkpoint.pt").state_dict()
+    for name, tensor in fairseq_posenc.load(folder).state_dict().items():
+        assert torch.equal(tensor, theirs[name])
+
+
 def test_the_dictionary_is_the_vocabulary(tmp_path: Path) -> None:
     folder = imported(saved(random_model("bert"), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "none")
     words = [line.split()[0] for line in (folder / "dict.txt").read_text("utf-8").splitlines()]

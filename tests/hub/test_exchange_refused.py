@@ -121,6 +121,16 @@ def test_bad_options_leave_nothing(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("name", "told"), [("google-bert/bert-base-uncased", True), ("/no/where", False)])
+def test_a_name_of_the_hub_must_be_downloaded_first(
+    name: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import-hf", name, "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert f"{name} does not exist" in error
+    assert (f"huggingface-cli download {name} --local-dir bert-base-uncased" in error) == told
+
+
 def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(random_model("bert"), tmp_path / "hf")
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1

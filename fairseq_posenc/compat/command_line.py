@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from . import checkpoint_names
+from . import checkpoint_names, refusals
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -34,9 +34,12 @@ def mend() -> None:
 def _as_meant(
     original: Callable[..., Any], parser: Any, input_args: list[str] | None = None, *args: Any, **kwargs: Any
 ) -> Any:
+    words = sys.argv[1:] if input_args is None else input_args
+    refusals.refuse_arch(words)
+    if not refusals.debugging():
+        parser.error = _without_usage  # the usage has 170 lines
     parsed = original(parser, input_args, *args, **kwargs)
     namespace = parsed[0] if isinstance(parsed, tuple) else parsed
-    words = sys.argv[1:] if input_args is None else input_args
     has_xla = importlib.util.find_spec("torch_xla") is not None
     if getattr(namespace, "bf16", False) and "--tpu" not in words and not has_xla:
         say_once(logger, "--bf16 means bfloat16 on this device; fairseq would require a TPU")
@@ -44,6 +47,10 @@ def _as_meant(
     if names := getattr(namespace, "allow_checkpoint_names", None):
         checkpoint_names.allow(names)
     return parsed
+
+
+def _without_usage(message: str) -> NoReturn:
+    refusals.fail(f"{message}. --help lists the flags.")
 
 
 def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,6 @@
-"""Refuse several processes on a machine without GPUs: fairseq would start none and exit with 0 (utils.py:382)."""
+"""Start fairseq so that refusals end in one line. Refuse several processes without GPUs: fairseq would start none and
+exit with 0 (utils.py:382).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Any
 
 import torch
 
+from . import refusals
 from .patching import replace
 
 
@@ -18,6 +21,13 @@ def mend() -> None:
 
 
 def _of_some_processes(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+    with refusals.in_one_line():
+        refusals.refuse_missing_data(cfg)
+        _refuse_no_process(cfg)
+        return original(cfg, main, **kwargs)
+
+
+def _refuse_no_process(cfg: Any) -> None:
     distributed = cfg.distributed_training
     several = distributed.distributed_world_size > 1 and not cfg.common.tpu
     if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
@@ -27,4 +37,3 @@ def _of_some_processes(original: Callable[..., Any], cfg: Any, main: Callable[..
             "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "
             "--distributed-backend gloo --ddp-backend legacy_ddp"
         )
-    return original(cfg, main, **kwargs)

@@ -240,7 +240,9 @@ class Composition(nn.Module):
     def _refuse_stack(self) -> None:
         can = self.capabilities
         if self.stack.causal and not can.causal:
-            raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder")
+            cure = f". In an encoder-decoder, give it to the encoder only: --pos-enc-encoder {self.name}"
+            cure = cure if self.stack.name_flag == "--pos-enc" else ""
+            raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder{cure}")
         if not self.stack.causal and not can.bidirectional:
             raise ValueError(f"{self.stack.name_flag} {self.name} works in decoders only")
         if self.stack.drawn is not None and self._only_columns:

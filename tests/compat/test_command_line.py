@@ -105,6 +105,7 @@ def _two_processes() -> argparse.Namespace:
     return argparse.Namespace(
         distributed_training=argparse.Namespace(distributed_world_size=2, **options),
         common=argparse.Namespace(tpu=False),
+        task=None,
     )
 
 
@@ -113,5 +114,5 @@ def test_spawning_no_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     called: list[Any] = []
     distributed.call_main.__wrapped__(_two_processes(), called.append)
     assert called == []  # the fault: nothing ran, and no error was raised
-    with pytest.raises(RuntimeError, match="--distributed-no-spawn"):
+    with pytest.raises(SystemExit, match="--distributed-no-spawn"):
         distributed.call_main(_two_processes(), called.append)

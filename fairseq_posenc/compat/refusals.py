@@ -1,0 +1,112 @@
+"""End a command with one line if its flags or files are refused, and refuse flags that fairseq misreads.
+
+fairseq prints a traceback of 50 to 180 lines above the one line that says what to change. Environment variable
+FAIRSEQ_POSENC_DEBUG=1 shows the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .patching import replace
+
+DEBUG = "FAIRSEQ_POSENC_DEBUG"
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: fairseq's tasks, besides those of this package, whose data are a folder that fairseq-preprocess wrote.
+_OF_FOLDERS = ("translation", "language_modeling", "masked_lm", "sentence_prediction")
+
+
+def mend() -> None:
+    """Refuse precisions that the device cannot compute with, before anything is trained."""
+    from fairseq.trainer import Trainer
+
+    replace(Trainer, "__init__", _with_precision)
+
+
+def debugging() -> bool:
+    """Return whether the user wants to see tracebacks."""
+    return os.environ.get(DEBUG, "") not in ("", "0")
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """End the process with the message of an error that refuses what the user gave; other errors keep a traceback."""
+    try:
+        yield
+    except Exception as error:
+        if debugging() or not is_refusal(error):
+            raise
+        sys.stdout.flush()
+        raise SystemExit(f"{Path(sys.argv[0]).name}: error: {error}") from None
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the code of this package raised an error on purpose, or a file of the user is missing."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    own = _PACKAGE in Path(last.filename).resolve().parents and (last.line or "").startswith("raise ")
+    return isinstance(error, FileNotFoundError) or (own and not isinstance(error, AssertionError))
+
+
+def refuse_missing_data(cfg: Any) -> None:
+    """Raise an error if a folder of the data does not exist; fairseq's own error does not say what is missing."""
+    task = getattr(cfg, "task", None)
+    name, data = getattr(task, "_name", None), getattr(task, "data", None)
+    if not isinstance(data, str) or not (str(name).startswith("posenc_") or name in _OF_FOLDERS):
+        return
+    for folder in data.split(os.pathsep):
+        if folder and not Path(folder).exists():
+            raise FileNotFoundError(
+                f"the data folder {folder} does not exist. Give a folder that fairseq-preprocess wrote."
+            )
+
+
+def _with_precision(original: Any, trainer: Any, cfg: Any, *args: Any, **kwargs: Any) -> None:
+    import torch
+
+    common = getattr(cfg, "common", cfg)  # old scripts give a flat namespace
+    if common.cpu or not torch.cuda.is_available():
+        where = "with --cpu" if common.cpu else "because torch finds no GPU"
+        if common.amp:
+            raise ValueError(f"--amp has no effect {where}. Leave it out, or give --bf16.")
+        if common.fp16 and not common.fp16_no_flatten_grads:
+            cpu = "" if common.cpu else "--cpu "
+            cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
+            raise ValueError(f"--fp16 does not work like this {where}: fairseq joins gradients on a GPU. {cure}")
+    original(trainer, cfg, *args, **kwargs)
+
+
+def refuse_arch(words: Sequence[str]) -> None:
+    """End the command if it gives --pos-enc to an architecture of fairseq, which has no such flag."""
+    given = next((word for word in words if word.startswith("--pos-enc")), None)
+    arch = _value(words, "--arch") or _value(words, "-a")
+    if given is None or arch is None:
+        return
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    if arch not in ARCH_MODEL_REGISTRY or arch.startswith("posenc_"):
+        return
+    known = [name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")]
+    like = f"posenc_{arch}"
+    cure = f"--arch {like}" if like in known else f"one of: {', '.join(sorted(known))}"
+    fail(f"--arch {arch} has no {given.partition('=')[0]}, because it is an architecture of fairseq. Give {cure}.")
+
+
+def _value(words: Sequence[str], flag: str) -> str | None:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == flag:
+            return following
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2]
+    return None
+
+
+def fail(message: str) -> NoReturn:
+    """End the command with a line, as argparse does but without the usage, which has 170 lines."""
+    print(f"{Path(sys.argv[0]).name}: error: {message}", file=sys.stderr)
+    raise SystemExit(2)

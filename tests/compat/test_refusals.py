@@ -1,0 +1,113 @@
+"""Refusals end in one line that says what to change, other errors keep their traceback, and Hydra is quiet."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+
+from fairseq import options
+from fairseq.distributed import utils as distributed
+from fairseq.trainer import Trainer
+
+from fairseq_posenc.compat import quiet, refusals
+from fairseq_posenc.encodings import StackShape, build
+
+DECODER = StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True)
+
+
+def refused(*_: Any) -> None:
+    build("linformer", None, DECODER)
+
+
+def faulty(*_: Any) -> None:
+    build("linformer", None, None)  # type: ignore[arg-type]
+
+
+def config(data: str = "", **common: bool) -> Namespace:
+    precision = {"cpu": True, "amp": False, "fp16": False, "fp16_no_flatten_grads": False, "tpu": False, **common}
+    several = Namespace(distributed_world_size=1, distributed_init_method=None, distributed_no_spawn=False)
+    return Namespace(
+        distributed_training=several, common=Namespace(**precision), task=Namespace(_name="translation", data=data)
+    )
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(refusals.DEBUG, raising=False)
+    monkeypatch.setattr(distributed, "infer_init_method", lambda *_: None)
+
+
+def test_a_refusal_is_one_line_and_a_fault_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit, match=r"error: --pos-enc linformer does not work in a decoder.*--pos-enc-encoder"):
+        distributed.call_main(config(), refused)
+    with pytest.raises(AttributeError):
+        distributed.call_main(config(), faulty)
+    monkeypatch.setenv(refusals.DEBUG, "1")
+    with pytest.raises(ValueError, match="does not work in a decoder"):
+        distributed.call_main(config(), refused)
+
+
+def test_missing_data_are_named_before_anything_runs(tmp_path: Path) -> None:
+    called: list[Any] = []
+    with pytest.raises(SystemExit, match=r"the data folder .*nowhere does not exist. Give a folder"):
+        distributed.call_main(config(f"{tmp_path}:{tmp_path}/nowhere"), called.append)
+    assert not called
+    distributed.call_main(config(str(tmp_path)), called.append)
+    assert called
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"amp": True}, "--amp has no effect with --cpu"),
+        ({"amp": True, "cpu": False}, "--amp has no effect because torch finds no GPU"),
+        ({"fp16": True, "cpu": False}, "Give --cpu --fp16-no-flatten-grads or --bf16"),
+        ({"fp16": True}, "Give --fp16-no-flatten-grads or --bf16"),
+    ],
+)
+def test_precisions_that_need_a_gpu_are_refused_without_one(
+    flags: dict[str, bool], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=message):
+        Trainer(config(**flags), None, None, None)
+    with pytest.raises(TypeError, match="unhashable"):  # the constructor itself begins
+        Trainer(config(fp16=True, fp16_no_flatten_grads=True), None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--arch", "transformer_tiny", "--pos-enc", "shaw"], "Give --arch posenc_transformer_tiny"),
+        (["--arch=lightconv", "--pos-enc-args=clip=3"], "has no --pos-enc-args.*Give one of: .*posenc_roberta_base"),
+        (["--arch", "posenc_transformer", "--pos-encc", "shaw"], "--pos-encc shaw. --help lists the flags"),
+    ],
+)
+def test_flags_that_an_architecture_lacks_are_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fairseq-train"])
+    with pytest.raises(SystemExit, match="2"):
+        options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line), line
+
+
+def test_hydra_says_nothing_about_fairseq() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        quiet.mend()
+        warnings.warn_explicit("The strict flag is deprecated.", UserWarning, "compose.py", 1, module="hydra.compose")
+        warnings.warn_explicit(
+            "\n'config' is validated against ConfigStore schema", UserWarning, "sys", 1, module="sys"
+        )
+        warnings.warn_explicit("something else", UserWarning, "x.py", 1, module="mine")
+    assert [str(warning.message) for warning in seen] == ["something else"]

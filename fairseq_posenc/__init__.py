@@ -33,6 +33,8 @@ def _fairseq_works() -> bool:
     """Return whether fairseq can be imported. If it is installed but its import fails, log the error."""
     if importlib.util.find_spec("fairseq") is None:
         return False
+    # One task of fairseq asks every user for tensorboardX, which only that task needs.
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
         importlib.import_module("fairseq")
     except Exception:

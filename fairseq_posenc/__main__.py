@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -25,6 +26,7 @@ COMMANDS = {
     "import-hf": ("hub.import_hf", "Convert a pretrained BERT or RoBERTa to fairseq, with any position encoding."),
     "export-hf": ("hub.export_hf", "Export a masked language model for fairseq_posenc.load and Hugging Face."),
 }
+CLOSED = 141  # exit status of a shell after SIGPIPE
 #: Commands that import nothing but their own modules, so they run even if this installation is broken.
 ALWAYS = ("doctor", "path")
 
@@ -32,13 +34,21 @@ ALWAYS = ("doctor", "path")
 def usage() -> str:
     """Return the usage text, with one line per command."""
     lines = [f"  {name:<9} {help}" for name, (_, help) in COMMANDS.items()]
-    return "usage: python -m fairseq_posenc COMMAND [options]\n\n" + "\n".join(lines)
+    return (
+        "usage: python -m fairseq_posenc COMMAND [options]\n       python -m fairseq_posenc --version\n\n"
+        + "\n".join(lines)
+    )
 
 
 def main(argv: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if argv and argv[0] in ("-h", "--help"):
         print(usage())
+        return 0
+    if argv and argv[0] == "--version":
+        from . import __version__
+
+        print(f"fairseq_posenc {__version__}")
         return 0
     if not argv or argv[0] not in COMMANDS:
         print(f"unknown command {argv[0]!r}\n" if argv else "no command given\n", usage(), sep="\n", file=sys.stderr)
@@ -47,7 +57,13 @@ def main(argv: Sequence[str]) -> int:
         print(refusal, file=sys.stderr)
         return 1
     run: Callable[[Sequence[str]], int] = import_module(f".{COMMANDS[argv[0]][0]}", __package__).main
-    return run(argv[1:])
+    try:
+        status = run(argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return CLOSED
+    return status
 
 
 if __name__ == "__main__":

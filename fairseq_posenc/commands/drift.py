@@ -82,10 +82,11 @@ def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc drift",
-        description="Measure how much attention and its gradients differ from float64 in lower precisions and under "
+        description="Measure how much attention and its gradients differ from float64 in lower precisions and under\n"
         "autocast, for each encoding. Measuring all encodings takes some minutes.",
-        epilog="Examples: drift --encodings shaw t5    drift --device cuda --json    "
-        "drift --output docs/half-precision.md",
+        epilog="examples:\n  drift --encodings shaw t5\n  drift --device cuda --json\n"
+        "  drift --output docs/half-precision.md",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--encodings", nargs="+", metavar="NAME", help="Encodings to measure. Default: all.")
     parser.add_argument(

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..core.options import describe, describe_common
+from ..core.quiet import warnings_only
 from ..encodings import Composition, PositionEncoding, StackShape, build, get, names
 
 CAPABILITIES = {
@@ -34,13 +35,15 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc list",
         description="List the position encodings that --pos-enc takes, with their options (--pos-enc-args).",
-        epilog="Examples: python -m fairseq_posenc list shaw t5    python -m fairseq_posenc list --json",
+        epilog="examples:\n  python -m fairseq_posenc list shaw t5\n  python -m fairseq_posenc list --json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="Encodings to list. Default: all.")
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
     args = parser.parse_args(argv)
     try:
-        listed = [_row(name) for name in args.names] or rows()
+        with warnings_only():  # what encodings log is for training
+            listed = [_row(name) for name in args.names] or rows()
     except ValueError as error:
         parser.error(str(error))
     print(json.dumps(listed, indent=2) if args.json else "\n\n".join(_text(row) for row in listed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from .stages import Stage
 
@@ -29,16 +30,42 @@ def progress(stage: Stage, log: Path) -> str:
     if stage.kind != "train":
         bars = [line for line in tail(log, lines=3).splitlines() if line.endswith("/s]")]
         return f"{stage.name} ({bars[-1]})" if bars else stage.name
-    this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
-    lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
-    if not lines:
+    facts = _last(log)
+    if facts is None:
         return f"{stage.name} starting"
-    try:
-        facts = json.loads(lines[-1].split("| train_inner | ")[1])
-        loss, updates = facts["loss"], facts["num_updates"]
-    except (ValueError, KeyError):  # two processes wrote to the log at the same time
+    if not {"loss", "num_updates"} <= facts.keys():  # two processes wrote to the log at the same time
         return stage.name
-    flags = dict(zip(stage.command, stage.command[1:], strict=False))
+    loss, updates = facts["loss"], facts["num_updates"]
+    flags = _flags(stage)
     goal = f"/{flags['--max-update']}" if "--max-update" in flags else " updates"
     epochs = f" epoch {facts.get('epoch', '?')}/{flags['--max-epoch']}," if "--max-epoch" in flags else ""
     return f"{stage.name}{epochs} {updates}{goal} loss {loss}"
+
+
+def fraction(stage: Stage, log: Path) -> float | None:
+    """Return which part of a training stage is done, from 0 to 1; None for other stages and before the first update."""
+    facts = (_last(log) if stage.kind == "train" else None) or {}
+    flags, parts = _flags(stage), list[float]()
+    for flag, name in (("--max-update", "num_updates"), ("--max-epoch", "update")):  # `update` counts epochs
+        try:
+            parts.append(float(facts[name]) / float(flags[flag]))
+        except (KeyError, ValueError, ZeroDivisionError):
+            continue
+    return min(1.0, max(parts)) if parts else None
+
+
+def _flags(stage: Stage) -> dict[str, str]:
+    return dict(zip(stage.command, stage.command[1:], strict=False))
+
+
+def _last(log: Path) -> dict[str, Any] | None:
+    """Return the last line about training in the last attempt; empty if it is damaged, None if there is none yet."""
+    this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
+    lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
+    if not lines:
+        return None
+    try:
+        facts: dict[str, Any] = json.loads(lines[-1].split("| train_inner | ")[1])
+    except ValueError:
+        return {}
+    return facts

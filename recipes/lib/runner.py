@@ -20,6 +20,7 @@ from .logs import log_of, progress, tail
 from .machine import executable, version_of
 from .package import Divergence, read_divergence
 from .recipe import ROOT, Phase
+from .remaining import Remaining
 from .screen import Screen
 from .stages import ForeignOutput, Ledger, Stage
 
@@ -49,6 +50,7 @@ class Runner:
         self.processes: dict[Stage, subprocess.Popen[Any]] = {}  # processes of the stages that are running
         self.stopping = threading.Event()
         self.total = self.done = 0
+        self.remaining = Remaining((), self.ledger, self.output, len(self.slots))
 
     def run(self, phases: list[Phase]) -> None:
         """Run the phases one after another.
@@ -58,6 +60,7 @@ class Runner:
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]
+        self.remaining = Remaining(stages, self.ledger, self.output, len(self.slots))
         self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
         if self.done:
             self.screen.line(f"continuing: {self.done} of {self.total} stages are already done")
@@ -86,7 +89,7 @@ class Runner:
                         self.screen.line(f"{str(failure).splitlines()[0]}; the other stages continue")
             running = [progress(stage, log_of(stage, self.output)) for stage in list(self.processes)]
             if running:
-                self.screen.status(" | ".join(running))
+                self.screen.status(self.remaining.text(list(self.processes)) + " | ".join(running))
         if failures:
             raise Failed("\n\n".join(map(str, failures)))
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Sequence
 
 import pytest
 
+import fairseq_posenc
 from fairseq_posenc.__main__ import COMMANDS, main
 from fairseq_posenc.encodings import names
 
@@ -30,6 +33,23 @@ def test_list_prints_one_list_and_nothing_else() -> None:
 def test_path_is_the_user_dir(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["path"]) == 0
     assert capsys.readouterr().out == f"{PLUGIN}\n"
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"fairseq_posenc {fairseq_posenc.__version__}\n"
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(argv: Sequence[str]) -> int:
+        raise BrokenPipeError
+
+    redirected: list[int] = []
+    monkeypatch.setattr("fairseq_posenc.commands.path.main", closed)
+    monkeypatch.setattr(os, "dup2", lambda _, target: redirected.append(target))
+    monkeypatch.setattr(sys, "stdout", open(os.devnull, "w"))  # noqa: SIM115
+    assert main(["path"]) == 141
+    assert redirected == [sys.stdout.fileno()]
 
 
 def test_an_unknown_command_is_refused_with_the_known_ones() -> None:

@@ -5,10 +5,17 @@ PYTEST_DONT_REWRITE: it asserts nothing.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import support_warm
+
+if sys.prefix != sys.base_prefix:  # `.venv/bin/python -m pytest` finds the programs of .venv, as if it were activated
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
+    os.environ["VIRTUAL_ENV"] = sys.prefix
 
 
 @pytest.fixture(scope="module")

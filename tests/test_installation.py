@@ -246,3 +246,11 @@ def test_fairseq_finds_an_editable_installation_from_everywhere(
     assert trained.returncode == 0, trained.stderr[-2000:]
     assert "done training" in trained.stdout + trained.stderr
     assert import_check(run_here(NAME, "doctor", "--json"))["status"] == "ok"
+
+
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="tests run outside of a virtual environment")
+def test_the_programs_of_the_environment_are_found_without_activating_it() -> None:
+    collect = "import os, shutil, sys; import conftest; print(shutil.which('fairseq-train'), os.environ['VIRTUAL_ENV'])"
+    bare = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parent)}
+    ran = subprocess.run([sys.executable, "-c", collect], env=bare, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [f"{sys.prefix}/bin/fairseq-train", sys.prefix]

@@ -129,6 +129,7 @@ def test_a_test_set_is_never_shortened(folder: Path) -> None:
 def test_files_of_unequal_length_are_refused_with_the_line(folder: Path) -> None:
     with (folder / "train.de").open("a", encoding="utf-8") as file:
         file.write("Noch einer.\n")
+    assert refused(folder) == refused(folder, "--limit", "3")
     error = refused(folder)
     assert f"{folder / 'train.en'}: the file ends after line 20, but {folder / 'train.de'} continues" in error
 

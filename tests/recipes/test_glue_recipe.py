@@ -198,7 +198,6 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"protocol": "m5"}, "--protocol: there is no protocol 'm5'"),
         ({"segments": "heads"}, "--segments: unknown value 'heads'.* did you mean head"),
         ({"data": "no-such"}, "--data no-such: the folder does not exist. Give a folder, glue or builtin"),
-        ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
         ({"train__lr": "1"}, "use --lr"),
         ({"train__arch": "x"}, "use --checkpoint"),

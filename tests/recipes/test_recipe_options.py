@@ -39,6 +39,16 @@ def test_help_list_and_dry_run_need_neither_torch_nor_fairseq_nor_data(script, o
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("recipe", [FINETUNE_GLUE, FINETUNE_SQUAD, FINETUNE_XTREME])
+def test_fine_tuning_lists_stages_without_a_checkpoint_and_runs_nothing(recipe, tmp_path, capsys):
+    for option, first in (("--list", "open  "), ("--dry-run", "# Run these commands")):
+        assert main(recipe, [option, "--output", str(tmp_path / "new")]) == 0
+        assert capsys.readouterr().out.startswith(first)
+    assert main(recipe, ["--output", str(tmp_path / "new")]) == 2
+    assert "--checkpoint is not given. Name a checkpoint" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_run_sh_lists_stages_without_an_environment(tmp_path):
     """Use a Python without fairseq, in a checkout without .venv."""
     checkout = tmp_path / "a checkout"

@@ -290,7 +290,6 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
         ({"train_file": "x.json"}, "--train-file and --dev-file must be given together"),
         ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "both name questions"),

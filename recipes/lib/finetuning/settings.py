@@ -16,6 +16,7 @@ from recipes.lib.values import Flags, Refused
 from .models import LAST, Model, models, with_encodings
 
 BUILTIN = "builtin"
+UNNAMED = "CHECKPOINT"  # stands for the model in --list and --dry-run if --checkpoint is not given
 #: Flags of fairseq-train that the plan sets itself, and the option that controls each of them.
 DECIDED = {
     **launch.DECIDED,
@@ -67,11 +68,8 @@ class FineTuning(launch.Training):
         self.models = self._models()
 
     def _models(self) -> list[Model]:
-        if not self.checkpoint:
-            raise Refused(
-                "--checkpoint is not given. Name a checkpoint of recipes/pretrain_mlm or a Hugging Face folder. "
-                f"To pretrain models, use {self.pretraining or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
-            )
+        if not self.checkpoint:  # so that --list and --dry-run can show the stages
+            return [Model(UNNAMED, Path(UNNAMED))]
         if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
             problem = "the recipe pretrains these models itself. Name no other model, and leave out --pos-enc"
             raise Refused(f"--checkpoint {BUILTIN}: {problem}.")
@@ -81,6 +79,11 @@ class FineTuning(launch.Training):
         return with_encodings(named, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else named
 
     def refuse_missing(self) -> None:
+        if not self.checkpoint:
+            raise Refused(
+                "--checkpoint is not given. Name a checkpoint of recipes/pretrain_mlm or a Hugging Face folder. "
+                f"To pretrain models, use {self.pretraining or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
+            )
         places.refuse_missing("checkpoint", *([] if self.builtin else [model.path for model in self.models]))
         places.refuse_missing("tokenizer-path", self.tokenizer_path if self.tokenizer_file else "")
 

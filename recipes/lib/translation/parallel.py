@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 from tqdm import tqdm
@@ -123,12 +123,14 @@ def faults(path: Path, number: int, line: bytes) -> list[Problem]:
 def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield the good pairs, and add the problems of bad pairs to `problems`.
 
+    Lines after `limit` are only counted: files of different lengths hardly fit together at their beginning.
+
     Raises:
         SystemExit: A file is empty or shorter than the other file.
     """
     number = 0
     lines = zip_longest(*map(raw_lines, sides))
-    for number, pair in enumerate(islice(lines, limit or None), start=1):
+    for number, pair in enumerate(lines, start=1):
         if None in pair:
             short, long = sides if pair[0] is None else sides[::-1]
             rule = "Every line must translate the line with the same number in the other file."
@@ -138,6 +140,8 @@ def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[b
                 f"error: {short}: the file ends after line {number - 1}, but {long} continues. {rule} "
                 "Correct the files or fetch them again."
             )
+        if limit and number > limit:
+            continue
         bad = [problem for path, line in zip(sides, pair, strict=True) for problem in faults(path, number, line)]
         problems.add(bad)
         if not bad:

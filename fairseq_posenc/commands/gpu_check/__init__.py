@@ -63,10 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc gpu-check",
         description="Check and measure all encodings on a GPU. The part `laws` checks that the results of every\n"
-        "attention path are close to those in float64. The part `drift` measures how far results in half precision are\n"
-        "from float64, and the part `cost` measures time and memory. Each part stops after about 8 minutes. If you run\n"
-        "the same command again, it continues with the remaining cases and repeats failed ones. The results are\n"
-        "written to DIR/gpu.md and DIR/gpu.json. The exit status is 1 if a case failed, and 3 if cases remain to be run.",
+        "attention path are close to those in float64. The part `drift` measures how far results in half\n"
+        "precision are from float64, and the part `cost` measures time and memory. Each part stops after about\n"
+        "8 minutes. If you run the same command again, it continues with the remaining cases and repeats failed\n"
+        "ones. The results are written to DIR/gpu.md and DIR/gpu.json. The exit status is 1 if a case failed,\n"
+        "and 3 if cases remain to be run.",
         epilog="examples:\n  gpu-check --output results/gpu\n  gpu-check --output results/gpu --part laws --quick",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -33,6 +33,9 @@ class Positions:
             `same_length`).
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, number of the segment to which each column belongs.
+        documents: [B, K] int, number of the document to which each column belongs. A query may only attend to keys of
+            its own document, and absolute positions begin anew in each document (unless `ids` gives them). The numbers never decrease from left
+            to right. None means that each sample is a single document.
         cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
         ids: [K] or [B, K] int, positions of the caller's own for all columns, from 0; None means that the positions
             are the columns. The order of the tokens, and so `causal` and `span`, still follows the columns.
@@ -47,6 +50,7 @@ class Positions:
     span: int | None = None
     restart_ids: Tensor | None = None
     segments: Tensor | None = None
+    documents: Tensor | None = None
     cls_column: Tensor | None = None
     ids: Tensor | None = None
     _shared: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False)
@@ -75,6 +79,8 @@ class Positions:
             raise ValueError(f"all tensors of one batch must have the same number of samples, but {sizes}")
         if self.cls_column is not None:
             self._check_cls(self.cls_column)
+        if self.documents is not None:
+            self._check_documents(self.documents)
 
     def _check_cls(self, column: Tensor) -> None:
         """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
@@ -95,6 +101,22 @@ class Positions:
         wrong = sorted(column for column in columns if not 0 <= column < self.key_length)
         if wrong:
             raise ValueError(f"cls_column contains {wrong[0]}, but the columns are 0 to {self.key_length - 1}")
+
+    def _check_documents(self, documents: Tensor) -> None:
+        """Raise ValueError if the numbers of documents are not whole numbers or, on a CPU, decrease at a token."""
+        if documents.is_floating_point() or documents.dtype == torch.bool:
+            raise ValueError(f"documents must hold whole numbers, but the dtype is {documents.dtype}")
+        if documents.device.type == "cpu":
+            decreases = documents[:, 1:] < documents[:, :-1]
+            if self.padding is not None:
+                decreases = decreases & ~self.padding[:, 1:]
+            if bool(decreases.any()):
+                sample, column = decreases.nonzero()[0].tolist()
+                pair = documents[sample, column : column + 2].tolist()
+                raise ValueError(
+                    f"documents decrease from {pair[0]} to {pair[1]} at column {column + 1} of sample {sample}: number "
+                    "the documents of a sample from left to right"
+                )
 
     def shared(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
         """Return a tensor that depends on these positions only, and compute it only once for all layers."""
@@ -119,6 +141,7 @@ class Positions:
     def _rows(self) -> dict[str, Tensor]:
         """Return the tensors that have a row [K] for every sample, by name, without those that are None."""
         named = {"padding": self.padding, "restart_ids": self.restart_ids, "segments": self.segments}
+        named["documents"] = self.documents
         if self.ids is not None and self.ids.dim() == 2:
             named["ids"] = self.ids
         return {name: rows for name, rows in named.items() if rows is not None}
@@ -186,7 +209,7 @@ class Positions:
     @property
     def in_columns(self) -> bool:
         """Return whether the position of each token is its column, in all samples."""
-        return self.ids is None and not self.left_padded
+        return self.ids is None and self.documents is None and not self.left_padded
 
     @property
     def sample_ids(self) -> Tensor:
@@ -227,13 +250,16 @@ class Positions:
 
     @cached_property
     def key_ids(self) -> Tensor:
-        """Return the absolute positions of all columns from 0: [K], or [B, K] if there is padding left of a token.
+        """Return the absolute positions of all columns from 0: [K], or [B, K] if they differ from the columns.
 
-        Padding left of a token is not counted. Padding itself gets the position of the token before it, or 0 at the
-        start. These positions have no effect, because attention to padding is masked. With `ids`, this is `ids`.
+        Positions begin anew in each document, and padding left of a token is not counted. Padding itself gets the
+        position of the token before it, or 0 at the start. These positions have no effect, because attention to padding
+        is masked. With `ids`, this is `ids`.
         """
         if self.ids is not None:
             return self.ids.long()
+        if self.documents is not None:
+            return _within_documents(self.documents, self.padding)
         if not self.left_padded:
             return torch.arange(self.key_length, device=self.device)
         assert self.padding is not None
@@ -263,6 +289,9 @@ class Positions:
         if self.padding is not None:
             real = ~self.padding[:, None, :]
             mask = real.expand(-1, self.query_length, -1) if mask is None else mask & real
+        if self.documents is not None:
+            same = self.documents[:, self.offset :, None] == self.documents[:, None, :]
+            mask = same if mask is None else mask & same
         return mask
 
     @cached_property
@@ -273,19 +302,21 @@ class Positions:
         runs.
         """
         causal = self.causal and (self.query_length > 1 or self.span is not None)
-        if not causal and self.padding is None:
+        if not causal and self.padding is None and self.documents is None:
             return None
         # Tensors, because Python numbers would be constants of the compiled kernel.
         offset, span = (torch.full((), n or 0, device=self.device) for n in (self.offset, self.span))
-        has_span, padding = self.span is not None, self.padding
+        has_span, padding, documents = self.span is not None, self.padding, self.documents
 
         def visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             seen = j <= i + offset if causal else j >= 0
             if has_span:
                 seen = seen & (j > i + offset - span)
+            if documents is not None:
+                seen = seen & (documents[b, i + offset] == documents[b, j])
             return seen if padding is None else seen & ~padding[b, j]
 
-        samples = None if padding is None else len(padding)
+        samples = next((len(rows) for rows in (padding, documents) if rows is not None), None)
         return create_block_mask(visible, samples, None, self.query_length, self.key_length, self.device)
 
     @cached_property
@@ -305,7 +336,7 @@ class Positions:
         """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has an allowed key."""
         if self.padding is None:
             return None
-        if self.causal:
+        if self.causal or self.documents is not None:
             assert self.allowed is not None
             empty = ~self.allowed.any(-1)
         else:  # a sample that is padding only; avoids making [B, Q, K], which compressed keys do not need otherwise
@@ -325,6 +356,7 @@ class Positions:
         memory_padding: Tensor | None = None,
         span: int | None = None,
         segments: Tensor | None = None,
+        documents: Tensor | None = None,
         has_cls: bool = False,
         ids: Tensor | None = None,
     ) -> Positions:
@@ -342,6 +374,7 @@ class Positions:
             memory: Number of columns before the tokens that hold earlier segments.
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
             segments: Number of the segment to which each column belongs, [B, memory + T].
+            documents: Number of the document to which each column belongs, [B, memory + T].
             has_cls: Whether each sample begins with [CLS].
             ids: Positions of the caller's own, [memory + T] or [B, memory + T]; see the class `Positions`.
 
@@ -374,8 +407,9 @@ class Positions:
             padding=padding,
             memory=memory,
             span=span,
-            restart_ids=restart_ids(tokens, pad, boundaries) if boundaries and not memory else None,
+            restart_ids=restart_ids(tokens, pad, boundaries, documents) if boundaries and not memory else None,
             segments=segments,
+            documents=documents,
             cls_column=tokens.ne(pad).long().argmax(1) + memory if has_cls else None,
             ids=ids,
         )
@@ -397,7 +431,7 @@ def _check_least(least: int) -> None:
         raise ValueError(f"ids contains {least}, but positions start at 0: add {-least} to all ids")
 
 
-def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor:
+def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...], documents: Tensor | None = None) -> Tensor:
     """Return the position of each token within its sentence, from 1 (the 'real' absolute position of the M4M paper).
 
     The position of a token is its distance to the last boundary before the token. Without such a boundary, the position
@@ -408,6 +442,7 @@ def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor
         tokens: Token ids, [B, T] int64.
         pad: Id of the padding.
         boundaries: Ids of <s> and </s>.
+        documents: Number of the document of each token, [B, T]. The last token of a document is a boundary too.
 
     Returns:
         Positions, [B, T] int64.
@@ -417,8 +452,19 @@ def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor
     is_boundary = torch.zeros_like(is_pad)
     for symbol in set(boundaries) - {pad}:
         is_boundary |= tokens == symbol
+    if documents is not None:
+        is_boundary[:, :-1] |= documents[:, 1:] != documents[:, :-1]
     last = torch.where(is_boundary, columns, -1).cummax(-1).values
     before = torch.nn.functional.pad(last[:, :-1], (1, 0), value=-1)
     pads_before = is_pad.cumsum(-1)
     ids = columns - torch.where(before >= 0, before, pads_before - 1)
     return ids.masked_fill(is_pad, 1)
+
+
+def _within_documents(documents: Tensor, padding: Tensor | None) -> Tensor:
+    """Return the position of each column within its document, from 0, without counting padding: [B, K] int64."""
+    real = torch.ones_like(documents, dtype=torch.bool) if padding is None else ~padding
+    before = real.cumsum(-1) - real.long()  # number of tokens before each column
+    begins = torch.nn.functional.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
+    start = torch.where(begins, before, 0).cummax(-1).values
+    return (before - start - (~real).long()).clamp(min=0)

@@ -146,6 +146,10 @@ def test_left_padded_means_a_pad_left_of_a_token(rows: list[list[int]], left: bo
             [[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 2]],  # padding does not count
         ),
         ([[PAD, PAD, 5, 6], [5, 6, 7, 8]], {"causal": True, "cached": 3}, [[1], [3]]),
+        ([[5, 6, 7, 8], [5, 6, 7, PAD]], {"documents": torch.tensor([[0, 0, 1, 1], [0, 2, 2, 2]])},
+         [[0, 1, 0, 1], [0, 0, 1, 1]]),  # each document begins at 0
+        ([[PAD, 5, 6, 7, 8]], {"documents": torch.tensor([[0, 0, 0, 1, 1]]), "cached": 2}, [[1, 0, 1]]),
+        ([[5, 6, PAD, 7, 8]], {"documents": torch.tensor([[0, 0, 1, 1, 1]])}, [[0, 1, 0, 0, 1]]),
     ],
 )  # fmt: skip
 def test_ids(rows: list[list[int]], options: dict[str, Any], ids: list[Any]) -> None:
@@ -169,6 +173,31 @@ def test_restart_ids_need_boundaries_and_refuse_memory() -> None:
     assert of([[5, EOS, 6]], boundaries=(BOS, EOS)).restart_ids is not None
 
 
+def test_the_positions_in_sentences_begin_anew_in_each_document() -> None:
+    rows, documents = [[5, 6, EOS, 7, 8, 9]], torch.tensor([[0, 0, 0, 0, 1, 1]])
+    assert of(rows, boundaries=(EOS,), documents=documents).restart_ids.tolist() == [[1, 2, 3, 1, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        (torch.tensor([[0, 1, 0], [0, 0, 0]]), "decrease from 1 to 0 at column 2 of sample 0: number the documents"),
+        (torch.zeros(2, 3), "whole numbers, but the dtype is torch.float32"),
+        (torch.zeros(2, 2, dtype=torch.long), "documents covers 2 of 3 columns"),
+        (torch.zeros(1, 3, dtype=torch.long), "padding has 2 samples and documents has 1 samples"),
+    ],
+)
+def test_documents_that_do_not_fit_are_refused(documents: torch.Tensor, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        of([[5, 6, 7], [5, 6, PAD]], documents=documents)
+
+
+def test_the_number_of_padding_does_not_matter() -> None:
+    where = of([[5, 6, PAD], [5, 6, 7]], documents=torch.tensor([[1, 2, 0], [1, 1, 2]]))
+    assert where.allowed.int().tolist() == [[[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[1, 1, 0], [1, 1, 0], [0, 0, 1]]]
+    assert where.empty_rows[:, 0, :, 0].tolist() == [[False, False, True], [False] * 3]
+
+
 # -- allowed keys --------------------------------------------------------------------------------------
 
 
@@ -186,6 +215,14 @@ ALLOWED = {
     ),
     "a span of one query": (Positions(1, 4, CPU, causal=True, span=2), [[[0, 0, 1, 1]]]),
     "nobody sees a pad": (of(PADDED), [[[1, 1, 0]] * 3, [[0, 1, 1]] * 3]),
+    "documents do not see each other": (
+        Positions(3, 4, CPU, causal=True, documents=torch.tensor([[0, 0, 1, 1]])),
+        [[[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]],
+    ),
+    "one query sees its document": (
+        Positions(1, 3, CPU, causal=True, documents=torch.tensor([[0, 1, 1]])),
+        [[[0, 1, 1]]],
+    ),
     "causal and pads": (
         of(PADDED, causal=True),
         [[[1, 0, 0], [1, 1, 0], [1, 1, 0]], [[0, 0, 0], [0, 1, 0], [0, 1, 1]]],

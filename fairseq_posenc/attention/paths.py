@@ -119,7 +119,8 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     mask: Tensor | None
     if bias is None:
         square = positions.query_length == positions.key_length
-        if forbidden is not None and square and positions.padding is None and positions.span is None:
+        only_causal = positions.padding is None and positions.span is None and positions.documents is None
+        if forbidden is not None and square and only_causal:
             return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **settings)
         mask = None if forbidden is None else ~forbidden
     else:

@@ -30,7 +30,7 @@ BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: Alignment of tables whose second column contains numbers.
 ONE_NUMBER = ("left", "right")
 #: Capabilities that the tables show, because readers choose an encoding by them.
-COLUMNS = {key: text for key, text in CAPABILITIES.items() if key != "shift_invariant"}
+COLUMNS = {key: text for key, text in CAPABILITIES.items() if key not in ("shift_invariant", "documents")}
 
 
 def write(path: Path) -> None:

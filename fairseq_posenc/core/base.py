@@ -85,6 +85,7 @@ class Capabilities:
         causal: Whether the encoding works in a decoder.
         bidirectional: Whether the encoding works in an encoder.
         memory: Whether queries may attend to keys of earlier segments.
+        documents: Whether a sequence may consist of several documents that do not see each other.
         extrapolates: Whether the encoding is defined for sequences longer than n.
         shift_invariant: Whether the logit of query i and key j depends on j - i, not on i and j separately.
         directional: Whether the encoding distinguishes left from right.
@@ -94,6 +95,7 @@ class Capabilities:
     causal: bool = False
     bidirectional: bool = False
     memory: bool = False
+    documents: bool = False
     extrapolates: bool = False
     shift_invariant: bool = False
     directional: bool = False
@@ -114,6 +116,7 @@ RELATIVE = Capabilities(
     causal=True,
     bidirectional=True,
     memory=True,
+    documents=True,
     extrapolates=True,
     shift_invariant=True,
     directional=True,
@@ -122,6 +125,9 @@ RELATIVE = Capabilities(
 #: Capabilities of encodings that add a vector to the input. Such encodings do not allow memory of earlier segments,
 #: because the positions of its tokens would change with every segment.
 ABSOLUTE = replace(RELATIVE, memory=False, shift_invariant=False)
+
+#: Why an encoding that resets the positions of [CLS] does not declare `documents`, with the cure.
+CLS_AGAINST_DOCUMENTS = "it treats [CLS] in a special way, but only the first document has a [CLS]: set reset=none"
 
 
 @dataclass(frozen=True)
@@ -208,6 +214,8 @@ class PositionEncoding(nn.Module):
     only_columns: ClassVar[str] = "it does not declare any_positions"
     #: False if the encoding depends on the tokens and their order only, so that positions have no effect on it.
     uses_positions: ClassVar[bool] = True
+    #: Why the encoding does not declare `documents`, with the cure, for the error about documents in one sequence.
+    against_documents: ClassVar[str] = "it does not declare documents: choose another encoding"
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__()

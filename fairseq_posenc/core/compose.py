@@ -106,6 +106,7 @@ class Composition(nn.Module):
         memory_padding: Tensor | None = None,
         span: int | None = None,
         segments: Tensor | None = None,
+        documents: Tensor | None = None,
         ids: Tensor | None = None,
     ) -> Positions:
         """Make the positions of `tokens`. The stack decides whether the positions are causal and contain [CLS].
@@ -122,13 +123,14 @@ class Composition(nn.Module):
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
             span: Maximum number of keys to which a query of a decoder attends, including its own.
             segments: Segment of every column, [B, memory + T], for encodings that read segments.
+            documents: Document of every column, [B, memory + T]; None means that each sample is a single document.
             ids: Positions of the caller's own for all columns, whole numbers from 0, [memory + T] or [B, memory + T],
                 for example the positions in a document from which some tokens were left out. They replace positions
                 that the stack would draw.
 
         Raises:
             ValueError: The boundaries are missing, there are segments but no encoding reads them, or one of the
-                encodings cannot use the `ids`.
+                encodings cannot keep `documents` apart or cannot use the `ids`.
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
@@ -136,6 +138,8 @@ class Composition(nn.Module):
                 "the ids of the tokens that end a sentence, for example boundaries=(bos, eos)"
             )
         self._check_segments(segments)
+        if documents is not None:
+            self.check_documents()
         self._check_any_positions(ids)
         positions = Positions.of_tokens(
             tokens,
@@ -147,6 +151,7 @@ class Composition(nn.Module):
             memory_padding=memory_padding,
             span=span,
             segments=segments,
+            documents=documents,
             has_cls=self.stack.has_cls,
             ids=ids,
         )
@@ -169,8 +174,24 @@ class Composition(nn.Module):
         self._check_length(positions)
         check_cls(positions, self.stack)
         self._check_segments(positions.segments)
+        if positions.documents is not None:
+            self.check_documents()
         for member in self.members.values():
             member.check(positions)
+
+    def check_documents(self) -> None:
+        """Raise ValueError if an encoding, or the drawing of positions, cannot keep documents in one sequence apart."""
+        if self.stack.drawn is not None:
+            raise ValueError(
+                "several documents in one sequence do not work with positions that are drawn at random "
+                f"({self.stack.length_flag}), because these are drawn for whole sequences: leave one of them out"
+            )
+        for name, member in self.members.items():
+            if not member.capabilities.documents:
+                raise ValueError(
+                    f"{name} ({self.stack.name_flag}) cannot keep several documents in one sequence apart, because "
+                    f"{member.against_documents}"
+                )
 
     def _check_segments(self, segments: Tensor | None) -> None:
         check_segments(segments, reads=self.needs_segments, encoding=self.name, flag=self.stack.name_flag)

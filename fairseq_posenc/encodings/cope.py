@@ -30,10 +30,11 @@ class Cope(PositionEncoding):
     """CoPE adds q_i·e[p_ij] to the logits, where p_ij counts the keys from j to i, each weighted by a gate.
 
     The gate of key t is sigmoid(q_i·k_t / sqrt(D)). The count p_ij is clamped to n_max - 1. Because p_ij is not a whole
-    number, q_i·e is interpolated between the two nearest rows of e. The gates of hidden keys (later keys, padding and
-    keys beyond a span) are zero, so that only visible tokens are counted. The position term is not divided by sqrt(D).
-    CoPE works in decoders only, because it counts keys to the left of a query. The logits do not change if all tokens
-    are shifted. The table starts at zeros as in the released code, so training starts from the model without positions.
+    number, q_i·e is interpolated between the two nearest rows of e. The gates of hidden keys (later keys, padding,
+    keys beyond a span and keys of other documents) are zero, so only visible tokens are counted. The position term is
+    not divided by sqrt(D). CoPE works in decoders only, because it counts keys to the left of a query. The logits do
+    not change if all tokens are shifted. The table starts at zeros as in the released code, so training starts from the
+    model without positions.
     """
 
     Options = CopeOptions
@@ -84,12 +85,15 @@ class Cope(PositionEncoding):
 
     @staticmethod
     def _literally_seen(positions: Positions) -> Tensor:
-        """Return whether a key is not padding, not after the query and within the query's span, [1 or B, 1, Q, K]
-        bool."""
+        """Return whether a key is not padding, not after the query, and within the query's span and document, [1 or B,
+        1, Q, K] bool."""
         columns = torch.arange(positions.key_length) - positions.query_columns[:, None]
         seen = (columns <= 0)[None, None]
         if positions.span is not None:
             seen = seen & (columns > -positions.span)
+        if positions.documents is not None:
+            of_query, of_key = positions.documents[:, positions.offset :, None], positions.documents[:, None]
+            seen = seen & (of_query == of_key)[:, None]
         return seen if positions.padding is None else seen & ~positions.padding[:, None, None, :]
 
 

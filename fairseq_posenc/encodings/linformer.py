@@ -40,8 +40,9 @@ class Compressing(PositionEncoding):
     belongs to the first token. These encodings work in encoders only, because a slot mixes all columns.
     """
 
-    capabilities = replace(ABSOLUTE, causal=False, extrapolates=False, any_positions=False)
+    capabilities = replace(ABSOLUTE, causal=False, documents=False, extrapolates=False, any_positions=False)
     only_columns = "its matrices compress the columns of a sequence"
+    against_documents = "each of its slots mixes the keys of all documents: choose another encoding"
 
     @property
     def costs(self) -> tuple[Cost, ...]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import tables
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.base import CLS_AGAINST_DOCUMENTS, RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
 from ..core.relative_products import Products, RelativeProducts, by_row
 from ..core.relative_table import RelativeTable
@@ -56,7 +56,8 @@ class M4(RelativeTable, RelativeProducts):
     otherwise, if j is [CLS], a_ij is theta_2. With `reset=scalar`, as in equation (19), the scalars replace q_i·a_ij +
     k_j·a_ij. Unlike in TUPE, the scalars are divided by sqrt(s D). A scalar theta_1 adds the same number to all logits
     of [CLS], so it has no effect after the softmax. Layers and heads share theta as they share w. With `reset=vector`,
-    theta is initialised like w; with `reset=scalar`, it starts at zero.
+    theta is initialised like w; with `reset=scalar`, it starts at zero. With reset, a
+    sequence cannot consist of several documents, because only the first one begins with [CLS].
     """
 
     Options = M4Options
@@ -90,11 +91,13 @@ class M4(RelativeTable, RelativeProducts):
         if self.options.reset == "scalar":
             nn.init.zeros_(self.theta)
 
+    against_documents = CLS_AGAINST_DOCUMENTS
+
     @property
     def capabilities(self) -> Capabilities:
         if self.options.reset == "none":
             return RELATIVE
-        return replace(RELATIVE, causal=False, memory=False, shift_invariant=False)
+        return replace(RELATIVE, causal=False, memory=False, documents=False, shift_invariant=False)
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..core import extension, tables
-from ..core.base import Capabilities, Cost, Facts, Layer, StackShape
+from ..core.base import CLS_AGAINST_DOCUMENTS, Capabilities, Cost, Facts, Layer, StackShape
 from ..core.caches import CachingEncoding
 from ..core.extension import Extended
 from ..core.factors import of_columns
@@ -62,7 +62,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided by
     sqrt(2D). reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 adds the
-    same number to all logits of [CLS], so it has no effect; this code has theta_1 because the papers define it. The
+    same number to all logits of [CLS], so it has no effect; this code has theta_1 because the papers define it. With
+    reset, a sequence cannot consist of several documents, because only the first one begins with [CLS]. The
     option `init` applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
     """
 
@@ -102,9 +103,11 @@ class Tupe(Extended, SharedBias, CachingEncoding):
                 "init or init_std"
             )
 
+    against_documents = CLS_AGAINST_DOCUMENTS
+
     @property
     def capabilities(self) -> Capabilities:
-        return replace(super().capabilities, causal=not self.resets)
+        return replace(super().capabilities, causal=not self.resets, documents=not self.resets)
 
     @property
     def scale(self) -> float | None:
@@ -260,7 +263,7 @@ def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
     """Multiply the projected positions [h or 1, N, D] of queries and keys, and return the products [1 or B, h or 1, Q,
     K].
 
-    With padding on the left, each sample has its own product.
+    If positions differ from columns (padding on the left, documents), each sample has its own product.
     """
     offset, length = positions.offset, positions.key_length
     if positions.in_columns:

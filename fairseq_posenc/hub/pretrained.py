@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -18,6 +19,8 @@ from ..encodings.building import with_defaults
 from . import names
 from .folder import CHECKPOINT, read_config, read_vocabulary, read_weights
 from .model import ModelConfig
+
+logger = logging.getLogger(__name__)
 
 #: Key of our part in an exported config.json.
 OWN = "fairseq_posenc"
@@ -238,6 +241,11 @@ def of_checkpoint(path: Path) -> Pretrained:
         mask=pieces.index(MASK) if pieces else len(embedding) - 1,
         **{ours: settings.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
     )
+    if (within := str(settings.get("attend_within") or "sequence")) != "sequence":
+        logger.warning(
+            f"{path} was trained with --attend-within {within}, but in fine-tuned and exported models every token sees "
+            f"the whole input. If an input has more than one {within}, results differ from those in training."
+        )
     if config.activation not in stack.ACTIVATIONS:
         problem = f"{path}: the activation function {config.activation!r} is not supported"
         raise CheckpointError(f"{problem}. Give a model with {' or '.join(stack.ACTIVATIONS)}.")

@@ -26,6 +26,10 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrapped(PosEncDecoderLayer(cfg, no_encoder_attn), cfg)
 
+    def documents(self, tokens: Tensor) -> Tensor | None:
+        """Return the document to which each of the tokens [B, T] belongs, or None if all see each other."""
+        return None
+
     def positions(
         self,
         prev_output_tokens: Tensor,
@@ -52,6 +56,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
             cached=cached,
             memory=columns,
             span=None if memory is None else memory.span,
+            documents=self.documents(prev_output_tokens),
         )
         self.pos.check(where)
         return where

@@ -14,6 +14,7 @@ from ..attention.memory import SegmentMemory
 from .adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
 from .config import register_sizes
 from .decoder import PosEncDecoder
+from .documents import SEQUENCE, check_language_model, of_next_tokens, without_memory
 from .lm_config import LMPosEncConfig, decoder_config
 from .presets import LM
 from .weight_decay import refuse_without_effect
@@ -26,6 +27,12 @@ class LMDecoder(PosEncDecoder):
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: Any) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=True)
+        self.use_documents(str(cfg.attend_within))
+
+    def documents(self, tokens: Tensor) -> Tensor | None:
+        if self.attend_within == SEQUENCE:
+            return None
+        return of_next_tokens(tokens, self.attend_within, bos=self.dictionary.bos(), eos=self.dictionary.eos())
 
     def build_output_projection(self, cfg: Any, dictionary: Any, embed_tokens: Any) -> None:
         if cfg.adaptive_softmax_cutoff is not None:  # otherwise fairseq looks for an output matrix in every checkpoint
@@ -59,6 +66,8 @@ class LMDecoder(PosEncDecoder):
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
+        if memory is not None and memory.length and self.attend_within != SEQUENCE:
+            raise ValueError(f"{without_memory(self.attend_within)}. Leave the memory out.")
         x, extra = self.extract_features_scriptable(prev_output_tokens, encoder_out, incremental_state, memory=memory)
         if memory is not None and incremental_state is None:
             memory.keep(extra["inner_states"][:-1])  # type: ignore[arg-type]
@@ -86,6 +95,7 @@ class PosEncTransformerLM(FairseqLanguageModel):
                 fairseq is set.
         """
         config = decoder_config(cfg)
+        check_language_model(str(config.attend_within), task)
         dictionary = task.source_dictionary
         decoder = LMDecoder(config, task.target_dictionary, _embedding(config, dictionary))
         refuse_without_effect(config, decoder)

@@ -10,6 +10,7 @@ from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 
 from ..core.options import option
 from .config import REFUSED, Field, PosEncConfig, flag, refuse, values_of
+from .documents import SEQUENCE, WITHIN, WITHIN_HELP
 
 _FOLLOWS = ("decoder_input_dim", "decoder_output_dim")
 #: Defaults of fairseq's options for adaptive input and softmax, which have no effect with --adaptive-one-matrix.
@@ -27,6 +28,7 @@ _OTHER_ADAPTIVE = {
 class OwnLMConfig(PosEncConfig):
     """Hold the options that fairseq's `transformer_lm` does not have."""
 
+    attend_within: WITHIN = option(SEQUENCE, WITHIN_HELP)
     no_attention_bias: bool = option(False, "Use no biases in the projections of self-attention, as in Transformer-XL.")
     adaptive_one_matrix: bool = option(
         False,

@@ -11,8 +11,9 @@ from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from torch import Tensor, nn
 
 from .config import register_sizes
+from .documents import SEQUENCE, check_masked_language_model, of_tokens
 from .encoder import PosEncEncoder
-from .masked_lm_config import MaskedLMPosEncConfig, stack_config
+from .masked_lm_config import PretrainingPosEncConfig, stack_config
 from .presets import MASKED_LM
 from .span_head import WithSpanHead
 from .weight_decay import refuse_without_effect
@@ -34,6 +35,7 @@ class SentenceEncoder(PosEncEncoder):
         *,
         unmasked: Tensor | None = None,
         segments: Tensor | None = None,
+        documents: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
         """Encode tokens [B, T] into fairseq's encoder_out dictionary, whose states are [T, B, d].
 
@@ -41,13 +43,16 @@ class SentenceEncoder(PosEncEncoder):
             unmasked: Tokens before masking, [B, T], from which sentence boundaries are read. Default: `src_tokens`.
             segments: Segment of each token, [B, T] int64; some encodings ignore it. Default: the result of
                 `pair_segments`.
+            documents: Document to which each token belongs, [B, T] int64. Default: all tokens see each other.
         """
         seen = src_tokens if unmasked is None else unmasked
         if not self.pos.needs_segments:
             segments = None
         elif segments is None:
             segments = pair_segments(seen, self.dictionary.eos(), self.padding_idx)
-        where = self.pos.positions(seen, pad=self.padding_idx, boundaries=self.boundaries, segments=segments)
+        where = self.pos.positions(
+            seen, pad=self.padding_idx, boundaries=self.boundaries, segments=segments, documents=documents
+        )
         self.pos.check(where)
         return self.encode(src_tokens, where, return_all_hiddens, token_embeddings)
 
@@ -98,7 +103,8 @@ class PosEncRobertaEncoder(RobertaEncoder):
 
         Args:
             unmasked_tokens: Tokens before masking, [B, T], from --task posenc_masked_lm; masks may hide the ends of
-                sentences.
+                sentences. With --attend-within, the documents or lines of masked language modelling are read from them.
+                Features do not depend on --attend-within: all tokens see each other.
             segments: Segment of each token, [B, T]. By default, masked language modelling uses one segment, and other
                 tasks use the segments of sentence pairs.
         """
@@ -110,20 +116,37 @@ class PosEncRobertaEncoder(RobertaEncoder):
                     "provides these tokens."
                 )
             segments = torch.zeros_like(src_tokens) if segments is None else segments
+        documents = None if features_only else self._documents(unmasked_tokens)
         encoded = self.sentence_encoder(
-            src_tokens, return_all_hiddens=return_all_hiddens, unmasked=unmasked_tokens, segments=segments
+            src_tokens,
+            return_all_hiddens=return_all_hiddens,
+            unmasked=unmasked_tokens,
+            segments=segments,
+            documents=documents,
         )
         x = encoded["encoder_out"][0].transpose(0, 1)  # [T, B, d] -> [B, T, d]
         if not features_only:
             x = self.output_layer(x, masked_tokens=masked_tokens)
         return x, {"inner_states": encoded["encoder_states"] if return_all_hiddens else None}
 
+    def _documents(self, unmasked_tokens: Tensor | None) -> Tensor | None:
+        """Return the document or line of each token [B, T], or None if all tokens see each other."""
+        within = self.sentence_encoder.attend_within
+        if within == SEQUENCE:
+            return None
+        if unmasked_tokens is None:
+            raise ValueError(
+                f"--attend-within {within} needs the tokens before masking (unmasked_tokens), which --task "
+                "posenc_masked_lm gives. Add them to the input."
+            )
+        return of_tokens(unmasked_tokens, within, bos=self.dictionary.bos(), eos=self.dictionary.eos())
+
     def max_positions(self) -> int:
         """Return the length of the longest sequence for which the encoding is defined."""
         return self.sentence_encoder.max_positions()
 
 
-@register_model("posenc_roberta", dataclass=MaskedLMPosEncConfig)
+@register_model("posenc_roberta", dataclass=PretrainingPosEncConfig)
 class PosEncRoberta(WithSpanHead, RobertaModel):
     """Run fairseq's RoBERTa and its classification heads, with `--pos-enc` in self-attention."""
 
@@ -144,8 +167,11 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
         Raises:
             ValueError: An encoding or option is unknown, or an encoding does not support an option.
         """
+        within = str(getattr(cfg, "attend_within", SEQUENCE))  # older checkpoints do not have the option
+        check_masked_language_model(within, task)
         longest = task.max_positions() if cfg.max_positions is None else cfg.max_positions
         model = cls(cfg, PosEncRobertaEncoder(cfg, task.source_dictionary, longest))
+        model.encoder.sentence_encoder.use_documents(within)
         set_epsilon(model, cfg.layer_norm_eps)
         refuse_without_effect(cfg, model.encoder.sentence_encoder)
         return model

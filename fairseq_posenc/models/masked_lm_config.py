@@ -8,6 +8,7 @@ from fairseq.models.transformer import TransformerConfig
 
 from ..core.options import option
 from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
+from .documents import SEQUENCE, WITHIN, WITHIN_HELP
 
 
 @dataclasses.dataclass
@@ -39,6 +40,13 @@ class MaskedLMPosEncConfig(LayersConfig):
     quant_noise_pq: float = option(0.0, "Probability of product quantisation noise in training.")
     quant_noise_pq_block_size: int = option(8, "Block size of product quantisation noise.")
     quant_noise_scalar: float = option(0.0, "Probability of scalar quantisation noise in training.")
+
+
+@dataclasses.dataclass
+class PretrainingPosEncConfig(MaskedLMPosEncConfig):
+    """Hold the options of `posenc_roberta`, with those that only masked language modelling has."""
+
+    attend_within: WITHIN = option(SEQUENCE, WITHIN_HELP)
 
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 #: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
 _HEADS = ("encoder_attention_heads", "decoder_attention_heads")
-_COMPUTING = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "activation_fn", "layer_norm_eps")
+_COMPUTING = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "attend_within", "activation_fn", "layer_norm_eps")
 _FAILED = "Cannot load model parameters from checkpoint"
 
 

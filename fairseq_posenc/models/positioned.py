@@ -10,6 +10,7 @@ from torch import nn
 from ..encodings import Composition, StackShape, build
 from ..encodings.segments import missing
 from .config import encoding_of
+from .documents import SEQUENCE
 from .layers import number
 from .weight_decay import Watch, spare
 
@@ -30,6 +31,8 @@ class Positioned:
     gives_segments = False
     #: each sample begins with [CLS]
     has_cls = False
+    #: part of a sequence to which the attention of a token is limited (--attend-within)
+    attend_within = SEQUENCE
 
     def use_positions(self, cfg: Any, side: str, dim: int, max_length: int, length_flag: str) -> None:
         """Build the encoding of this `side` (encoder or decoder) and pass it to the layers."""
@@ -55,6 +58,15 @@ class Positioned:
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
         parameters = sum(p.numel() for p in self.pos.parameters())
         logger.info("The %s has the position encoding %s with %d parameters.", side, self.pos, parameters)
+
+    def use_documents(self, within: str) -> None:
+        """Limit the attention of each token to its document or line; raise ValueError if the encoding cannot."""
+        self.attend_within = within
+        if within != SEQUENCE:
+            try:
+                self.pos.check_documents()
+            except ValueError as error:
+                raise ValueError(f"--attend-within {within}: {error}") from None
 
     @property
     def boundaries(self) -> tuple[int, ...]:

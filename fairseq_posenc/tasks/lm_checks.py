@@ -8,6 +8,7 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from ..data.words import Words, marked
+from ..models.documents import SEQUENCE, without_memory
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
                 f"{flag} {length}: --pos-enc {pos.name} has no positions for a memory of earlier segments. Set "
                 f"{flag} to 0, or choose a relative encoding, such as xl."
             )
+        if length and model.decoder.attend_within != SEQUENCE:
+            raise ValueError(f"{flag} {length}: {without_memory(model.decoder.attend_within)}. Set {flag} to 0.")
         if length and model.decoder.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
         if same_length and not length:

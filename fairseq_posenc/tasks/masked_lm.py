@@ -37,6 +37,9 @@ class PosEncMaskedLMTask(MaskedLMTask):
     Encodings find the ends of sentences in `unmasked_tokens`, because masks may hide these ends in the input.
     """
 
+    #: the model may read documents and sentences from the tokens before masking
+    gives_unmasked_tokens = True
+
     def __init__(self, cfg: PosEncMaskedLMConfig, dictionary: Any = None) -> None:
         super().__init__(cfg, dictionary)
         _check(cfg)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairseq_posenc.encodings import StackShape, build, get, names
 from fairseq_posenc.models.masked_lm import pair_segments
-from fairseq_posenc.models.masked_lm_config import MaskedLMPosEncConfig
+from fairseq_posenc.models.masked_lm_config import PretrainingPosEncConfig
 from fairseq_posenc.models.presets import MASKED_LM
 from fairseq_posenc.positions import Positions, restart_ids
 
@@ -259,7 +259,7 @@ def parsed(arch: str, *more: str) -> Any:
 
 
 def expected(name: str) -> dict[str, Any]:
-    own = {field.name: field.default for field in dataclasses.fields(MaskedLMPosEncConfig) if field.name[0] != "_"}
+    own = {field.name: field.default for field in dataclasses.fields(PretrainingPosEncConfig) if field.name[0] != "_"}
     return {**own, **MASKED_LM.get(name, {})}
 
 
@@ -273,7 +273,7 @@ def test_a_preset_writes_its_sizes_and_has_a_yaml(name: str) -> None:
         key: sizes[key]
         for key in (*MASKED_LM.get(name, MASKED_LM["roberta_base"]), "pos_enc", "pos_enc_args", "pos_enc_defaults")
     }
-    own = {"pos_enc_random": None, "pos_enc_no_decay": False, "pos_enc_path": "auto"}
+    own = {"pos_enc_random": None, "pos_enc_no_decay": False, "pos_enc_path": "auto", "attend_within": "sequence"}
     assert written == {"_name": "posenc_roberta", **sizes, **own}
 
 

@@ -227,6 +227,27 @@ class TakesAnyDirection(Composition):
             raise ValueError("StackShape.causal and Positions.causal differ")
 
 
+# -- documents (law 20) --------------------------------------------------------------------------------
+
+
+class LeaksGradients(Shaw):
+    """Has the right outputs, but the gradients of its table include pairs of different documents."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        bias = super().content_bias(q, k, positions, layer)
+        leak = bias.sum(-1, keepdim=True)
+        own = torch.eye(positions.query_length, positions.key_length, dtype=q.dtype)
+        return bias + (leak - leak.detach()) * own
+
+
+class DeniesDocuments(Shaw):
+    """Denies to keep documents apart."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(RELATIVE, documents=False)
+
+
 # -- claims (law 7) ------------------------------------------------------------------------------------
 
 

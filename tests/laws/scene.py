@@ -99,6 +99,7 @@ def positions_of(
     memory: int = 0,
     memory_padding: Tensor | None = None,
     span: int | None = None,
+    documents: Tensor | None = None,
 ) -> Positions:
     """Make the positions as a model does, with everything that the encoding reads."""
     segments = F.pad(segments_of(tokens), (memory, 0)) if stack.pos.needs_segments else None
@@ -111,6 +112,7 @@ def positions_of(
         memory_padding=memory_padding,
         span=span,
         segments=segments,
+        documents=documents,
     )
 
 

@@ -1,0 +1,98 @@
+"""Number the documents or lines of a sequence, for models whose attention stays within them (--attend-within).
+
+A line ends with </s>. An empty line, which is </s> alone, ends a document and is its last token. Every further empty
+line is a document of its own.
+
+Legend: B batch, T tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum
+from torch import Tensor
+from torch.nn import functional as F
+
+SEQUENCE, DOCUMENT, LINE = "sequence", "document", "line"
+WITHIN = ChoiceEnum([SEQUENCE, DOCUMENT, LINE])
+#: help text of --attend-within
+WITHIN_HELP = (
+    "Part of a sequence to which the attention of a token is limited: the whole sequence, as in fairseq, its document "
+    "(documents end with an empty line) or its line. Positions begin anew in each document or line."
+)
+
+
+def of_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
+    """Return the number of the document or line that contains each token, from 0: [B, T] int64.
+
+    A sequence may begin with <s>, which belongs to the first document. If </s> follows, this is an empty line.
+
+    Args:
+        tokens: Tokens without masks, [B, T].
+        within: `DOCUMENT` or `LINE`.
+        bos, eos: Ids of <s> and </s>.
+    """
+    return F.pad(_ends(tokens, within, bos, eos)[:, :-1], (1, 0)).cumsum(1)
+
+
+def of_next_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
+    """Return the number of the document or line that contains the token after each input of a language model.
+
+    The input that predicts the first token of a document is the </s> before this token. So it belongs to this
+    document, just as a sequence of fairseq that is a single document begins with </s>.
+
+    Args:
+        tokens: Inputs of a language model, [B, T]; the other arguments are those of `of_tokens`.
+    Returns:
+        Numbers from 0, [B, T] int64.
+    """
+    return _ends(tokens, within, bos, eos).cumsum(1)
+
+
+def _ends(tokens: Tensor, within: str, bos: int, eos: int) -> Tensor:
+    """Return which tokens end a document or a line, [B, T] bool."""
+    ends_line = tokens.eq(eos)
+    if within == LINE:
+        return ends_line
+    begins_line = F.pad((ends_line | tokens.eq(bos))[:, :-1], (1, 0))
+    return ends_line & begins_line
+
+
+def check_language_model(within: str, task: Any) -> None:
+    """Raise ValueError if the inputs of a language model do not fit --attend-within, or it would have no effect."""
+    settings = getattr(task, "cfg", None) or getattr(task, "args", None)
+    if within != SEQUENCE and getattr(settings, "add_bos_token", False):
+        raise ValueError(
+            f"--attend-within {within} does not work with --add-bos-token, which puts <s> before each sequence instead "
+            f"of each {within}. Leave --add-bos-token out."
+        )
+    _check_break_mode(within, settings)
+
+
+def without_memory(within: str) -> str:
+    """Return the text of the error about --attend-within with a memory of earlier segments."""
+    return (
+        f"--attend-within {within} does not work with a memory of earlier segments, which does not know to which "
+        f"{within} its states belong"
+    )
+
+
+def check_masked_language_model(within: str, task: Any) -> None:
+    """Raise ValueError if a task does not give the tokens before masking, or --attend-within would have no effect."""
+    if within != SEQUENCE and not getattr(task, "gives_unmasked_tokens", False):
+        raise ValueError(
+            f"--attend-within {within} needs the tokens before masking, because masks may hide the ends of lines. Use "
+            "--task posenc_masked_lm, which gives them, or leave --attend-within out."
+        )
+    _check_break_mode(within, getattr(task, "cfg", None))
+
+
+def _check_break_mode(within: str, settings: Any) -> None:
+    mode = str(getattr(settings, "sample_break_mode", None))
+    if within == DOCUMENT and mode == "complete_doc":
+        raise ValueError(
+            f"--attend-within {within} has no effect with --sample-break-mode complete_doc, because each sequence is a "
+            "part of one document. Leave --attend-within out (for a checkpoint: --model-overrides "
+            "\"{'attend_within': 'sequence'}\"), or choose --sample-break-mode none or complete."
+        )

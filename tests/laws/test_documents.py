@@ -1,0 +1,186 @@
+"""Law 20: several documents in one sequence give the same as separate sequences, or are refused.
+
+Legend: B batch, T tokens, N documents, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention.flex import gradients_on_a_cpu
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, defaults, every
+from .compare import assert_close, assert_refused
+from .scene import PAD, Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
+
+WIDTH = 9
+#: Lengths of the documents in each sample, with padding and without.
+PADDED, FULL = [[5, 3, 1], [4, 2]], [[5, 3, 1], [4, 5]]
+ROUNDING = {"explicit": 1e-9, "auto": 1e-9, "flex": 1e-6}
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Tokens and document numbers, [B, T] each, and the sample and the columns of each document.
+
+    Padding on the right has a number of its own, and padding on the left has the number of the first document.
+    """
+
+    tokens: Tensor
+    documents: Tensor
+    places: Sequence[tuple[int, slice]]
+
+    @classmethod
+    def at(cls, side: str) -> Packed:
+        samples = FULL if side == "none" else PADDED
+        lengths = [sum(sample) for sample in samples]
+        tokens, documents = padded(lengths, WIDTH, side), torch.full((len(samples), WIDTH), 9)
+        places = []
+        for b, sample in enumerate(samples):
+            end = WIDTH - lengths[b] if side == "left" else 0
+            documents[b, :end] = 0
+            for number, length in enumerate(sample):
+                place = slice(end, end := end + length)
+                documents[b, place] = number
+                places.append((b, place))
+        return cls(tokens, documents, places)
+
+    def separated(self, rows: Tensor) -> Tensor:
+        """Return each document as a row of its own, padded on the right with PAD or zeros: [B, T, ...] -> [N, ...]."""
+        parts = [rows[b, place] for b, place in self.places]
+        return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=0 if rows.dim() > 2 else PAD)
+
+
+def outcome(stack: Stack, x: Tensor, positions: Positions, weight: Tensor) -> list[Tensor]:
+    """Return the outputs and, if gradients are recorded, the gradients of all parameters."""
+    output = stack(x, positions)[0]
+    if not torch.is_grad_enabled():
+        return [output]
+    parameters = [parameter for parameter in stack.parameters() if parameter.requires_grad]
+    gradients = torch.autograd.grad((output * weight).sum(), parameters, allow_unused=True)
+    return [output, *(torch.zeros(()) if gradient is None else gradient for gradient in gradients)]
+
+
+def check_documents(case: Case, side: str, path: str) -> None:
+    """Check that the documents of a sequence give the same outputs and gradients as separate sequences."""
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at(side)
+    use_path(stack, path)
+    x = embedded(packed.tokens, stack.shape.dim)
+    weight = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x) * packed.tokens.ne(PAD)[..., None]
+    together = positions_of(packed.tokens, stack, documents=packed.documents)
+    apart = positions_of(packed.separated(packed.tokens), stack)
+    if together.segments is not None:  # segments move with their tokens
+        apart = replace(apart, segments=packed.separated(together.segments) * packed.separated(packed.tokens).ne(PAD))
+    with torch.set_grad_enabled(path != "auto"):
+        output, *gradients = outcome(stack, x, together, weight)
+        expected, *right = outcome(stack, packed.separated(x), apart, packed.separated(weight))
+    for row, (b, place) in zip(expected, packed.places, strict=True):
+        length = place.stop - place.start
+        assert_close(output[b, place], row[:length], ROUNDING[path], f"a document of {length} tokens")
+    for gradient, other in zip(gradients, right, strict=True):
+        assert_close(gradient, other, ROUNDING[path], "gradient")
+
+
+def check_refused(case: Case) -> None:
+    """Check that documents are refused by the name of the encoding, with the reason."""
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")
+    positions = replace(positions_of(packed.tokens, stack), documents=packed.documents)
+    x = embedded(packed.tokens, stack.shape.dim)
+    assert_refused(lambda: stack(x, positions), case.spec, "documents in one sequence", "because")
+
+
+def keeps_apart(case: Case) -> bool:
+    return bool(case.capabilities.documents)
+
+
+@pytest.mark.parametrize("case", every(keeps_apart), ids=str)
+def test_documents_equal_separate_sequences(case: Case) -> None:
+    """Without padding, fused attention has a shortcut for decoders, which must not ignore the documents."""
+    check_documents(case, "left" if case.causal else "right", "explicit")
+    check_documents(case, "none", "auto")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("alibi", causal=True),  # a number per distance
+        Case("m4m"),  # factors
+        Case("fire", {"threshold": 3.0}, causal=True),  # a number per sample and pair, as positions begin anew
+    ],
+    ids=str,
+)
+def test_documents_equal_separate_sequences_in_flex(case: Case) -> None:
+    """All encodings have the same block mask, so these cases are one for each kind of terms."""
+    with gradients_on_a_cpu():
+        check_documents(case, "left" if case.causal else "right", "flex")
+
+
+@pytest.mark.parametrize("case", every(lambda case: not keeps_apart(case)), ids=str)
+def test_documents_are_refused_where_they_are_not_declared(case: Case) -> None:
+    check_refused(case)
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")
+    assert_refused(lambda: positions_of(packed.tokens, stack, documents=packed.documents), case.spec, "because")
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: keeps_apart(case) and case.capabilities.memory), ids=str)
+def test_a_document_goes_on_from_memory(case: Case) -> None:
+    """Memory columns have document numbers too, so a query sees the memory of its own document only."""
+    stack, packed, cut = Scene(queries=WIDTH).stack(case), Packed.at("right"), 6
+    tokens, documents = packed.tokens[:1], packed.documents[:1]
+    x = torch.randn(1, WIDTH, stack.shape.dim, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        whole = attend_all(stack, x, positions_of(tokens, stack, documents=documents))
+        positions = positions_of(tokens[:, cut:], stack, memory=cut, documents=documents)
+        parts = attend_all(stack, x[:, cut:], positions, memory=x[:, :cut])
+    assert_close(parts, whole[:, :, cut:], 1e-12, "with memory")
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: keeps_apart(case) and case.causal), ids=str)
+def test_decoding_step_by_step_keeps_documents_apart(case: Case) -> None:
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("left")
+    x, caches, steps = embedded(packed.tokens, stack.shape.dim), new_caches(stack), []
+    with torch.no_grad():
+        whole = stack(x, positions_of(packed.tokens, stack, documents=packed.documents))[0]
+        for start, end in [(0, 4), (4, 5), (5, 8), (8, 9)]:
+            so_far = packed.tokens[:, :end], packed.documents[:, :end]
+            positions = positions_of(so_far[0], stack, cached=start, documents=so_far[1])
+            steps.append(stack(x[:, start:end], positions, caches=caches)[0])
+    real = packed.tokens.ne(PAD)
+    assert_close(torch.cat(steps, 1)[real], whole[real], 1e-12, "step by step")
+
+
+# -- what the law catches ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["explicit", "auto"])
+def test_an_encoding_that_counts_columns_is_caught(path: str) -> None:
+    with pytest.raises(AssertionError, match="a document of 3 tokens"):
+        check_documents(Case("broken", cls=broken.CountsPads), "right", path)
+
+
+@pytest.mark.parametrize(("name", "path"), [("allowed", "explicit"), ("allowed", "auto"), ("block_mask", "flex")])
+def test_a_mask_without_documents_is_caught(name: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = vars(Positions)[name].func
+    monkeypatch.setattr(Positions, name, property(lambda self: mask(replace(self, documents=None))))
+    with gradients_on_a_cpu(), pytest.raises(AssertionError, match="a document of"):
+        check_documents(Case("alibi", causal=True), "right", path)
+
+
+def test_gradients_across_documents_are_caught() -> None:
+    with pytest.raises(AssertionError, match="gradient"):
+        check_documents(Case("broken", cls=broken.LeaksGradients), "right", "explicit")
+
+
+def test_documents_that_are_not_refused_are_caught() -> None:
+    case = Case("broken", cls=broken.DeniesDocuments, composition=broken.Permissive)
+    with pytest.raises(AssertionError, match="not refused"):
+        check_refused(case)
+    check_refused(Case("broken", cls=broken.DeniesDocuments))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..core.base import HOOKS, StackShape
-from ..encodings import build, names
+from ..encodings import build, names, spec_of
 from ..encodings.lfhc import LFHC
 from ..positions import Positions
 from .style import Row, panels, styled
@@ -32,6 +32,7 @@ PLACES = {
     "scores": "logits: in place of q·k",
     "content_bias": "logits: term with q or k",
     "bias": "logits: term without q and k",
+    "adapt": "logits: term of q·k and biases",
     "values": "output: term with the weights",
 }
 
@@ -72,7 +73,7 @@ def _hooks(name: str) -> list[str]:
         stack = StackShape(layers=2, heads=2, dim=8, max_length=16, causal=causal, has_cls=not causal)
         try:
             with torch.device("meta"):
-                return list(build(name, None, stack).members[name].hooks)
+                return list(build(spec_of(name), None, stack).members[name].hooks)
         except ValueError:
             continue
     raise ValueError(

@@ -18,6 +18,12 @@ from ..ops.precision import HALF
 
 PATHS = ("auto", "explicit", "fused", "flex")
 NAMES = {"fused": "fused scaled_dot_product_attention", "flex": "flex_attention"}
+#: Hooks that the fused kernel cannot compute, and what they do.
+UNFUSED = {
+    "scores": "replaces the product of query and key",
+    "adapt": "adapts biases to the product of query and key",
+    "values": "adds a term to the values",
+}
 #: Smallest width of heads that FlexAttention compiles for a GPU.
 LEAST_WIDTH = 16
 #: Numbers in float32 that the explicit path keeps in half precision for each pair of a query and a key: the weights in
@@ -125,7 +131,7 @@ def _cannot_fuse(x: Projected, call: LayerCall, mode: Mode) -> str:
     """Return the reason why the fused kernel would give wrong results, or an empty text if the kernel is exact."""
     if mode.need_weights:
         return "the caller needs the attention weights"
-    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds a term to the values")):
+    for hook, text in UNFUSED.items():
         if call.view.has(hook):
             return f"the encoding {text}"
     biased = call.view.has("bias") or call.view.has("content_bias")

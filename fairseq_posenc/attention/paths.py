@@ -70,6 +70,8 @@ def attend(
 
 def logits(x: Projected, call: LayerCall) -> Tensor:
     """Return the logits before the mask, [B, h, Q, K], in at least float32."""
+    if call.view.has("adapt"):
+        return _adapted(x, call)
     scores = call.scores(x.raw_q, x.raw_k)
     if scores is not None:
         return _added(promoted(scores), call.additive(x.raw_q, x.raw_k))
@@ -79,6 +81,14 @@ def logits(x: Projected, call: LayerCall) -> Tensor:
         assert extra is not None
         return extra
     return _added(content.product(), extra)
+
+
+def _adapted(x: Projected, call: LayerCall) -> Tensor:
+    """Return the logits with the terms of `adapt`, which reads content and biases apart from each other."""
+    scores, bias = call.scores(x.raw_q, x.raw_k), call.additive(x.raw_q, x.raw_k)
+    content = Content(x.q, x.k, call.view.scale).product() if scores is None else promoted(scores)
+    assert bias is not None, "a composition refuses `adapt` without a bias"
+    return _added(_added(content, bias), call.adapt(content, bias))
 
 
 def _added(content: Tensor, extra: Tensor | None) -> Tensor:

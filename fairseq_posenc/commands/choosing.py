@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from ..core.options import describe
 from ..core.writing import write_whole
-from ..encodings import Composition, StackShape, get, names
+from ..encodings import Composition, StackShape, get, names, specs
 from .listing import CAPABILITIES, declared, on_meta
 from .params import BASE, at_base_size, split
 
@@ -75,7 +75,7 @@ def _block(block: re.Match[str], unseen: list[str]) -> str:
     elif what == "names":
         body = names_with_links()
     else:
-        body = table(names() if what == "all" else [label.strip() for label in what.split(";")])
+        body = table(specs() if what == "all" else [label.strip() for label in what.split(";")])
     return f"{head}\n{body}\n\n{end}"
 
 
@@ -141,9 +141,9 @@ def _of_cls(spec: str, options: str) -> str:
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:
         return "[CLS]" if without is None else "[CLS], if there is one"
-    if options or spec not in names():
+    if options or spec not in specs():
         return ""
-    choices = [(row["name"], choice) for row in describe(get(spec).Options) for choice in row["choices"]]
+    choices = [(row["name"], choice) for row in describe(get(spec.split("+")[-1]).Options) for choice in row["choices"]]
     users = dict.fromkeys(f"`{name}`" for name, choice in choices if _of_cls(spec, f"{name}={choice}") == "[CLS]")
     return f"[CLS], with {', '.join(users)}" if users else ""
 

@@ -13,7 +13,7 @@ import torch
 
 from ..core.quiet import warnings_only
 from ..core.writing import write_whole
-from ..encodings import names
+from ..encodings import specs
 from .drift_cases import LENGTH, SEED, SHORTEST, Case, cases
 from .drift_page import page
 
@@ -72,7 +72,7 @@ def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of all cases, and print the name of each case on stderr when it starts."""
     rows: list[dict[str, Any]] = []
     with warnings_only(__package__):  # hide the log lines on the path of each attention
-        todo = cases(args.encodings or names(), args.length)
+        todo = cases(args.encodings or specs(), args.length)
         for number, case in enumerate(todo, start=1):
             print(f"{number}/{len(todo)} {case}", file=sys.stderr)
             rows += case.rows(torch.device(args.device), args.seed)

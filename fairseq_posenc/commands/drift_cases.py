@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..core.options import written
-from ..encodings import StackShape, get
+from ..encodings import StackShape, get, names, spec_of
 from ..stack import Stack
 from .listing import on_meta
 from .rounding import drawn, measured
@@ -73,13 +73,17 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
 
     An encoding has a case for its default options, and one for each other choice of the options in `READINGS`.
 
+    An encoding that cannot be used alone is measured together with the one that it needs.
+
     Raises:
         ValueError: An encoding is unknown, or works at this length neither in encoders nor in decoders.
     """
     all_cases: list[Case] = []
     for name in encodings:
-        get(name)
-        own_cases = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
+        for member in name.split("+"):
+            get(member)
+        spec = spec_of(name) if name in names() else name
+        own_cases = [case for causal in (False, True) for case in _readings(Case(spec, {}, causal, length))]
         if not own_cases:
             raise ValueError(
                 f"--length {length}: the encoding {name} does not work at this length. Choose another length."
@@ -92,7 +96,7 @@ def _readings(default: Case) -> list[Case]:
     """Return the default case and a case for each other choice of `READINGS`; no case if the default does not work."""
     if not default.works():
         return []
-    fields = dataclasses.fields(get(default.encoding).Options)
+    fields = dataclasses.fields(get(default.encoding.split("+")[-1]).Options)
     readings = [choice for field in fields if field.name in READINGS for choice in _alternatives(field)]
     others = [choice for field in fields if field.name not in READINGS for choice in _alternatives(field)]
     accepted = [_accepted(default, reading, others) for reading in readings]

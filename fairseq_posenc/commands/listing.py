@@ -12,7 +12,7 @@ import torch
 
 from ..core.options import describe, describe_common
 from ..core.quiet import warnings_only
-from ..encodings import Composition, PositionEncoding, StackShape, build, get, names
+from ..encodings import Composition, PositionEncoding, StackShape, build, get, names, spec_of
 
 CAPABILITIES = {
     "causal": "works in decoders",
@@ -130,13 +130,13 @@ def _settings(name: str) -> list[str]:
 
 def _built(name: str, setting: str, stack: StackShape) -> PositionEncoding | None:
     try:
-        return build(name, setting, stack).members[name]
+        return build(spec_of(name), setting, stack).members[name]
     except ValueError:
         return None
 
 
 def _capabilities(name: str) -> list[str]:
-    return [key for key, value in declared(name).items() if value]
+    return [key for key, value in declared(spec_of(name)).items() if value]
 
 
 def _text(row: dict[str, Any]) -> str:

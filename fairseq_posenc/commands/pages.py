@@ -18,7 +18,7 @@ from tabulate import tabulate
 
 from ..core.options import describe, fill
 from ..core.writing import write_whole
-from ..encodings import get, names
+from ..encodings import get, names, spec_of
 from ..encodings.building import form_of
 from . import choosing, paths_memory, paths_page, whole_models
 from .listing import CAPABILITIES, acts_in_layers, constant, declared
@@ -76,7 +76,9 @@ The columns *more* show by how much a model is larger than the model with learne
 def pages() -> dict[str, str]:
     """Return the Markdown of each page, keyed by file name."""
     counted = rows()
-    by_encoding = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
+    by_encoding = {
+        f"{name}.md": page(name, [row for row in counted if row["encoding"] == spec_of(name)]) for name in names()
+    }
     return {"index.md": index(counted), **by_encoding}
 
 
@@ -115,7 +117,7 @@ def index(counted: list[dict[str, Any]]) -> str:
     lines = []
     for name in names():
         facts = get(name).facts
-        capabilities = declared(name)
+        capabilities = declared(spec_of(name))
         marks = ["yes" if capabilities.get(key) else "" for key in CAPABILITIES]
         lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks])
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
@@ -133,13 +135,13 @@ def known() -> str:
     rows = []
     for name in names():
         defaults = {option["name"]: option["default"] for option in describe(get(name).Options)}
-        facts = {"memory": declared(name)["memory"], "options": defaults}
+        facts = {"memory": declared(spec_of(name))["memory"], "options": defaults}
         rows.append(f" {json.dumps(name)}: {json.dumps(facts)}")
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def _answer(name: str, key: str) -> str:
-    return "yes" if declared(name).get(key) else "no"
+    return "yes" if declared(spec_of(name)).get(key) else "no"
 
 
 def _forms(name: str) -> list[str]:

@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from ..core import tables
 from ..core.factors import rank_of
-from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, names
+from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, specs
 from ..encodings.linformer import slots_of
 from ..papers.reading import figures
 from . import whole_models
@@ -94,9 +94,9 @@ def rows() -> list[dict[str, Any]]:
     """Return a row for each number that the papers print, and one for each other formula or encoding."""
     formulas = {row.encoding: row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="formula")}
     formulas |= FORMULAS
-    labels = dict.fromkeys([*formulas, *names()])
+    labels = dict.fromkeys([*formulas, *specs()])
     counted = [_row(label, formulas.get(label), printed) for label in labels for printed in _printed(label)]
-    order = {name: number for number, name in enumerate(names())}
+    order = {spec.split("+")[-1]: number for number, spec in enumerate(specs())}
     return sorted(counted, key=lambda row: (order[row["encoding"].split("+")[-1]], row["options"] != ""))
 
 
@@ -117,7 +117,7 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
     return {
         "encoding": encoding,
         "options": options,
-        "formula": formula or get(encoding).facts.count,
+        "formula": formula or get(encoding.split("+")[-1]).facts.count,
         "count": count,
         "printed": printed,
         **whole_models.whole(label, count if is_total else None, BASE),

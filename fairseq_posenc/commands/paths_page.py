@@ -13,7 +13,7 @@ from ..attention import Projected
 from ..attention.choice import Choice, Mode, Place, choose
 from ..core.compose import LayerCall
 from ..core.quiet import warnings_only
-from ..encodings import StackShape, build, names
+from ..encodings import StackShape, build, specs
 from ..positions import Positions
 from .listing import on_meta
 
@@ -136,7 +136,7 @@ def _table() -> tuple[str, str]:
 
 def subjects() -> Iterator[tuple[str, str]]:
     """Yield every encoding with its default options, and with the options `FEWER_ROWS` if they change a path."""
-    for name in names():
+    for name in specs():
         yield name, ""
         if works(name, FEWER_ROWS) and paths(name, FEWER_ROWS) != paths(name, ""):
             yield name, FEWER_ROWS

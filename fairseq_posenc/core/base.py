@@ -8,6 +8,7 @@ A hook is a method that an encoding may implement, and that the stack or the att
 `scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The hooks `content_bias` and `scores` get
 raw q and k, which are not scaled and have not passed `project_q` and `project_k`. The hook `project_input` computes,
 once for each column, what depends on the layer's input; the other hooks read the result from `layer.tensors`.
+The hook `adapt` gets the sum of all biases and the logits to which they are added, and returns a further term.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from .options import Options
 from .starts import draw
 from .terms import OfPair, Terms
 
-HOOKS = ("embed", "compress", "project_q", "project_k", "project_input", "bias", "content_bias", "scores", "values")
+HOOKS = (
+    *("embed", "compress", "project_q", "project_k", "project_input"),
+    *("bias", "content_bias", "scores", "adapt", "values"),
+)
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,8 @@ class PositionEncoding(nn.Module):
     #: Class for each value of the option `form`, written as in the registry. Only methods whose forms share little code
     #: set this attribute.
     forms: ClassVar[Mapping[str, str]] = {}
+    #: Name of the encoding with which this one is listed, measured and tested, if it cannot be used alone.
+    companion: ClassVar[str] = ""
     #: True if `content_bias` reads k. If it does not, decoding need not cache raw keys in addition to projected ones.
     reads_keys: ClassVar[bool] = True
     #: Why the encoding cannot use positions other than the columns, if it does not declare `any_positions`.
@@ -250,8 +256,9 @@ class PositionEncoding(nn.Module):
 
     @property
     def pairwise(self) -> bool:
-        """Return whether `terms` works: the subclass implements it, or uses neither `content_bias` nor `scores`."""
-        return type(self).terms is not PositionEncoding.terms or not {"content_bias", "scores"} & set(self.hooks)
+        """Return whether `terms` works: the subclass implements it, or has no hook that needs an implementation."""
+        others = {"content_bias", "scores", "adapt"} & set(self.hooks)
+        return type(self).terms is not PositionEncoding.terms or not others
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
@@ -381,6 +388,16 @@ class PositionEncoding(nn.Module):
         """Return the logits that replace scale * q k^T, [B, h, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not implement the hook scores()")
 
+    def adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return a term of the logits that is computed from two others, [B, h, Q, K].
+
+        Args:
+            content: The content product scale * q' k'^T or what replaces it, [B, h, Q, K], in at least float32.
+            bias: The sum of the biases of all encodings, [1 or B, 1 or h, Q, K]. Terms that depend on the content are
+                refused beside `adapt`: whether they would belong to `content` or to `bias` is not defined.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement the hook adapt()")
+
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
@@ -413,6 +430,10 @@ class PositionEncoding(nn.Module):
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the unmasked logits of raw q and k, [B, h, Q, K], computed literally by the paper's formula."""
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
+
+    def reference_adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return what `adapt` returns, computed literally by the paper's formula."""
+        return torch.zeros_like(content)
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
         """Return what `values` returns, computed literally by the paper's formula, or None without this hook."""

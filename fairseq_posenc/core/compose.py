@@ -395,6 +395,11 @@ class LayerCall:
             return member.scores(q, k, self.positions, layer)
         return None
 
+    def adapt(self, content: Tensor, bias: Tensor) -> Tensor:
+        """Return the sum of the terms that the hooks `adapt` compute from content and biases, [B, h, Q, K]."""
+        terms = [member.adapt(content, bias, self.positions, layer) for member, layer in self._members("adapt")]
+        return reduce(Tensor.add, terms)
+
     @property
     def without_terms(self) -> list[str]:
         """Return the names of the encodings that do not implement `terms`."""

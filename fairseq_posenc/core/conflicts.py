@@ -13,7 +13,8 @@ def refuse_conflicts(members: Mapping[str, PositionEncoding], layers: int) -> No
     """Raise ValueError if encodings that are active in the same layer cannot be combined.
 
     Two encodings cannot be combined if both replace, change or scale the product of query and key, or if one encoding
-    compresses the keys that the other needs.
+    compresses the keys that the other needs. An encoding that adapts biases needs another one with a bias. It cannot
+    be combined with a term that depends on the content.
 
     Args:
         members: The encodings by name.
@@ -54,3 +55,12 @@ def _refuse_in_layer(members: Mapping[str, PositionEncoding]) -> None:
         if others:
             text = f"{name} compresses the keys to slots without positions, but {others[0]} needs positions of keys"
             raise ValueError(f"--pos-enc: {text}; {CURE}")
+    for name in having("adapt"):
+        for other in having("content_bias"):
+            text = f"{name} adapts biases that do not depend on the content, but the term of {other} depends on it"
+            raise ValueError(f"--pos-enc: {text}; {CURE}")
+        if not having("bias"):
+            others = [other for other in members if other != name]
+            text = f"{' and '.join(others)} adds none" if others else "there is no other encoding in the same layer"
+            example = "+".join([*others, members[name].companion, name])
+            raise ValueError(f"--pos-enc: {name} adapts the bias of another encoding, but {text}; write {example}")

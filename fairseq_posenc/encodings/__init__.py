@@ -3,7 +3,7 @@ files and a line in `registry.py`."""
 
 from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.compose import Composition, LayerView
-from .building import build, get, names
+from .building import build, get, names, spec_of, specs
 
 __all__ = [
     "ABSOLUTE",
@@ -19,4 +19,6 @@ __all__ = [
     "build",
     "get",
     "names",
+    "spec_of",
+    "specs",
 ]

@@ -19,6 +19,17 @@ def names() -> list[str]:
     return list(ENCODINGS)
 
 
+def specs() -> list[str]:
+    """Return the shortest value of --pos-enc with each encoding, in the order of the registry (see `spec_of`)."""
+    return [spec_of(name) for name in names()]
+
+
+def spec_of(name: str) -> str:
+    """Return the encoding's name or, if it cannot be used alone, its name after the encoding that it needs."""
+    companion = get(name).companion
+    return f"{companion}+{name}" if companion else name
+
+
 def get(name: str) -> type[PositionEncoding]:
     """Return the class of the encoding with the given name.
 

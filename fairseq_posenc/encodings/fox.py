@@ -28,7 +28,7 @@ class Fox(PositionEncoding):
     facts = Facts(
         title="FoX: forget gates",
         paper="Lin et al. 2025 (Forgetting Transformer)",
-        equation="section 3 (Forgetting Attention)",
+        equation="the definition of Forgetting Attention",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{t=j+1}^{i} \log f_t,\quad "
         r"f_t = \sigma(w_h \cdot x_t + b_h)",
         count="mh(d + 1)",

@@ -36,6 +36,7 @@ ENCODINGS = {
     "fire": "fire:Fire",
     "cope": "cope:Cope",
     "fox": "fox:Fox",
+    "dape": "dape:Dape",
     "tisa": "tisa:Tisa",
 }
 

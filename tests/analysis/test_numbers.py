@@ -10,7 +10,7 @@ from support_analysis import stack
 from support_figures import cut
 
 from fairseq_posenc.analysis import cosine, diagrams, heat_map, lengths, patterns, priors, rank, trained
-from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings import specs
 
 # -- LFHC and GCDF -------------------------------------------------------------------------------------------
 
@@ -121,17 +121,17 @@ def test_shift_scores() -> None:
 #: encodings in encoders whose logits have a part without tokens
 WITH_PART = {
     *("learned", "sinusoidal", "sentence-restart", "raffel", "t5", "xl", "gcdf", "tupe", "diet-rel", "diet-abs"),
-    *("segments-input", "segments", "alibi", "kerple", "sandwich", "fire", "tisa"),
+    *("segments-input", "segments", "alibi", "kerple", "sandwich", "fire", "tisa", "alibi+dape"),
 }
 WITH_TABLE = {
     *("learned", "sentence-restart", "shaw", "lfhc", "raffel", "t5", "m1", "m2", "m3", "m4", "m4m", "deberta"),
-    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "sandwich", "tisa", "alibi"),
+    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "sandwich", "tisa", "alibi", "alibi+dape"),
 }
 DECODERS_ONLY = {"xpos", "cope", "fox"}
 COMPRESSED = {"linformer", "diet-abs-lin"}
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in DECODERS_ONLY | COMPRESSED])
+@pytest.mark.parametrize("name", [name for name in specs() if name not in DECODERS_ONLY | COMPRESSED])
 def test_the_position_part_is_that_of_the_logits_without_tokens(name: str) -> None:
     item = stack(name)
     segments = torch.tensor([0] * 6 + [1] * 6) if item.encoding.needs_segments else None
@@ -159,7 +159,7 @@ def test_the_position_part_of_learned_vectors_is_their_projected_product() -> No
     torch.testing.assert_close(trained.position_part(item, 1, 12), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in DECODERS_ONLY])
+@pytest.mark.parametrize("name", [name for name in specs() if name not in DECODERS_ONLY])
 def test_every_table_has_a_heat_map(name: str) -> None:
     item = stack(name)
     if name not in WITH_TABLE:

@@ -15,7 +15,7 @@ from laws import broken
 from torch.nn import functional as F
 
 from fairseq_posenc.commands import drift, rounding
-from fairseq_posenc.encodings import names, registry
+from fairseq_posenc.encodings import registry, specs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "half-precision.md"
 PRECISIONS = {str(precision): precision for precision in rounding.PRECISIONS}
@@ -35,7 +35,7 @@ def page_tables() -> list[list[list[str]]]:
 
 @pytest.fixture(scope="module")
 def cases() -> list[drift.Case]:
-    return drift.cases(names())
+    return drift.cases(specs())
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_the_page_has_every_encoding_reading_and_stack(
 ) -> None:
     """If this fails, run: python -m fairseq_posenc drift --output docs/half-precision.md."""
     expected = [[f"`{case.encoding}`" + f" `{case.written}`" * bool(case.options), case.stack] for case in cases]
-    assert {case.encoding for case in cases} == set(names())
+    assert {case.encoding for case in cases} == set(specs())
     for table in page_tables[2:]:
         assert table[0] == ["encoding", "stack", "positions", *PRECISIONS]
         assert [row[:2] for row in table[1:]] == expected

@@ -22,7 +22,7 @@ from fairseq_posenc.commands.gpu_check.page import page
 from fairseq_posenc.commands.gpu_check.results import Results, Task
 from fairseq_posenc.commands.gpu_check.subjects import Sizes, Subject
 from fairseq_posenc.core.terms import OfQuery
-from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings import specs
 
 QUICK = ["--device", "cpu", "--quick"]
 CPU = torch.device("cpu")
@@ -238,7 +238,7 @@ def test_every_task_forgets_the_kernels_of_the_others(tmp_path: Path, monkeypatc
 
 
 def test_the_full_check_has_every_encoding() -> None:
-    assert {subject.encoding for subject in Sizes.of(torch.device("cpu")).subjects()} == set(names())
+    assert {subject.encoding for subject in Sizes.of(torch.device("cpu")).subjects()} == set(specs())
 
 
 def test_it_needs_torch_and_numpy_only() -> None:

@@ -8,7 +8,7 @@ import pytest
 from laws.test_count import COUNTS
 
 from fairseq_posenc.commands import params, whole_models
-from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings import specs
 from fairseq_posenc.papers.reading import figures
 
 
@@ -16,7 +16,7 @@ def test_every_row_has_its_exact_count() -> None:
     counts = {(row["encoding"], row["options"]): row["count"] for row in params.rows()}
     both = set(COUNTS) & set(counts)
     assert {key: counts[key] for key in both} == {key: COUNTS[key] for key in both}
-    assert {(name, "") for name in names()} <= set(counts)
+    assert {(spec, "") for spec in specs()} <= set(counts)
     papers = ("M1-M4", "M4M", "DIET")
     counted = [
         figure for paper in papers for column in ("formula", "parameters") for figure in figures(paper, column=column)

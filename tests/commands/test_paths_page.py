@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_posenc.attention.flex import gradients_on_a_cpu
 from fairseq_posenc.commands import paths_memory, paths_page
-from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings import specs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -35,7 +35,7 @@ def test_the_page_of_memory_has_every_row_and_the_present_choice() -> None:
     titles = [f"`{name}`" + (f" `{options}`" if options else "") for name, options in subjects]
     chosen = [paths_memory.chosen_path(*subject, paths_memory.LENGTH) for subject in subjects]
     assert written == list(zip(titles, chosen, strict=True))
-    assert {name for name, _ in subjects} == set(names())
+    assert {name for name, _ in subjects} == set(specs())
 
 
 @pytest.mark.usefixtures("on_a_cpu")

@@ -198,6 +198,34 @@ def test_fox_keeps_the_product_of_the_gates(queries: int) -> None:
     torch.testing.assert_close(kept, torch.tensor(KEPT[4 - queries :], dtype=torch.float64), rtol=0, atol=1e-12)
 
 
+# -- DAPE: two heads and two hidden units ---------------------------------------------------------------------------
+
+
+@lengths
+def test_dape_adds_what_its_mlp_makes_of_content_and_bias(queries: int, keys: int) -> None:
+    """The content is 1 and 6 over sqrt(2) in the two heads, the bias 0.5 and -1.
+
+    Hidden unit 1 is leaky(0.707107 - 1) = -0.00292893. Unit 2 is 4.242641 + 2 (0.5) - 0.242641 = 5. The MLP returns
+    5 + 0.5 for head 1 and 100 times unit 1 for head 2.
+    """
+    pos = build_encoding("t5+dape", "hidden=2", heads=2)
+    values = {
+        "in_weight": [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 2.0, 0.0]],
+        "in_bias": [0.0, -0.242641],
+        "out_weight": [[0.0, 1.0], [100.0, 0.0]],
+        "out_bias": [0.5, 0.0],
+    }
+    for name, value in values.items():
+        getattr(pos.members["dape"], name).copy_(torch.tensor(value))
+    pos.members["t5"].weight.copy_(torch.tensor([0.5, -1.0])[:, None])
+    q, k = (torch.cat([vectors(one, n), vectors(two, n)], 1) for one, two, n in (
+        ([1, 2], [2, 0], queries), ([3, -1], [3, -1], keys),
+    ))  # fmt: skip
+    actual = logits_of(pos, q, k, Positions(queries, keys, CPU))
+    expected = torch.tensor([6.707107, 2.949748], dtype=torch.float64)[:, None, None].expand_as(actual[0])
+    torch.testing.assert_close(actual[0], expected, rtol=0, atol=1e-6)
+
+
 # -- RoPE: speeds 1 and 0.01 at D = 4 -------------------------------------------------------------------------------
 
 ROTATED = [  # the unit vectors of the first features of both pairs, turned to position 1

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from laws.cases import variants
 
-from fairseq_posenc.encodings import StackShape, build, get, names
+from fairseq_posenc.encodings import StackShape, build, get, names, spec_of
 
 from . import support
 
@@ -34,7 +34,7 @@ def forms() -> list[tuple[str, str]]:
 
 
 #: translation knows no segments
-CASES = [*((name, None) for name in names() if not get(name).needs_segments), *EXTRA.items(), *forms()]
+CASES = [*((spec_of(name), None) for name in names() if not get(name).needs_segments), *EXTRA.items(), *forms()]
 IDS = [f"{name}({args})" if args else name for name, args in CASES]
 
 

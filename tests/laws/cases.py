@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from fairseq_posenc.core import options as opts
-from fairseq_posenc.encodings import Composition, PositionEncoding, StackShape, build, get, names
+from fairseq_posenc.encodings import Composition, PositionEncoding, StackShape, build, get, names, spec_of, specs
 from fairseq_posenc.stack import Stack
 
 LENGTH_FLAG = "--the-flag-that-sets-the-length"
@@ -68,6 +68,11 @@ class Case:
         return stack.double()
 
     @property
+    def name(self) -> str:
+        """Return the name of the last encoding, whose options the case sets."""
+        return self.spec.split("+")[-1]
+
+    @property
     def capabilities(self) -> Any:
         """Return the capabilities of the built encoding."""
         return self.encoding(self.shape(layers=3)).capabilities
@@ -89,7 +94,8 @@ def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
 
 def directions(name: str) -> list[bool]:
     """Return the values of `causal` for which an encoding works. `test_undeclared` tests the refusals."""
-    return [causal for causal in (False, True) if works(name, {}, causal)]
+    spec = spec_of(name) if name in names() else name
+    return [causal for causal in (False, True) if works(spec, {}, causal)]
 
 
 def in_one_direction(case: Case) -> bool:
@@ -108,22 +114,23 @@ def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
     return [example]
 
 
-def variants(name: str, causal: bool) -> list[dict[str, Any]]:
+def variants(spec: str, causal: bool) -> list[dict[str, Any]]:
     """Return the default options, each option changed alone (or with one that it needs), and all changed together.
 
     If all together are refused, options that need two others are changed in as few cases as possible.
     """
-    fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in LEFT_OUT]
+    options = get(spec.split("+")[-1]).Options
+    fields = [field for field in dataclasses.fields(options) if field.name not in LEFT_OUT]
     single = [{field.name: value} for field in fields for value in alternatives(field)]
     together = {field.name: alternatives(field)[0] for field in fields}
     choices: list[dict[str, Any]] = [{}]
     for args in [*single, together]:
         tries = [args, *({**other, **args} for other in single)]
-        accepted = next((one for one in tries if works(name, one, causal)), None)
+        accepted = next((one for one in tries if works(spec, one, causal)), None)
         if accepted is not None and accepted not in choices:
             choices.append(accepted)
     seen = {option for args in choices for option in args}
-    return choices + _with_two_others(name, [args for args in single if not set(args) & seen], single, causal)
+    return choices + _with_two_others(spec, [args for args in single if not set(args) & seen], single, causal)
 
 
 def _with_two_others(
@@ -146,22 +153,24 @@ def every(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
 
 @functools.cache
 def _all() -> list[Case]:
-    pairs = [(name, causal) for name in names() for causal in directions(name)]
-    return [Case(name, args, causal) for name, causal in pairs for args in variants(name, causal)]
+    pairs = [(spec, causal) for spec in specs() for causal in directions(spec)]
+    return [Case(spec, args, causal) for spec, causal in pairs for args in variants(spec, causal)]
 
 
 def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
     """Return every encoding with its default options, for which `where` holds."""
-    cases = [Case(name, {}, causal) for name in names() for causal in directions(name)]
+    cases = [Case(spec, {}, causal) for spec in specs() for causal in directions(spec)]
     return [case for case in cases if where(case)]
 
 
 def scheduled(layers: str) -> list[Case]:
     """Return every encoding that acts in layers, active only in `layers`, in the last direction in which it works.
 
-    Encodings with the option `share` have two cases: layers share a table, and each layer has its own.
+    Encodings with the option `share` have two cases: layers share a table, and each layer has its own. Encodings that
+    cannot be used alone have none.
     """
-    last = [case for case in defaults() if case.causal == directions(case.spec)[-1] and case.hooks - {"embed"}]
+    alone = defaults(lambda case: "+" not in case.spec)
+    last = [case for case in alone if case.causal == directions(case.spec)[-1] and case.hooks - {"embed"}]
     kinds = [
         (case, [{}, {"share": "none"}] if "share" in opts.names(get(case.spec).Options) else [{}]) for case in last
     ]

@@ -6,6 +6,7 @@ Legend: B batch, h heads, Q queries, K keys, D head width, d width.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -69,7 +70,27 @@ def literal_logits(
     """Return the logits [B, h, Q, K]; the content term is part of each member's reference and counts once."""
     plain = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
     terms = [member.reference(q, k, positions, layer) - plain for member, layer in layers]
-    return plain + sum(terms)
+    logits = plain + sum(terms)
+    for member, layer in layers:
+        if "adapt" in member.hooks:
+            content = content_of(layers, q, k, positions)
+            return logits + member.reference_adapt(content, logits - content, positions, layer)
+    return logits
+
+
+def content_of(layers: Sequence[tuple[PositionEncoding, Layer]], q: Tensor, k: Tensor, positions: Positions) -> Tensor:
+    """Return the logits without biases, [B, h, Q, K]. Other laws check the rotations and scales of the members."""
+    scale = q.shape[-1] ** -0.5
+    raw_q, raw_k = q, k
+    for member, layer in layers:
+        tensors = member.per_layer(positions)[layer.rank - 1]
+        own = replace(layer, tensors=tensors)
+        if "scores" in member.hooks:
+            return member.scores(raw_q, raw_k, positions, own)
+        q = member.project_q(q, positions, own) if "project_q" in member.hooks else q
+        k = member.project_k(k, positions, own) if "project_k" in member.hooks else k
+        scale = scale if member.scale is None else member.scale
+    return torch.einsum("bhid,bhjd->bhij", q, k) * scale
 
 
 def literal_mask(positions: Positions) -> Tensor:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fairseq_posenc.encodings import RELATIVE, build, names
+from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
 
 from .cases import LENGTH_FLAG, Case, directions, works
@@ -29,6 +30,9 @@ ALLOWED = [
     ("rope+alibi", {}),
     ("rope+shaw", {"share": "none"}),
     ("rope+fox", {}),
+    ("rope+kerple+dape", {"share": "none"}),
+    ("m2+t5+dape", {"hidden": 3}),
+    ("diet-rel+segments+dape", {}),
     ("rope+t5", {}),
     ("shaw+alibi", {}),
     ("shaw+raffel", {"clip": 3}),
@@ -98,12 +102,23 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
         ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
         ("rope+t5", "content_scale=one", ["t5", "scale", "rope", "changes"]),
         ("rope+xl", "", ["rope", "xl", "both change"]),
+        ("dape", "", ["dape adapts the bias of another", "no other encoding in the same layer; write alibi+dape"]),
+        ("rope+dape", "", ["dape adapts the bias", "rope adds none; write"]),
+        ("alibi+shaw+dape", "", ["dape adapts biases that do not", "the term of shaw depends on it"]),
+        ("linformer+dape", "", ["linformer", "compresses the keys", "dape"]),
     ],
 )
 def test_what_cannot_be_composed_is_refused_with_the_reason(spec: str, args: str, words: list[str]) -> None:
     assert_refused(lambda: build(spec, args, Case("none").shape()), *words)
     turned = "+".join(reversed(spec.split("+")))
     assert_refused(lambda: build(turned, args, Case("none").shape()), *words)
+
+
+def test_an_adaptation_of_the_wrong_terms_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Dape.adapt
+    monkeypatch.setattr(Dape, "adapt", lambda dape, content, bias, *rest: right(dape, content + bias, bias, *rest))
+    with pytest.raises(AssertionError, match="differs"):
+        check_reference(Case("alibi+dape"), Scene())
 
 
 def test_the_scale_of_a_member_holds_for_the_composition() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from fairseq_posenc.attention import paths
+from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
 from . import broken
@@ -148,6 +149,9 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
         # what the mask hides may be anything
         hidden = None if call.view.has("compress") else where.forbidden
         logits = [x for x in (call.additive(q, k), call.scores(q, k)) if x is not None]
+        if call.view.has("adapt"):
+            content = promoted(some(*heads, length, length))
+            logits.append(call.adapt(content, logits[0]))
         results += logits if hidden is None else [x.masked_fill(hidden, 0.0) for x in logits]
         results.append(call.values(some(*heads, length, k.shape[2])))
     return [x for x in results if x is not None]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_posenc.attention.choice import UNFUSED
 from fairseq_posenc.stack import Stack
 
 from . import broken
@@ -43,7 +44,7 @@ def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: in
 
 def _for_steps(case: Case, path: str) -> str:
     """Set the path: a CPU chooses the explicit path for a single query, a GPU does not."""
-    return path if path != "auto" or case.hooks & {"scores", "values"} else "fused"
+    return path if path != "auto" or case.hooks & UNFUSED.keys() else "fused"
 
 
 def check_incremental(case: Case, steps: Sequence[int], side: str, path: str, *, grad: bool = False) -> None:

@@ -59,7 +59,7 @@ def start(case: Case) -> dict[str, Tensor]:
     """Return the initial parameters of a single encoding."""
     torch.manual_seed(0)
     shape = case.shape(layers=LAYERS, heads=HEADS, head_dim=HEAD_DIM, max_length=LENGTH)
-    (member,) = case.encoding(shape).members.values()
+    member = case.encoding(shape).members[case.name]
     return {name: parameter.detach() for name, parameter in member.named_parameters()}
 
 
@@ -93,12 +93,12 @@ def test_what_is_not_in_the_recommendations_says_how_it_starts(case: Case) -> No
     """An encoding without a recommendation documents its initial values in its own `reset_parameters`."""
     parameters = start(case)
     assert all(bool(x.isfinite().all()) for x in parameters.values())
-    (member,) = case.encoding(case.shape()).members.values()
+    member = case.encoding(case.shape()).members[case.name]
     own = type(member).reset_parameters
     assert not parameters or (own is not PositionEncoding.reset_parameters and inspect.getdoc(own))
 
 
-@pytest.mark.parametrize("case", defaults(lambda case: "init" in option_names(get(case.spec).Options)), ids=str)
+@pytest.mark.parametrize("case", defaults(lambda case: "init" in option_names(get(case.name).Options)), ids=str)
 def test_init_is_that_of_the_same_parameters_whatever_it_is(case: Case) -> None:
     """`init` applies to the table or to all tables, but never to a matrix that projects them."""
     plain = start(case)

@@ -27,7 +27,7 @@ READINGS = {"form", "reset"}
 def families() -> list[Case]:
     """Return the first encoding of every file."""
     first = {get(name).__module__: name for name in reversed(names())}
-    return defaults(lambda case: in_one_direction(case) and case.spec in first.values())
+    return defaults(lambda case: in_one_direction(case) and case.name in first.values())
 
 
 def all_readings() -> list[Case]:
@@ -64,7 +64,7 @@ def test_the_left_neighbour_is_learned_by_every_reading(case: Case) -> None:
 
 
 def test_all_encodings_are_among_the_long_ones() -> None:
-    assert {case.spec for case in all_readings()} == set(names())
+    assert {case.name for case in all_readings()} == set(names())
     assert {str(case) for case in families()} <= {str(case) for case in all_readings()}
 
 

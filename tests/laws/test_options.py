@@ -37,7 +37,7 @@ def one_option(cases: list[Case]) -> list[OneOption]:
     """Return all options of the cases with all their other values."""
     options = []
     for case in cases:
-        for field in dataclasses.fields((case.cls or get(case.spec)).Options):
+        for field in dataclasses.fields((case.cls or get(case.name)).Options):
             options += [OneOption(case, field.name, value) for value in alternatives(field)]
     return options
 

@@ -24,7 +24,7 @@ def random_scenes() -> st.SearchStrategy[Scene]:
 
 
 def cases_of(name: str) -> st.SearchStrategy[Case]:
-    return st.sampled_from(every(lambda case: case.spec == name))
+    return st.sampled_from(every(lambda case: case.name == name))
 
 
 def check_many(name: str, number: int) -> None:

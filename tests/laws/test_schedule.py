@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_posenc.attention.flex import gradients_on_a_cpu
 from fairseq_posenc.core.schedule import numbers
-from fairseq_posenc.encodings import build, names
+from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
 from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.stack import Stack
@@ -34,6 +34,7 @@ from .test_reference import check_fused, check_reference
 SCHEDULE, LAYERS = "1:3", 3
 SCENE = Scene(layers=LAYERS, before=2, side="left")
 SCHEDULED = scheduled(SCHEDULE)
+WITH_SCHEDULE = {case.spec for case in SCHEDULED}
 
 #: Compositions whose members are active in different layers of two, or in one of them.
 COMPOSED = [
@@ -42,6 +43,7 @@ COMPOSED = [
     Case("t5+m2", {"t5.layers": "1", "m2.layers": "2", "content_scale": "one"}, causal=True),
     Case("rope+m4", {"rope.layers": "2", "m4.scale": 3.0, "m4.layers": "1"}, causal=True),
     Case("shaw+alibi", {"shaw.layers": "2", "values": True}, causal=True),
+    Case("alibi+dape", {"dape.layers": "2"}, causal=True),
     Case("learned+linformer+t5", {"linformer.layers": "2", "t5.layers": "1"}),
 ]
 
@@ -237,7 +239,7 @@ def test_layers_with_commas_are_refused_with_the_right_spelling() -> None:
     assert_refused(lambda: build("rope", "layers=4,8", Case("rope").shape(layers=9)), "'8'", "layers=4:8:12")
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in {case.spec for case in SCHEDULED}])
+@pytest.mark.parametrize("name", [spec for spec in specs() if "+" not in spec and spec not in WITH_SCHEDULE])
 def test_an_encoding_that_does_not_act_in_layers_has_no_schedule(name: str) -> None:
     shape = Case(name).shape()
     words = "does nothing" if name == "none" else "at the input"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ...encodings import StackShape, build, names
+from ...encodings import StackShape, build, specs
 from ..listing import on_meta
 from . import targets
 
@@ -138,7 +138,7 @@ class Setting:
 def default_subjects() -> list[Subject]:
     """Return every encoding with its default options, followed by the same encoding with other options for a target."""
     subjects: list[Subject] = []
-    for name in names():
+    for name in specs():
         subjects += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
     return subjects
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...encodings import names
+from ...encodings import specs
 from ..drift_cases import SEED, Case, cases
 from .results import Row, Task
 from .subjects import Sizes
@@ -12,7 +12,7 @@ KEPT = ("encoding", "options", "stack", "precision", "output_rms", "projections_
 
 def tasks(sizes: Sizes) -> list[Task]:
     """Return one task for each encoding with its options in an encoder or a decoder."""
-    chosen = dict.fromkeys(subject.encoding for subject in sizes.subjects()) if sizes.few else names()
+    chosen = dict.fromkeys(subject.encoding for subject in sizes.subjects()) if sizes.few else specs()
     return [Task(str(case), lambda case=case: _rows(case, sizes)) for case in cases(list(chosen), sizes.drift_length)]  # type: ignore[misc]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from ...attention import PATHS
-from ...encodings import StackShape, names
+from ...encodings import StackShape, specs
 from ...stack import Stack
 from ..listing import on_meta
 from ..rounding import drawn
@@ -82,7 +82,7 @@ class Sizes:
 
     def subjects(self) -> list[Subject]:
         """Return all encodings in encoders and decoders, with and without `clip`; if `few`, one per set of hooks."""
-        ways = itertools.product(names(), ("", f"clip={self.clip}"), (False, True))
+        ways = itertools.product(specs(), ("", f"clip={self.clip}"), (False, True))
         works = [subject for way in ways if self.hooks(subject := Subject(*way)) is not None]
         if not self.few:
             return works

@@ -6,12 +6,12 @@ import pytest
 
 from fairseq_posenc.commands import bench
 from fairseq_posenc.commands.bench import arguments, settings, targets
-from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings import specs
 
 
 def test_all_encodings_and_all_options_with_targets_are_measured_by_default() -> None:
     subjects = [str(subject) for subject in settings.default_subjects()]
-    assert set(names()) <= set(subjects)
+    assert set(specs()) <= set(subjects)
     members = {member for family in targets.FAMILIES for member in family.members.split()}
     assert members <= set(subjects)
     assert len(subjects) == len(set(subjects))

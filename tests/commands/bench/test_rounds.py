@@ -12,7 +12,7 @@ from fairseq_posenc.commands import clock
 from fairseq_posenc.commands.bench import measure
 from fairseq_posenc.commands.bench.settings import Setting, Subject
 from fairseq_posenc.commands.clock import Rounds
-from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings import specs
 
 from .scene import CPU, Clock, layer
 
@@ -101,7 +101,7 @@ def test_a_quick_run_ends_in_time(time: Clock) -> None:
         (Subject(name), layer(mode, length))
         for length in (128, 512)
         for mode in ("train", "infer")
-        for name in names()
+        for name in specs()
         if name not in ("cope", "linformer", "diet-abs-lin", "alibi", "xpos")
     ]
     results = measure.measure(

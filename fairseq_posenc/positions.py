@@ -34,8 +34,8 @@ class Positions:
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, number of the segment to which each column belongs.
         documents: [B, K] int, number of the document to which each column belongs. A query may only attend to keys of
-            its own document, and absolute positions begin anew in each document (unless `ids` gives them). The numbers never decrease from left
-            to right. None means that each sample is a single document.
+            its own document, and absolute positions begin anew in each document, unless `ids` gives them. The numbers
+            never decrease from left to right. None means that each sample is a single document.
         cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
         ids: [K] or [B, K] int, positions of the caller's own for all columns, from 0; None means that the positions
             are the columns. The order of the tokens, and so `causal` and `span`, still follows the columns.

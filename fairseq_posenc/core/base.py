@@ -218,7 +218,7 @@ class PositionEncoding(nn.Module):
     reads_keys: ClassVar[bool] = True
     #: Why the encoding cannot use positions other than the columns, if it does not declare `any_positions`.
     only_columns: ClassVar[str] = "it does not declare any_positions"
-    #: False if the encoding depends on the tokens and their order only, so that positions have no effect on it.
+    #: False if the encoding depends only on the tokens and their order, so that positions have no effect on it.
     uses_positions: ClassVar[bool] = True
     #: Why the encoding does not declare `documents`, with the cure, for the error about documents in one sequence.
     against_documents: ClassVar[str] = "it does not declare documents: choose another encoding"

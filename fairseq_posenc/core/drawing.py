@@ -30,8 +30,8 @@ def drawn_positions(positions: Positions, stack: StackShape, *, training: bool) 
 
     In evaluation, the authors draw in the same way, with a seed. Here the seed is fixed, so the positions of a sequence
     depend on its length alone, but not on its batch. A decoder cannot know the length before it has generated all
-    tokens, and earlier tokens must keep their positions. Its positions are therefore drawn once for the longest
-    sequence, M, and a sequence of T tokens gets the first T of them.
+    tokens, and earlier tokens must keep their positions. The positions of a decoder are therefore drawn once for the
+    longest sequence, M, and a sequence of T tokens gets the first T of these positions.
 
     Raises:
         ValueError: The decoder is in training mode although earlier tokens are cached.
@@ -60,7 +60,7 @@ def _order(stack: StackShape, *, training: bool) -> Tensor:
 def _sorted_subsets(order: Tensor, positions: Positions) -> Tensor:
     """Return the first T numbers of `order` in increasing order, [K] or, if samples differ in length T, [B, K].
 
-    Entries after the first T of a sample are N - 1. No token reads them.
+    The entries after the first T of a sample are N - 1, and no token reads these entries.
     """
     if positions.padding is None:
         return order[: positions.key_length].sort().values

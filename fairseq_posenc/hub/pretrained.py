@@ -214,7 +214,9 @@ def of_checkpoint(path: Path) -> Pretrained:
     settings, task = _settings(state, path)
     if settings.get("pos_enc_random") is not None:
         problem = f"{path} was trained at random positions (--pos-enc-random {settings['pos_enc_random']})"
-        raise CheckpointError(f"{problem}, which other models cannot use. Give a model that was trained without.")
+        raise CheckpointError(
+            f"{problem}, which other models cannot use. Give a model that was trained without --pos-enc-random."
+        )
     renamed = names.from_fairseq(state["model"])
     embedding = _there(renamed.tensors, "embed_tokens.weight", path)
     output = renamed.tensors.pop("lm_head.weight", None)

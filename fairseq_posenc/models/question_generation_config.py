@@ -131,7 +131,7 @@ def check(values: dict[str, Any]) -> None:
     if values["pos_enc_random"] is not None and values["encoder_from"]:
         raise ValueError(
             "--pos-enc-random does not fit the model of --encoder-from, which was trained at other positions. Leave "
-            "one of the two out."
+            "out one of these two flags."
         )
     width = values["encoder_embed_dim"]
     for side in ("encoder", "decoder"):

@@ -116,7 +116,8 @@ def listed(options: argparse.Namespace) -> list[Source]:
     if options.newstest and not any(sources.NEWSTEST.fullmatch(name) for name in (*options.valid, *options.test)):
         why = "neither --valid nor --test names a set such as newstest2017"
         raise CorpusError(
-            f"--newstest {options.newstest}: {why}. Name such a set with --valid or --test, or leave --newstest out."
+            f"--newstest {options.newstest}: {why}. Name a newstest set with --valid or --test, or leave --newstest "
+            "out."
         )
     chosen = [sources.training(prefix, options.pair) for prefix in options.train]
     for split in HELD_OUT:

@@ -100,4 +100,4 @@ def _check_tied(values: dict[str, Any]) -> None:
     ):
         if values[name] != values[other_name]:
             both = f"{flag(name)} is {values[name]}, but {flag(other_name)} is {values[other_name]}"
-            raise ValueError(f"--tie-adaptive-weights: {both}. Set both to the same value.")
+            raise ValueError(f"--tie-adaptive-weights: {both}. Set both flags to the same value.")

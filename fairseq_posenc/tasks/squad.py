@@ -109,7 +109,9 @@ class SquadTask(Finetuning):
             problem = "The model was trained on windows with other separators"
             raise CheckpointError(f"{problem}. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
-            logger.warning("The model was trained on windows of other lengths, made by prepare_spans.py %s.", flags)
+            logger.warning(
+                "The model was trained on windows of other lengths, which prepare_spans.py makes with %s.", flags
+            )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
         """Load a split of the prepared folder."""

@@ -80,8 +80,8 @@ REPRODUCE = """\
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
 are set. With its default thresholds, glibc maps new memory for every large tensor. With these defaults, attention to
-512 tokens without a fused kernel takes 2.3 times as long as fused attention. With higher thresholds, it takes only 1.2
-times as long. The recipes set these two environment variables, too. For your own runs, set them with:
+512 tokens without a fused kernel takes 2.3 times as long as fused attention. With higher thresholds, this attention
+takes only 1.2 times as long. The recipes set these two environment variables, too. For your own runs, set them with:
 
     export {allocator}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.attention import Projected, paths
+from fairseq_posenc.attention import Projected, choice, paths
 from fairseq_posenc.attention.choice import Choice, Mode, Place, choose
 from fairseq_posenc.core.compose import LayerCall
 from fairseq_posenc.encodings import StackShape, build
@@ -137,6 +137,15 @@ def test_deterministic_training_is_explicit() -> None:
 
 def test_without_triton_another_path_is_taken() -> None:
     assert "Triton" in choose(*layer("t5"), TRAINING, place=Place(on_gpu=True, triton=False)).reason
+
+
+def test_an_older_torch_takes_another_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "FLEX_SINCE", (99, 1))
+    chosen = on_gpu(layer("t5"), TRAINING)
+    assert chosen.path == "explicit"
+    assert "needs torch 99.1 or newer" in chosen.reason
+    with pytest.raises(ValueError, match=r"needs torch 99\.1"):
+        on_gpu(layer("t5"), TRAINING, "flex")
 
 
 def test_a_single_query_does_not_compile_a_kernel() -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from fairseq_posenc.commands.gpu_check.cost import Setting
 from fairseq_posenc.commands.gpu_check.page import page
 from fairseq_posenc.commands.gpu_check.results import Results, Task
 from fairseq_posenc.commands.gpu_check.subjects import Sizes, Subject
+from fairseq_posenc.commands.paths_page import LENGTH
 from fairseq_posenc.core.terms import OfQuery
 from fairseq_posenc.encodings import specs
 
@@ -101,6 +103,20 @@ def test_a_run_that_lacks_time_is_continued(
     parts.broken = False
     assert gpu_check.main(arguments) == 0
     assert parts.runs == ["first", "second"]
+
+
+def test_a_task_that_would_end_after_the_limit_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: 0.6 * gpu_check.LIMIT * len(begun))
+    monkeypatch.setattr(gpu_check, "time", clock)
+
+    def run() -> list[dict[str, Any]]:
+        begun.append(clock.monotonic())
+        return [{"ok": True}]
+
+    monkeypatch.setattr(gpu_check, "PARTS", {"laws": lambda sizes: [Task(name, run) for name in ("first", "second")]})
+    assert gpu_check.main([*QUICK, "--output", str(tmp_path)]) == gpu_check.UNFINISHED
+    assert len(begun) == 1
 
 
 def test_results_of_other_settings_are_replaced_with_a_message(
@@ -235,6 +251,10 @@ def test_every_task_forgets_the_kernels_of_the_others(tmp_path: Path, monkeypatc
     Parts(monkeypatch).broken = False
     gpu_check.main([*QUICK, "--output", str(tmp_path)])
     assert len(resets) == 2
+
+
+def test_the_length_of_the_targets_is_measured_first() -> None:
+    assert [length for length, _ in Sizes.of(CPU).batches] == [LENGTH, 128, 2048]
 
 
 def test_the_full_check_has_every_encoding() -> None:

@@ -21,7 +21,8 @@ from fairseq_posenc.stack import Stack
 from . import broken
 from .cases import Case, defaults, directions, every
 from .compare import assert_close, assert_refused
-from .scene import Scene, embedded, padded, positions_of, use_path
+from .scene import PAD, Scene, embedded, padded, positions_of, run, use_path
+from .test_incremental import decode
 from .test_reference import Forward, check_gradients
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-6}
@@ -84,6 +85,27 @@ def test_flex_equals_the_reference_with_any_option(case: Case) -> None:
 @pytest.mark.parametrize("name", ["shaw", "m4m", "t5", "deberta", "fox"])
 def test_flex_decodes_a_single_token(name: str) -> None:
     check_flex(Case(name, causal=True), Scene(queries=1, before=4, side="left"), torch.float64)
+
+
+def check_decoding(case: Case) -> None:
+    """Compare a prefix and then single tokens on the flex path with the whole sequence on the explicit path."""
+    stack = Scene(queries=5, layers=1).stack(case)
+    tokens = padded([5, 3], 5, "left")
+    use_path(stack, "flex")
+    with torch.no_grad():
+        decoded = decode(stack, tokens, [3, 1, 1])
+    whole, real = run(stack, tokens, "explicit"), tokens.ne(PAD)
+    assert_close(decoded[real], whole[real], TOLERANCES[torch.float64], "decoding")
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: has_terms(case) and case.causal), ids=str)
+def test_flex_decodes_with_a_cache(case: Case) -> None:
+    check_decoding(case)
+
+
+def test_a_wrong_offset_in_decoding_is_caught() -> None:
+    with pytest.raises(AssertionError, match="decoding"):
+        check_decoding(Case("broken", causal=True, cls=broken.CountsRowsFromZero))
 
 
 @pytest.mark.parametrize("args", [{"reset": "vector"}, {"reset": "scalar"}], ids=str)

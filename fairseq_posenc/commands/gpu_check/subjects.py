@@ -37,7 +37,7 @@ class Sizes:
         clip: Option `clip` that makes tables so small that FlexAttention can read them.
         drift_length: Tokens of a sample, for the drift.
         dim, heads: Sizes of the layer whose cost is measured.
-        batches: Pairs (n, B) for the cost.
+        batches: Pairs (n, B) for the cost; the targets are for the first one.
         rounds: Number of measurements of each time. steps: Number of steps in each of them.
         precisions: Precisions of the laws.
         dtype: Precision of the cost.
@@ -52,7 +52,7 @@ class Sizes:
     drift_length: int = 512
     dim: int = 768
     heads: int = 12
-    batches: tuple[tuple[int, int], ...] = ((128, 64), (512, 32), (2048, 8))
+    batches: tuple[tuple[int, int], ...] = ((512, 32), (128, 64), (2048, 8))
     rounds: int = 10
     steps: int = 5
     precisions: tuple[torch.dtype, ...] = (torch.bfloat16, torch.float32, torch.float16)

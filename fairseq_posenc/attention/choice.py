@@ -25,7 +25,7 @@ UNFUSED = {
     "values": "adds a term to the values",
 }
 #: The first version of torch for which FlexAttention was tested. Some versions before it lack gradients of tables.
-FLEX_SINCE = (2, 8)
+FLEX_SINCE = "2.8"
 #: Smallest width of heads that FlexAttention compiles for a GPU.
 LEAST_WIDTH = 16
 #: Numbers in float32 that the explicit path keeps in half precision for each pair of a query and a key: the weights in
@@ -144,9 +144,9 @@ def _cannot_fuse(x: Projected, call: LayerCall, mode: Mode) -> str:
 
 def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str:
     """Return the reason why FlexAttention cannot compute this attention, or an empty text if it can."""
-    on_gpu, since = place.on_gpu, ".".join(map(str, FLEX_SINCE))
+    on_gpu = place.on_gpu
     reasons = {
-        f"FlexAttention needs torch {since} or newer": torch.__version__ < FLEX_SINCE,
+        f"FlexAttention needs torch {FLEX_SINCE} or newer": torch.__version__ < FLEX_SINCE,
         "the caller needs the attention weights": mode.need_weights,
         "FlexAttention has no attention dropout": mode.dropout > 0,
         "the keys are compressed": not x.positioned,

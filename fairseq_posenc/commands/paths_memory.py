@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from tabulate import tabulate
@@ -14,12 +15,19 @@ from ..attention import PathRefusedError, attend
 from ..attention.choice import Mode, choose
 from ..attention.flex import gradients_on_a_cpu
 from ..core.quiet import warnings_only
+from ..encodings import StackShape
+from ..stack import Stack
 from .listing import on_meta
-from .paths_page import GPU, HEAD_DIM, inputs, shape_of, subjects
+from .paths_page import GPU, HEAD_DIM, inputs, shape_of, subjects, title_of
+from .rounding import blocks_of
 
 PAGE = "attention-memory.md"
 LENGTH = 2048
 PATHS = ("explicit", "fused", "flex")
+#: Sizes of the whole layer: heads, width, tokens of a sample, samples. `gpu-check` measures a layer of this size, too.
+LAYER_HEADS, LAYER_DIM, LAYER_LENGTH, LAYER_BATCH = 12, 768, 512, 32
+#: Target of the peak memory of a layer that takes flex on a GPU, relative to a layer without positions.
+MEMORY = 1.2
 
 INTRODUCTION = f"""\
 # Memory of the attention paths
@@ -35,20 +43,45 @@ counted for this sample, although all samples of a batch share it. The column *a
 auto` takes on a GPU. A dash means that the path is not exact for the encoding.
 """
 
+LAYER_SIZE = (
+    f"width {LAYER_DIM}, {LAYER_HEADS} heads, feed-forward width {4 * LAYER_DIM}, "
+    f"{LAYER_BATCH} samples of {LAYER_LENGTH} tokens"
+)
+LAYER = f"""
+## A whole layer
+
+Attention is only a part of the memory of a layer. This table counts a whole layer for each encoding that takes *flex*:
+{LAYER_SIZE}, bfloat16, without dropout. *MiB* is what
+the layer keeps for the backward pass, without its parameters. *Ratio* is relative to the layer without positions on the
+path *fused*. `!` marks a ratio above {MEMORY:.2f}, the target of the peak memory on a GPU. In every head, an encoding
+with `!` keeps a float32 number for each pair of a query (some also for each pair of a key) and a row of its table. The
+peak itself, which also contains gradients and temporary tensors, was not measured on a GPU.
+"""
+
 
 def page() -> str:
     """Measure the memory of all paths, and return the page as Markdown."""
     with warnings_only(__package__.rpartition(".")[0]), gradients_on_a_cpu():
-        lines = list(_lines())
-    return "\n".join([INTRODUCTION, tabulate(lines, ["encoding", "auto", *PATHS], tablefmt="github"), ""])
+        core = tabulate(list(_lines()), ["encoding", "auto", *PATHS], tablefmt="github")
+        head = ["encoding", "MiB", "ratio"]
+        layer = tabulate(list(_layer_lines()), head, tablefmt="github", disable_numparse=True)
+    return "\n".join([INTRODUCTION, core, LAYER, layer, ""])
 
 
 def _lines() -> Iterator[list[str]]:
     for name, options in subjects():
-        title = f"`{name}`" + (f" `{options}`" if options else "")
         kept = {path: kept_for_backward(name, options, path, LENGTH) for path in PATHS}
         cells = ("-" if kept[path] is None else f"{(kept[path] or 0) / 2**20:.2f}" for path in PATHS)
-        yield [title, chosen_path(name, options, LENGTH), *cells]
+        yield [title_of(name, options), chosen_path(name, options, LENGTH), *cells]
+
+
+def _layer_lines() -> Iterator[list[str]]:
+    plain = kept_by_layer("none", "", "fused")
+    for name, options in subjects():
+        if chosen_path(name, options, LAYER_LENGTH) == "flex":
+            kept = kept_by_layer(name, options, "flex")
+            missed = " !" if kept > MEMORY * plain else ""
+            yield [title_of(name, options), f"{kept / 2**20:.0f}", f"{kept / plain:.2f}{missed}"]
 
 
 def chosen_path(name: str, options: str, length: int) -> str:
@@ -61,15 +94,7 @@ def chosen_path(name: str, options: str, length: int) -> str:
 def kept_for_backward(name: str, options: str, path: str, length: int) -> int | None:
     """Return how many bytes autograd keeps for the attention of one head; None if the path is not exact."""
     causal = on_meta(name, options, shape_of(False)) is None
-    kept: dict[int, int] = {}
-
-    def keep(x: Tensor) -> Tensor:
-        if not isinstance(x, FakeTensor):  # fake tensors have no memory; torch uses them to trace FlexAttention
-            storage = x.untyped_storage()
-            kept[storage.data_ptr()] = storage.nbytes()
-        return x
-
-    with saved_tensors_hooks(keep, lambda x: x):
+    with counted() as kept:
         x, call = inputs(name, options, causal, torch.bfloat16, length)
         kept.clear()  # what is computed once for all layers
         try:
@@ -78,3 +103,45 @@ def kept_for_backward(name: str, options: str, path: str, length: int) -> int | 
             return None
     assert out.shape[-1] == HEAD_DIM
     return sum(kept.values())
+
+
+def kept_by_layer(name: str, options: str, path: str, length: int = LAYER_LENGTH) -> int:
+    """Return how many bytes autograd keeps for a whole layer and `LAYER_BATCH` samples, without the parameters.
+
+    This function counts two small batches, because every further sample keeps as much as the second one.
+    """
+    causal = on_meta(name, options, shape_of(False)) is None
+    shape = StackShape(1, LAYER_HEADS, LAYER_DIM, length, causal=causal, has_cls=not causal)
+    stack = Stack(name, options, shape).bfloat16()
+    for block in blocks_of(stack):
+        block.self_attn.path = path
+        block.self_attn.eval()  # FlexAttention refuses training on a CPU
+    one, two = (_kept_with_batch(stack, batch) for batch in (1, 2))
+    return one + (LAYER_BATCH - 1) * (two - one)
+
+
+def _kept_with_batch(stack: Stack, batch: int) -> int:
+    tokens = torch.full((batch, stack.shape.max_length), 3)
+    segments = torch.zeros_like(tokens) if stack.pos.needs_segments else None
+    positions = stack.positions(tokens, pad=1, boundaries=(2,), segments=segments)
+    x = torch.zeros(*tokens.shape, stack.shape.dim, dtype=torch.bfloat16, requires_grad=True)
+    with counted(leave_out=stack.parameters()) as kept:
+        stack(x, positions)
+    return sum(kept.values())
+
+
+@contextmanager
+def counted(leave_out: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
+    """Yield the size in bytes of each storage that autograd saves inside, by address, except those to leave out."""
+    kept: dict[int, int] = {}
+    others = {x.untyped_storage().data_ptr() for x in leave_out}
+
+    def keep(x: Tensor) -> Tensor:
+        if not isinstance(x, FakeTensor):  # fake tensors have no memory; torch uses them to trace FlexAttention
+            storage = x.untyped_storage()
+            if storage.data_ptr() not in others:
+                kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with saved_tensors_hooks(keep, lambda x: x):
+        yield kept

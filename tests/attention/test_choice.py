@@ -140,7 +140,7 @@ def test_without_triton_another_path_is_taken() -> None:
 
 
 def test_an_older_torch_takes_another_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "FLEX_SINCE", (99, 1))
+    monkeypatch.setattr(choice, "FLEX_SINCE", "99.1")
     chosen = on_gpu(layer("t5"), TRAINING)
     assert chosen.path == "explicit"
     assert "needs torch 99.1 or newer" in chosen.reason

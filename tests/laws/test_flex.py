@@ -13,6 +13,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from fairseq_posenc.attention import SelfAttention, flex
 from fairseq_posenc.attention.flex import gradients_on_a_cpu
+from fairseq_posenc.commands.paths_page import LAW_CASES
 from fairseq_posenc.core.compose import LayerCall
 from fairseq_posenc.ops.compiled import compiled
 from fairseq_posenc.positions import Positions
@@ -61,13 +62,19 @@ def has_terms(case: Case) -> bool:
     return has_flex(case) and bool(case.hooks & {"bias", "content_bias", "scores"})
 
 
-@pytest.mark.parametrize("case", defaults(has_flex), ids=str)
+DEFAULTS = defaults(has_flex)
+
+
+@pytest.mark.parametrize("case", DEFAULTS, ids=str)
 def test_flex_equals_the_reference(case: Case) -> None:
     """Memory or cached columns come before the queries, and pads are on the left."""
     check_flex(case, Scene(before=2, side="left"), torch.float64)
 
 
-@pytest.mark.parametrize("case", defaults(lambda case: has_terms(case) and last_direction(case)), ids=str)
+IN_FLOAT32 = defaults(lambda case: has_terms(case) and last_direction(case))
+
+
+@pytest.mark.parametrize("case", IN_FLOAT32, ids=str)
 def test_flex_equals_the_reference_in_float32(case: Case) -> None:
     check_flex(case, Scene(side="right", span=3), torch.float32)
 
@@ -98,9 +105,16 @@ def check_decoding(case: Case) -> None:
     assert_close(decoded[real], whole[real], TOLERANCES[torch.float64], "decoding")
 
 
-@pytest.mark.parametrize("case", defaults(lambda case: has_terms(case) and case.causal), ids=str)
+DECODING = defaults(lambda case: has_terms(case) and case.causal)
+
+
+@pytest.mark.parametrize("case", DECODING, ids=str)
 def test_flex_decodes_with_a_cache(case: Case) -> None:
     check_decoding(case)
+
+
+def test_there_are_as_many_cases_as_the_page_says() -> None:
+    assert len(DEFAULTS) + len(IN_FLOAT32) + len(OPTIONS) + len(DECODING) > LAW_CASES
 
 
 def test_a_wrong_offset_in_decoding_is_caught() -> None:

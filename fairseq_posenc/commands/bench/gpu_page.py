@@ -13,14 +13,14 @@ from ...core.quiet import warnings_only
 from ...core.terms import OfDistance
 from ..gpu_check.page import UNMEASURED
 from ..listing import on_meta
-from ..paths_page import COLUMNS, LENGTH, chosen, shape_of, subjects
+from ..paths_memory import MEMORY
+from ..paths_page import HALF, LENGTH, chosen, shape_of, subjects, title_of
 
 #: Targets in training: for terms that depend on the distance only, for products with few vectors, and for encodings
 #: without `clip`, of which no path is known to be best.
 DISTANCES, CLIPPED, UNCLIPPED = 1.10, 1.15, {"shaw": 1.3, "m4": 1.4}
-#: Targets of memory, for encodings that take flex, and of decoding, for all.
-MEMORY, DECODING = 1.2, 1.1
-HALF = next(column for column in COLUMNS if column.title == "GPU, half")
+#: Target of decoding, for all encodings.
+DECODING = 1.1
 
 UNMEASURED_TEXT = "These costs were not measured on a GPU, because no GPU was available."
 TEXT = f"""\
@@ -85,7 +85,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
             _cell(own.get("train"), "memory", MEMORY if path == "flex" else None),
             _cell(own.get("decode"), "ratio", DECODING) if decodes else ["-", ""],
         ]
-        yield [f"`{name}`" + (f" `{options}`" if options else ""), path, *cells[0], *cells[1], *cells[2]]
+        yield [title_of(name, options), path, *cells[0], *cells[1], *cells[2]]
 
 
 def _is(row: Mapping[str, Any], name: str, options: str) -> bool:

@@ -35,7 +35,7 @@ class Remaining:
     def text(self, running: Collection[Stage]) -> str:
         """Return the time that is left, such as `about 12 min left | `; empty if nothing is known about trainings."""
         seconds = self.seconds(running)
-        if seconds is None:
+        if not seconds:  # only stages of unknown kinds are left
             return ""
         return f"about {seconds / 60:.0f} min left | " if seconds >= 90 else f"about {seconds:.0f} s left | "
 

@@ -40,6 +40,7 @@ class Planner(planning.Planner[Settings]):
     def notes(self) -> list[str]:
         settings = self.settings
         lines = launch.notes(settings, self.effective_batch())
+        lines += [settings.fewer_tasks] if settings.fewer_tasks else []
         if settings.corpus == BUILTIN:
             lines.append(
                 "The built-in corpus only tests the installation. Scores on it do not show the quality of encodings."

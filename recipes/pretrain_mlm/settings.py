@@ -17,6 +17,7 @@ BUILTIN = "builtin"
 NAMED = ("books_wiki", "openwebtext", "c4_en", "wiki100")
 PUBLISHED = "published"
 MACHINES = {"slurm-partition", "slurm-time", "slurm-arg", "memory"}
+PART = 10 << 20  # bytes of text for each part; less is prepared in seconds, and may be a single document
 SPLITS = ("train.", "valid.")  # prefixes of the files in a FOLDER
 RECORD = "corpus.json"  # the record in a folder that prepare_corpus.py wrote
 
@@ -109,6 +110,7 @@ class Settings(launch.Training):
     )
 
     batch_flag = "batch-size"
+    fewer_tasks = ""  # what the user must know if --tasks was lowered
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,6 +127,7 @@ class Settings(launch.Training):
         if not 0 <= self.smoothing <= 1:
             raise Refused(f"--smoothing {self.smoothing}: the value must be from 0 to 1.")
         self._refuse_corpus()
+        self._lower_tasks()
         self._refuse_start()
         self._refuse_tokenizer()
         self._refuse_schedule()
@@ -161,6 +164,19 @@ class Settings(launch.Training):
     def fetched_tokenizer(self) -> bool:
         """Return whether fetch.py downloads the tokenizer."""
         return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
+
+    def _lower_tasks(self) -> None:
+        """Lower --tasks for a short text of the user, because every shard needs a document."""
+        if not self.own or self.prepared:
+            return
+        size = sum(path.stat().st_size for path in Path(self.corpus).iterdir() if path.name.startswith(SPLITS[0]))
+        most = max(1, size // PART)
+        if self.tasks > most:
+            short = f"{self.corpus} has {size / 2**20:.1f} MiB of training text"
+            self.fewer_tasks = (
+                f"--tasks {self.tasks} is lowered to {most}, because {short}: 10 MiB are needed per part."
+            )
+            self.tasks = most
 
     def _refuse_start(self) -> None:
         """Refuse a preset whose --init-from is missing, and find the tokenizer of the pretrained model.

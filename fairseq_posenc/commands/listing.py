@@ -86,7 +86,7 @@ def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
 def acts_in_layers(name: str) -> bool:
     """Return whether the encoding acts in the layers, so that it takes the option `layers`."""
     shapes = (StackShape(2, 12, 768, 512, causal=causal, has_cls=not causal) for causal in (False, True))
-    return any(on_meta(name, "layers=2", shape) for shape in shapes)
+    return any(on_meta(spec_of(name), {f"{name}.layers": "2"}, shape) for shape in shapes)
 
 
 def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:

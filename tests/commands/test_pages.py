@@ -116,7 +116,7 @@ def test_a_page_has_the_docstring_of_every_form_of_its_encoding(case: Case) -> N
 
 def test_the_option_layers_is_explained_once() -> None:
     assert "\n## Active in some layers\n" in PAGES["index.md"]
-    assert "(index.md#active-in-some-layers)" in PAGES["linformer.md"]
+    assert all("(index.md#active-in-some-layers)" in PAGES[f"{name}.md"] for name in ("linformer", "dape", "diet-rel"))
     assert all("layers=" not in text for name, text in PAGES.items() if name != "index.md")
     assert all("#active" not in PAGES[f"{name}.md"] for name in ("none", "learned", "segments-input"))
 

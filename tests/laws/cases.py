@@ -72,12 +72,12 @@ class Case:
         """Return the name of the last encoding, whose options the case sets."""
         return self.spec.split("+")[-1]
 
-    @property
+    @functools.cached_property
     def capabilities(self) -> Any:
         """Return the capabilities of the built encoding."""
         return self.encoding(self.shape(layers=3)).capabilities
 
-    @property
+    @functools.cached_property
     def hooks(self) -> set[str]:
         """Return the hooks of all members."""
         return {hook for member in self.encoding(self.shape(layers=3)).members.values() for hook in member.hooks}
@@ -85,8 +85,14 @@ class Case:
 
 def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
     """Return whether these options are accepted."""
+    return _works(name, tuple(args.items()), causal)
+
+
+@functools.cache  # every file of laws asks this about all options and pairs of them
+def _works(name: str, args: tuple[tuple[str, Any], ...], causal: bool) -> bool:
+    case = Case(name, dict(args), causal)
     try:
-        Case(name, args, causal).encoding(Case(name, args, causal).shape())
+        case.encoding(case.shape())
     except ValueError:
         return False
     return True
@@ -101,6 +107,19 @@ def directions(name: str) -> list[bool]:
 def in_one_direction(case: Case) -> bool:
     """Return the cases in encoders, and in decoders if an encoding works in decoders only."""
     return case.causal == (False not in directions(case.spec))
+
+
+def in_last_direction(case: Case) -> bool:
+    """Return the cases in decoders, and in encoders if an encoding works in encoders only."""
+    return case.causal == directions(case.spec)[-1]
+
+
+def options_once(case: Case) -> bool:
+    """Return the cases without options, and those with options in decoders, or in encoders if decoders refuse them.
+
+    This is for laws about parameters, which do not depend on the direction of the stack.
+    """
+    return not case.args or case.causal or not works(case.spec, case.args, causal=True)
 
 
 def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
@@ -159,8 +178,7 @@ def _all() -> list[Case]:
 
 def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
     """Return every encoding with its default options, for which `where` holds."""
-    cases = [Case(spec, {}, causal) for spec in specs() for causal in directions(spec)]
-    return [case for case in cases if where(case)]
+    return every(lambda case: not case.args and where(case))
 
 
 def scheduled(layers: str) -> list[Case]:

@@ -15,7 +15,7 @@ from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Block, Stack
 
 from . import broken
-from .cases import Case, every
+from .cases import Case, every, options_once
 from .compare import assert_close
 from .scene import drawn, embedded, padded, positions_of
 
@@ -102,13 +102,13 @@ def check_stack_flag(case: Case) -> None:
         assert_close(other, one, 1e-12, "checkpointed")
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", every(options_once), ids=str)
 def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
     for layers in ((0, 1, 2), (1,)):
         check_gradients(case, layers)
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", every(options_once), ids=str)
 def test_the_stack_checkpoints_its_blocks(case: Case) -> None:
     check_stack_flag(case)
 

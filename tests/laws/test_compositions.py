@@ -86,7 +86,7 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
     except ValueError:
         assert_refused(lambda: build(case.spec, None, case.shape()), "--pos-enc", *pair)
         return
-    check_reference(case, Scene(before=2, side="left"))
+    check_reference(case, Scene(before=2, side="left", layers=1))  # CASES have two layers
 
 
 @pytest.mark.parametrize(

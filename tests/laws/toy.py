@@ -19,9 +19,9 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case
 
-WORDS, LENGTH = 32, 32  # V, n
+WORDS, LENGTH = 32, 16  # V, n
 LAYERS, HEADS, DIM, FFN = 2, 4, 64, 128
-BATCH, STEPS, RATE, WARM_UP = 32, 600, 2e-3, 30
+BATCH, STEPS, RATE, WARM_UP = 32, 600, 4e-3, 30
 STD = DIM**-0.5  # of the words, as in fairseq
 #: the loss is the mean of the last so many; below `LEARNED` nothing is left to learn
 WINDOW, LEARNED = 10, 0.05
@@ -75,7 +75,7 @@ def train(case: Case, *, cls: bool = False, steps: int = STEPS, seed: int = 0) -
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         toy = Toy(case, cls=cls)
-        optimizer = torch.optim.Adam(toy.parameters(), lr=RATE)
+        optimizer = torch.optim.Adam(toy.parameters(), lr=RATE, fused=True)
         warm_up = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / WARM_UP, total_iters=WARM_UP)
         for _ in range(steps):
             loss = toy.loss(torch.randint(WORDS, (BATCH, LENGTH)))

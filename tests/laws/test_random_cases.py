@@ -16,7 +16,7 @@ from .scene import Scene, scenes
 from .test_reference import check_reference
 
 #: The named cases of the other laws come first; a thousand more are drawn by `make test-long`.
-IN_CI, LONG = 40, 1000
+IN_CI, LONG = 24, 1000
 
 
 def random_scenes() -> st.SearchStrategy[Scene]:

@@ -124,7 +124,9 @@ def test_a_page_has_the_docstring_of_every_form_of_its_encoding(case: Case) -> N
 
 def test_the_option_layers_is_explained_once() -> None:
     assert "\n## Active in some layers\n" in generated()["index.md"]
-    assert all("(index.md#active-in-some-layers)" in generated()[f"{name}.md"] for name in ("linformer", "dape", "diet-rel"))
+    assert all(
+        "(index.md#active-in-some-layers)" in generated()[f"{name}.md"] for name in ("linformer", "dape", "diet-rel")
+    )
     assert all("layers=" not in text for name, text in generated().items() if name != "index.md")
     assert all("#active" not in generated()[f"{name}.md"] for name in ("none", "learned", "segments-input"))
 

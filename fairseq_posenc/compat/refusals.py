@@ -67,18 +67,23 @@ def refuse_missing_data(cfg: Any) -> None:
 
 
 def _with_precision(original: Any, trainer: Any, cfg: Any, *args: Any, **kwargs: Any) -> None:
+    refuse_precision(getattr(cfg, "common", cfg))  # old scripts give a flat namespace
+    original(trainer, cfg, *args, **kwargs)
+
+
+def refuse_precision(common: Any) -> None:
+    """Raise ValueError if the options `common` of fairseq ask for a precision that works on a GPU only."""
     import torch
 
-    common = getattr(cfg, "common", cfg)  # old scripts give a flat namespace
-    if common.cpu or not torch.cuda.is_available():
-        where = "with --cpu" if common.cpu else "because torch finds no GPU"
-        if common.amp:
-            raise ValueError(f"--amp has no effect {where}. Leave it out, or give --bf16.")
-        if common.fp16 and not common.fp16_no_flatten_grads:
-            cpu = "" if common.cpu else "--cpu "
-            cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
-            raise ValueError(f"--fp16 does not work like this {where}: fairseq joins gradients on a GPU. {cure}")
-    original(trainer, cfg, *args, **kwargs)
+    if not common.cpu and torch.cuda.is_available():
+        return
+    where = "with --cpu" if common.cpu else "because torch finds no GPU"
+    if common.amp:
+        raise ValueError(f"--amp has no effect {where}. Leave it out, or give --bf16.")
+    if common.fp16 and not (common.fp16_no_flatten_grads or common.memory_efficient_fp16):
+        cpu = "" if common.cpu else "--cpu "
+        cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
+        raise ValueError(f"--fp16 does not work like this {where}: fairseq joins gradients on a GPU. {cure}")
 
 
 def refuse_arch(words: Sequence[str]) -> None:

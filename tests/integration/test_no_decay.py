@@ -12,6 +12,7 @@ from fairseq.optim.composite import CompositeOptimizerConfig, FairseqCompositeOp
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
+from fairseq_posenc.compat import refusals
 from fairseq_posenc.encodings import Composition, StackShape, build, get, names
 from fairseq_posenc.models.weight_decay import Hooks, Watch, hooks, spare
 
@@ -76,6 +77,7 @@ def test_training_resumes_exactly_with_it_and_goes_on_without(data: Path, tmp_pa
 
 def test_flat_copies_are_refused_before_they_decay_for_long(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # which is what a CPU's tensors call their index
+    monkeypatch.setattr(refusals, "refuse_precision", lambda common: None)  # a GPU is pretended
     assert after(data, "--fp16", "--fp16-init-scale", "4", *DECAY)
     with pytest.raises(ValueError, match=r"--pos-enc-no-decay.*--fp16-no-flatten-grads"):
         after(data, "--fp16", "--fp16-init-scale", "4", *SPARING, updates=3)

@@ -244,8 +244,6 @@ def test_disagreements() -> None:
     ("page", "section", "head", "columns"),
     [
         ("lm-wikitext103", "On WikiText-2", "--pos-enc", {3: ("LFHC", "memory 150"), 4: ("LFHC", "memory 640")}),
-        ("question-generation", "SQuAD 1.1", "decoder", {7: ("LFHC", "SQuAD")}),
-        ("question-generation", "CMRC 2018", "decoder", {7: ("LFHC", "CMRC")}),
         ("multi30k", "", "--pos-enc | BLEU, seeds 1 and 2", {5: ("DIET", "en-de")}),
     ],
 )

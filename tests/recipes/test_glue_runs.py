@@ -119,7 +119,7 @@ def test_a_model_that_is_too_short_or_another_is_refused(
     longer = imported(learned, tmp_path / "longer", *extended) / "checkpoint.pt"
     tokenizer = ("--tokenizer-path", learned.with_name("tokenizer"))
     run(check_pretrained, "--checkpoint", longer, *words, 64, "--segments", "none", *tokenizer, monkeypatch=monkeypatch)
-    with pytest.raises(SystemExit, match=r"has the encoding learned, but --pos-enc is shaw\[clip=8\]"):
+    with pytest.raises(SystemExit, match=r"has the encoding learned, but --pos-enc asks for shaw\[clip=8\]"):
         run(
             check_pretrained,
             *("--checkpoint", learned, *words, 16, "--pos-enc", "shaw[clip=8]"),

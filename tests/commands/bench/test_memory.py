@@ -43,7 +43,9 @@ def test_the_core_without_positions_stores_weights_and_two_gradients_of_their_si
 
 @pytest.mark.parametrize("subject", settings.default_subjects(), ids=str)
 def test_no_encoding_stores_a_vector_for_every_pair(subject: Subject) -> None:
-    assert core_peak(subject) < CUBE
+    """Only DAPE does: its MLP has 32 hidden units for each pair, of which the backward pass needs two tensors."""
+    hidden = 2 * 32 * 256 * 256 * 4 if subject.encoding == "alibi+dape" else 0
+    assert core_peak(subject) < CUBE + hidden
 
 
 def test_m3_without_a_compiler_stores_no_vector_for_every_pair(monkeypatch: pytest.MonkeyPatch) -> None:

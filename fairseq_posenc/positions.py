@@ -37,7 +37,7 @@ class Positions:
             its own document, and absolute positions begin anew in each document, unless `ids` gives them. The numbers
             never decrease from left to right. None means that each sample is a single document.
         cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
-        ids: [K] or [B, K] int, positions of the caller's own for all columns, from 0; None means that the positions
+        ids: [K] or [B, K] int, positions that the caller gives for all columns, from 0; None means that the positions
             are the columns. The order of the tokens, and so `causal` and `span`, still follows the columns.
     """
 
@@ -188,7 +188,7 @@ class Positions:
         keys = torch.arange(self.key_length, device=self.device)
         return keys[None, :] - self.query_columns[:, None]
 
-    # -- positions of the caller's own: every number below follows from `ids`
+    # -- positions that the caller gives: every number below follows from `ids`
 
     @cached_property
     def _distinct(self) -> tuple[Tensor, Tensor] | None:
@@ -376,7 +376,7 @@ class Positions:
             segments: Number of the segment to which each column belongs, [B, memory + T].
             documents: Number of the document to which each column belongs, [B, memory + T].
             has_cls: Whether each sample begins with [CLS].
-            ids: Positions of the caller's own, [memory + T] or [B, memory + T]; see the class `Positions`.
+            ids: Positions that the caller gives, [memory + T] or [B, memory + T]; see the class `Positions`.
 
         Raises:
             ValueError: The tokens are not [B, T], or `cached` or `memory` does not fit them.
@@ -416,7 +416,7 @@ class Positions:
 
 
 def _check_ids(ids: Tensor, columns: int) -> None:
-    """Raise ValueError unless the positions of the caller's own are whole numbers from 0, one for every column."""
+    """Raise ValueError unless the positions that the caller gives are whole numbers from 0, one for every column."""
     if ids.is_floating_point() or ids.dtype == torch.bool or ids.dim() not in (1, 2) or ids.shape[-1] != columns:
         raise ValueError(
             f"ids must hold a whole number for each of the {columns} columns, [{columns}] or [B, {columns}], but it is "

@@ -261,7 +261,7 @@ def test_empty_rows(where: Positions, rows: list[list[bool]] | None) -> None:
     assert where.causal or "allowed" not in vars(where)
 
 
-# -- positions of the caller's own ---------------------------------------------------------------------
+# -- positions that the caller gives --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("ids", "rows", "largest"), [([0, 4, 9, 5], 1, 5), ([[0, 4, 9, 5], [7, 7, 8, 2]], 2, 6)])

@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """Describe the folder of a run in progress, which is all that tasks on different machines share."""
+    """Describe the folder of a run in progress. Tasks on different machines share nothing but this folder."""
 
     folder: Path
     settings: Settings

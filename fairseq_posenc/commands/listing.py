@@ -18,7 +18,7 @@ CAPABILITIES = {
     "causal": "works in decoders",
     "bidirectional": "works in encoders",
     "memory": "supports segment memory",
-    "documents": "keeps documents in one sequence apart",
+    "documents": "can separate the documents that share a sequence",
     "extrapolates": "works beyond the training length",
     "shift_invariant": "depends on distances only",
     "directional": "distinguishes left from right",

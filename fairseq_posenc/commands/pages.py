@@ -57,8 +57,8 @@ Encodings that cannot be combined in one layer can be combined in different laye
 encoding can also occur twice with different options, if no layer has both. The second one is called `rope-2`, in
 `--pos-enc`, in its options and in the names of its parameters; a third one is called `rope-3`.
 
-Three published language models can serve as examples. Apart from their positions, they differ in other ways, such as
-attention that is limited to a window.
+Three published language models can serve as examples. The examples set only the position encoding; the models also
+differ from this plugin's models in other ways, such as attention that is limited to a window.
 
 - SmolLM3 and Llama 4 use RoPE, but every 4th layer has no positions: `--pos-enc rope --pos-enc-args
   layers=every-4-skip`.
@@ -197,8 +197,8 @@ def _counts(counted: list[dict[str, Any]]) -> str:
 def _no_decay(name: str) -> list[str]:
     parameters = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
     text = (
-        f"Weight decay would pull {parameters} to values at which attention is uniform or nothing is learned; "
-        "`--pos-enc-no-decay` excludes them from weight decay."
+        f"Weight decay would pull {parameters} to values at which attention is uniform or all gradients through the "
+        f"logits are zero. `--pos-enc-no-decay` excludes {parameters} from weight decay."
     )
     return [text] if parameters else []
 

@@ -23,9 +23,10 @@ _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 
 
 def mend() -> None:
-    """Make a resumed run use the batches of an uninterrupted run, and make no update if training has finished.
+    """Let a resumed run use the same batches as an uninterrupted run.
 
-    Also store the counter of --patience in checkpoints.
+    Also let it stop without an update if training has already finished, and store the counter of --patience in
+    checkpoints.
     """
     from fairseq import checkpoint_utils
     from fairseq.data.iterators import EpochBatchIterator

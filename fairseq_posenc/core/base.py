@@ -143,7 +143,7 @@ class Facts:
         paper: Authors and years of the papers that describe the method.
         equation: Numbers of the method's equations in these papers.
         formula: The method's formula in LaTeX.
-        count: Number of parameters, as a formula in n, m (layers), h, d and k.
+        count: Number of parameters, as a formula in n, m (layers), h and d. Further letters are explained after it.
         notes: Remarks for the documentation.
     """
 

@@ -124,13 +124,13 @@ class Composition(nn.Module):
             span: Maximum number of keys to which a query of a decoder attends, including its own.
             segments: Segment of every column, [B, memory + T], for encodings that read segments.
             documents: Document of every column, [B, memory + T]; None means that each sample is a single document.
-            ids: Positions of the caller's own for all columns, whole numbers from 0, [memory + T] or [B, memory + T],
+            ids: Positions that replace the column numbers, whole numbers from 0, [memory + T] or [B, memory + T],
                 for example the positions in a document from which some tokens were left out. They replace positions
                 that the stack would draw.
 
         Raises:
             ValueError: The boundaries are missing, there are segments but no encoding reads them, or one of the
-                encodings cannot keep `documents` apart or cannot use the `ids`.
+                encodings cannot separate `documents` or cannot use the `ids`.
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
@@ -180,7 +180,7 @@ class Composition(nn.Module):
             member.check(positions)
 
     def check_documents(self) -> None:
-        """Raise ValueError if an encoding, or the drawing of positions, cannot keep documents in one sequence apart."""
+        """Raise ValueError if an encoding or the drawing of positions cannot separate documents in a sequence."""
         if self.stack.drawn is not None:
             raise ValueError(
                 "several documents in one sequence do not work with positions that are drawn at random "
@@ -189,7 +189,7 @@ class Composition(nn.Module):
         for name, member in self.members.items():
             if not member.capabilities.documents:
                 raise ValueError(
-                    f"{name} ({self.stack.name_flag}) cannot keep several documents in one sequence apart, because "
+                    f"{name} ({self.stack.name_flag}) cannot separate documents that share a sequence, because "
                     f"{member.against_documents}"
                 )
 

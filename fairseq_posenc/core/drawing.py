@@ -22,16 +22,16 @@ SEEDS = {False: 1, True: 2}
 
 
 def drawn_positions(positions: Positions, stack: StackShape, *, training: bool) -> Positions:
-    """Return the same positions with `ids` that are drawn at random.
+    """Return `positions` with `ids` that are drawn at random.
 
-    In training, the numbers 0 to N-1 are shuffled by torch's generator, so the draw follows the seed of the training. A
-    sample with T tokens gets the first T of these numbers, sorted. Samples with equally many tokens share their
-    positions, as in the authors' code, which draws once per batch.
+    In training, torch's generator shuffles the numbers 0 to N-1, so the draw follows the seed of the run. A sample with
+    T tokens gets the first T of these numbers, sorted. Samples with equally many tokens share their positions, as in
+    the authors' code, which draws once per batch.
 
-    In evaluation, the authors draw in the same way, with a seed. Here the seed is fixed, so the positions of a sequence
-    depend on its length alone, but not on its batch. A decoder cannot know the length before it has generated all
-    tokens, and earlier tokens must keep their positions. The positions of a decoder are therefore drawn once for the
-    longest sequence, M, and a sequence of T tokens gets the first T of these positions.
+    In evaluation, the authors' code seeds its generator and draws new positions for every batch. Here the seed is the
+    same for every batch, so the positions of a sequence depend only on its length. A decoder cannot know the length
+    before it has generated all tokens, and earlier tokens must keep their positions. The positions of a decoder are
+    therefore drawn once for the longest sequence, M, and a sequence of T tokens gets the first T of these positions.
 
     Raises:
         ValueError: The decoder is in training mode although earlier tokens are cached.
@@ -44,7 +44,7 @@ def drawn_positions(positions: Positions, stack: StackShape, *, training: bool) 
     order = _order(stack, training=training).to(positions.device)
     if stack.causal and not training:
         assert stack.drawn is not None
-        order = order[: stack.drawn].sort().values  # equal to sorting any longer part of it again
+        order = order[: stack.drawn].sort().values  # sorted once, so that earlier tokens keep their positions
         chosen = order[: positions.key_length]
     else:
         chosen = _sorted_subsets(order, positions)

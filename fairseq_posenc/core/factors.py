@@ -76,7 +76,10 @@ class FactoredBias(SharedBias, CachingEncoding):
         return table.narrow(-2, 0, length)
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:
-        """Return the rows of `table` for the keys of `length` columns: [..., keys, rank] -> [..., C, rank]."""
+        """Return the rows of `table` that a sequence of `length` columns uses: [..., keys, rank] -> [..., C, rank].
+
+        C is `length`, or the number of slots if the keys are compressed.
+        """
         raise TypeError(f"{type(self).__name__} does not implement the method key_rows()")
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
@@ -84,7 +87,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         raise TypeError(f"{type(self).__name__} does not implement the method read()")
 
     def product_at(self, query: Tensor, key: Tensor, positions: Positions) -> Tensor:
-        """Return the product at positions of the caller's own, [1 or B, h or 1, Q, K], from a layer's two factors."""
+        """Return the product of a layer's two factors at positions that the caller gives: [1 or B, h or 1, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not implement the method product_at()")
 
     # -- once a forward

@@ -53,7 +53,7 @@ class RelativeBias(SharedBias, CachingEncoding):
         """Return the shared bias of the L distances, [1 or h, L].
 
         In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice;
-        the distances between positions of the caller's own are too different to be cached.
+        it is not cached if the caller gives its own positions, because their distances differ too much between batches.
         """
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         if positions.ids is not None:

@@ -66,7 +66,7 @@ class Rotary(PositionEncoding):
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
         """Return the tensors of `turns` at the last T columns, to which x [B, h, T, D] belongs: [T, R/2] each.
 
-        For positions of the caller's own, the tensors are [1 or B, 1, T, R/2].
+        If the caller gives its own positions, the tensors are [1 or B, 1, T, R/2].
         """
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
         tables = self._tables.get(positions.extent, self.stack.max_length, x.device, exact, self.turns)

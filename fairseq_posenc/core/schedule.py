@@ -16,7 +16,7 @@ def numbers(text: str | None, layers: int) -> tuple[int, ...]:
     """Return the numbers of the layers that the option `layers` names, from 1 and in ascending order.
 
     Args:
-        text: Value of the option; None means all layers. As in other options, `-` and `_` are the same.
+        text: Value of the option; None means all layers. As in other options, `-` and `_` mean the same.
         layers: Number of layers of the stack.
 
     Raises:

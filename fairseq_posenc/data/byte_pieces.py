@@ -34,7 +34,10 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
-    """Return for each byte the place of its letter, or `place` if the letters of the bytes cannot be told."""
+    """Return the place of each byte's letter.
+
+    If it cannot be determined which bytes belong to which letter, return the common `place` for every byte.
+    """
     # a character begins at each byte that is not a continuation byte (10xxxxxx)
     of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
     letters = _letters(text, place)

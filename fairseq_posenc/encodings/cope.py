@@ -44,7 +44,7 @@ class Cope(PositionEncoding):
         equation="equations (4) to (8)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + q_i \cdot e[p_{ij}],\quad "
         r"p_{ij} = \sum_{t=j}^{i} \sigma\left(\frac{q_i \cdot k_t}{\sqrt{D}}\right)",
-        count="m n_max d/h; n_max = n if unset",
+        count="m N d/h, where N is `n_max` (n if unset)",
     )
     options: CopeOptions
 

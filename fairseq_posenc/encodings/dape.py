@@ -30,18 +30,18 @@ class Dape(PositionEncoding):
     For each query and key, the MLP f reads the numbers A and B of all h heads and returns h numbers. It has one hidden
     layer with the activation LeakyReLU. Each layer of the stack has its own MLP. B is the sum of the biases of all
     other encodings, for example in `kerple+dape`. DAPE is refused if no other encoding has a bias, or if one has a term
-    that depends on the content. What the composition can do depends on the other encodings, because DAPE treats each
-    pair of tokens by itself.
+    that depends on the content. DAPE treats each pair of tokens by itself, so what a composition supports
+    depends on the other encodings.
     """
 
     Options = DapeOptions
     facts = Facts(
         title="DAPE: biases adapted to the content",
         paper="Zheng et al. 2024 (DAPE)",
-        equation="the definition of DAPE, as in the code of the authors",
+        equation="the definition of DAPE, as in the authors' code",
         formula=r"e_{ij} = a_{ij} + b_{ij} + f(a_{ij}, b_{ij}),\quad a_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}},\quad "
         r"f(a, b) = W_2\,\mathrm{LeakyReLU}(W_1 [a; b] + c_1) + c_2",
-        count="m(3hw + w + h), where w is the number of hidden units",
+        count="m (3 h w + w + h), where w is `hidden`",
         notes="The paper combines DAPE with ALiBi, KERPLE and FIRE. The tables show `alibi+dape`, because `alibi` has "
         "no parameters of its own. Training needs much memory: each layer keeps a float32 number for each hidden unit "
         "and each pair of tokens.",
@@ -70,9 +70,9 @@ class Dape(PositionEncoding):
         }
 
     def reset_parameters(self) -> None:
-        """Draw all from U(-a, a), where a is one over the square root of the number of inputs, as in the authors' code.
+        """Draw all parameters from U(-a, a), as in the authors' code, where torch initialises `nn.Linear`.
 
-        This is how torch initialises `nn.Linear`.
+        Here a is one over the square root of the number of inputs.
         """
         for name, parameter in self.named_parameters():
             bound = (2 * self.stack.heads if name.startswith("in_") else self.options.hidden) ** -0.5

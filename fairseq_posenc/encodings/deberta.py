@@ -1,4 +1,4 @@
-"""Implement DeBERTa's attention, which multiplies queries and keys with projected distances (He et al. 2020).
+"""Implement DeBERTa's attention, which multiplies queries and keys by projected distances (He et al. 2020).
 
 DeBERTa has two forms. With `form=paper` (M4M papers), which is in this file, each layer has small tables and D x D
 matrices. With `form=original` (deberta_original.py), all layers share one table of the model's width.
@@ -71,8 +71,9 @@ class Deberta(CachingEncoding, RelativeProducts):
         paper="He et al. 2020; Huang et al., M4M (arXiv)",
         equation="equation (4) of the first paper or, for form=paper, (13) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
-        count="m ((2k+1) d/h + 2 (d/h)^2); with tie_wr_wt, m ((2k+1) d/h + (d/h)^2), as the papers count; "
-        "with form=original, 2k d + 2m (d^2 + d)",
+        count="m ((2k+1) d/h + 2 (d/h)^2), where k is `clip` (n-1 if unset). With `tie_wr_wt`, it is "
+        "m ((2k+1) d/h + (d/h)^2), which is the number in the papers. With `form=original`, it is 2 k d + 2 m "
+        "(d^2 + d), where k is `buckets` or, without buckets, `clip` (n if unset).",
     )
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions

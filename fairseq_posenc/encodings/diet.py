@@ -48,7 +48,7 @@ class DietRel(DistanceScalars):
         paper=PAPER,
         equation="equation (3)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + R^{(h)}_{i-j}",
-        count="m h (2k+1); k = n-1 if unset",
+        count="m h (2k+1), where k is `clip` (n-1 if unset)",
         notes=DIVISOR,
     )
     options: DietRelOptions
@@ -83,7 +83,7 @@ class DietAbs(Extended, FactoredBias):
         paper=PAPER,
         equation="equation (1)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
-        count="2 h n rank, times m with share=none; rank = D if unset",
+        count="2 h n r, where r is `rank` (d/h if unset). With `share=none`, this number is multiplied by m.",
         notes=DIVISOR,
     )
     options: DietAbsOptions

@@ -57,7 +57,7 @@ class Fire(SharedBias, CachingEncoding):
         equation="section 3 and the code in the appendix",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + "
         r"f_h\left(\frac{\log(|c(i-j)|+1)}{\log(|c\max(i,T)|+1)+\epsilon}\right)",
-        count="m (66 + 33 h)",
+        count="m (2 + 2 w + (w + 1) h), where w is `width`. By default, it is m (66 + 33 h).",
     )
     options: FireOptions
 
@@ -76,8 +76,10 @@ class Fire(SharedBias, CachingEncoding):
         return {**scalars, **hidden, "output_weight": (layers, heads, width), "output_bias": (layers, heads)}
 
     def reset_parameters(self) -> None:
-        """Set c = 0.1 and l = 1, and initialise the network as torch initialises `nn.Linear`, as the paper's code
-        does.Linear."""
+        """Set c = 0.1 and l = 1, and initialise the network as torch initialises `nn.Linear`.
+
+        The paper's code does the same.
+        """
         nn.init.constant_(self.c, 0.1)
         nn.init.ones_(self.multiplier)
         for weight in (self.hidden_weight, self.hidden_bias):

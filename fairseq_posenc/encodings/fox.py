@@ -31,7 +31,7 @@ class Fox(PositionEncoding):
         equation="the definition of Forgetting Attention",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{t=j+1}^{i} \log f_t,\quad "
         r"f_t = \sigma(w_h \cdot x_t + b_h)",
-        count="mh(d + 1)",
+        count="m h (d + 1)",
         notes="By default, the paper's models have no other position encoding; the paper's models with RoPE "
         "correspond to `rope+fox`. The output gates, the norms of queries and keys and the shifts of keys "
         "and values in the paper's variant 'Pro' are not position encodings, so they are left out.",

@@ -48,7 +48,7 @@ class M2Options(Options):
 class _Scalars(RelativeTable):
     """Compute e_ij = (q_i·k_j) a_ij / sqrt(D), where a_ij is one number per distance; this is the base of M1 and M2."""
 
-    no_decay = ("weight",)  # decay would pull ones (plain attention) towards zeros (flat attention)
+    no_decay = ("weight",)  # decay would pull ones (plain attention) towards zeros (uniform attention)
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
         """Return the factor a_ij for each distance, [1 or h, L]."""
@@ -81,7 +81,7 @@ class M1(_Scalars):
         paper=PAPER,
         equation="equations (11) and (12)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
-        count="m n; m h n with share=none",
+        count="m n, or m h n with `share=none`",
         notes=PER_HEAD,
     )
 
@@ -114,7 +114,7 @@ class M2(_Scalars):
         paper=PAPER,
         equation="equations (12) and (13)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
-        count="m (2k+1), times h with share=none; k = n-1 if unset",
+        count="m (2k+1), where k is `clip` (n-1 if unset). With `share=none`, this number is multiplied by h.",
         notes=PER_HEAD,
     )
 
@@ -146,7 +146,7 @@ class M3(RelativeTable):
         paper=PAPER,
         equation="equations (14) and (15)",
         formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
-        count="m (2k+1) d/h, times h with share=none; k = n-1 if unset",
+        count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `share=none`, this number is multiplied by h.",
         notes=PER_HEAD,
     )
     no_decay = ("weight",)  # for the same reason as M1 and M2

@@ -54,7 +54,7 @@ class LFHC(RelativeTable, RelativeProducts):
         equation="equations (5) and (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + w^l_{g_l(j-i)})}{\sqrt{D}},\quad"
         r" g_l(x) = \mathrm{sign}(x)\,\min(k, \lceil |x| / l \rceil)",
-        count="m (2k+1) d",
+        count="m (2k+1) d, where k is `clip`",
     )
     options: LFHCOptions
     reads_keys = False

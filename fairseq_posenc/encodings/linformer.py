@@ -118,7 +118,8 @@ class Linformer(Compressing):
         paper="Wang et al. 2020; Chen et al. 2021 (DIET)",
         equation="equation (4) of DIET without its position term",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}},\quad z_i = \sum_j \alpha_{ij} (F X W_V)_j",
-        count="2 m slots n, half of that with share_kv and 1/m of it with share_layers; slots = n/4 if unset",
+        count="2 m k n, where k is `slots` (n/4 if unset). `share_kv` divides this number by 2, and `share_layers` "
+        "divides it by m.",
     )
     options: LinformerOptions
 
@@ -147,8 +148,9 @@ class DietAbsLin(Compressing, FactoredBias):
         paper=PAPER,
         equation="equation (4)",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
-        count="2 m slots n + h rank (n + slots); with share=none, the second term is multiplied by m; if unset, "
-        "slots = n/4 and rank = D",
+        count="2 m k n + h r (n + k), where k is `slots` (n/4 if unset) and r is `rank` (d/h if unset). `share_kv` "
+        "divides the first term by 2, and `share_layers` divides it by m. With `share=none`, the second term is "
+        "multiplied by m.",
         notes=DIVISOR,
     )
     options: DietAbsLinOptions

@@ -33,8 +33,8 @@ class M4Options(Options):
     )
     reset: str = option(
         "none",
-        "How to treat pairs with [CLS]: use special relative vectors (vector), replace both position terms by learned "
-        "scalars (scalar), or treat these pairs like all others (none).",
+        "How to treat pairs that contain [CLS]: use special relative vectors (vector), use learned scalars instead of "
+        "both position terms (scalar), or treat these pairs like all others (none).",
         choices=("none", "vector", "scalar"),
     )
     init: str = tables.init_option("normal")
@@ -67,8 +67,8 @@ class M4(RelativeTable, RelativeProducts):
         equation="equations (14) and (16) of the first paper, or (12) and, for reset, (19) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
-        count="m (2k+1) d/h; k = n-1 if unset; 2 m d/h more with reset=vector, 2 m more with reset=scalar; all "
-        "times h with share=none",
+        count="m (2k+1) d/h, where k is `clip` (n-1 if unset). `reset=vector` adds 2 m d/h, and `reset=scalar` adds "
+        "2 m. With `share=none`, the sum is multiplied by h.",
         notes=PER_HEAD,
     )
     options: M4Options
@@ -137,7 +137,7 @@ class M4(RelativeTable, RelativeProducts):
         count = vectors.shape[-2]
         rows = Rows.of(positions, x.rows, special=count)
         own = vectors.new_zeros(len(theta), 2, q.shape[-1]) if scalar else theta
-        vectors = torch.cat([vectors, own], -2)  # two more rows, for pairs with [CLS]
+        vectors = torch.cat([vectors, own], -2)  # two more rows, for pairs that contain [CLS]
         products = OfQuery(q, vectors, rows), OfKey(k, vectors, rows)
         if not scalar:
             return Terms(added=products)
@@ -155,7 +155,7 @@ class M4(RelativeTable, RelativeProducts):
         return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
 
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Replace the entries of pairs with [CLS] in v, [B, h, Q, K] or [B, h, Q, K, D], by theta (equation (19))."""
+        """Set the entries of pairs that contain [CLS] in v, [B, h, Q, K] or [B, h, Q, K, D], to theta (equation 19)."""
         assert positions.cls_column is not None
         theta = tables.of_layer(self.theta, layer.rank, self.stack.heads)
         v = v.clone()
@@ -211,7 +211,7 @@ class M4M(RelativeTable):
         equation="equation (20)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, (q_i \cdot a_{ij})\, (k_j \cdot a_{ij})}{\sqrt{D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
-        count="m (2k+1) d/h; k = n-1 if unset",
+        count="m (2k+1) d/h, where k is `clip` (n-1 if unset)",
         notes="The paper does not have the option `gate_offset`.",
     )
     options: M4MOptions

@@ -87,7 +87,7 @@ class SegmentsInput(Segmented):
         paper="Devlin et al. 2019",
         equation="section 3",
         formula=r"x_i = t_i + s_{S(i)}",
-        count="segments d",
+        count="s d, where s is `segments`",
     )
     options: SegmentsInputOptions
     name = "segments-input"
@@ -134,7 +134,7 @@ class Segments(Segmented, SharedBias):
         paper="Chen et al. 2021 (DIET)",
         equation="equation (2)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + E^{(h)}_{S(i),S(j)}",
-        count="m h segments^2",
+        count="m h s^2, where s is `segments`",
     )
     options: SegmentsOptions
     name = "segments"
@@ -147,7 +147,7 @@ class Segments(Segmented, SharedBias):
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the entry of a table [h or 1, s, s] for each pair of tokens, [B, h or 1, Q, K].
 
-        This function multiplies with one-hot rows, because the gradient of indexing with [B, Q, K] indices is slow.
+        This function multiplies by one-hot rows, because the gradient of indexing with [B, Q, K] indices is slow.
         Each product has a single non-zero summand, so no rounding errors occur.
         """
         table = tensors["weight"]

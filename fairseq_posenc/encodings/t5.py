@@ -48,7 +48,7 @@ class T5(RelativeBias):
         paper="Raffel et al. 2020",
         equation="section 2.1 and the released code",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",
-        count="buckets h, which is 32 h by default, times m if each layer has its own table",
+        count="b h, where b is `buckets` (32 by default). With `share=none`, this number is multiplied by m.",
     )
     options: T5Options
 

@@ -41,7 +41,7 @@ class Tisa(RelativeBias):
         paper="Wennberg and Henter 2021 (TISA)",
         equation="section 4 (positional scoring function)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{s=1}^{S} a_s e^{-|b_s| (j - i - c_s)^2}",
-        count="3 S m h",
+        count="3 S m h, where S is `kernels`",
         notes="The initial values are those of the authors' code: a and b from N(0.1, 0.01), c from N(0, 5).",
     )
     options: TisaOptions

@@ -46,8 +46,8 @@ class TupeOptions(Options):
     )
     reset: str = option(
         "auto",
-        "When to replace the position terms of pairs with [CLS] by learned scalars: if samples begin with [CLS] "
-        "(auto), or never (none).",
+        "When learned scalars take the place of the position terms of pairs that contain [CLS]: if samples begin with "
+        "[CLS] (auto), or never (none).",
         choices=("auto", "none"),
     )
     extend: str = extension.extend_option()
@@ -74,8 +74,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         equation="equation (10) of the first paper or, for form=paper, (14), (15) and (19) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
-        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers leave out one (d/h)^2 and the 2 of theta; "
-        "with form=original, (n+1) d + 2 (d^2 + d) + 2 d + 33 h; fewer without reset or relative scalars",
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers leave out one (d/h)^2 and the two scalars of theta. With "
+        "`form=original`, it is (n+1) d + 2 (d^2 + d) + 2 d + 33 h. Without reset or relative scalars, it is smaller.",
     )
     forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}
     options: TupeOptions
@@ -255,7 +255,7 @@ def _log_that_nothing_is_reset() -> None:
 
 
 def resets(options: TupeOptions, stack: StackShape) -> bool:
-    """Return whether learned scalars replace the position terms of pairs with [CLS]."""
+    """Return whether learned scalars take the place of the position terms of pairs that contain [CLS]."""
     return options.reset == "auto" and stack.has_cls
 
 

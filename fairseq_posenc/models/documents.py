@@ -26,7 +26,7 @@ WITHIN_HELP = (
 def of_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
     """Return the number of the document or line that contains each token, from 0: [B, T] int64.
 
-    A sequence may begin with <s>, which belongs to the first document. If </s> follows, this is an empty line.
+    A sequence may begin with <s>, which belongs to the first document. If </s> follows <s>, it is an empty line.
 
     Args:
         tokens: Tokens without masks, [B, T].
@@ -39,8 +39,8 @@ def of_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
 def of_next_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
     """Return the number of the document or line that contains the token after each input of a language model.
 
-    The input that predicts the first token of a document is the </s> before this token. So it belongs to this
-    document, just as a sequence of fairseq that is a single document begins with </s>.
+    The input that predicts the first token of a document is the </s> before this token, so this </s> gets the number
+    of the document. fairseq likewise puts </s> before the first token of a sequence that is a single document.
 
     Args:
         tokens: Inputs of a language model, [B, T]; the other arguments are those of `of_tokens`.
@@ -60,7 +60,7 @@ def _ends(tokens: Tensor, within: str, bos: int, eos: int) -> Tensor:
 
 
 def check_language_model(within: str, task: Any) -> None:
-    """Raise ValueError if the inputs of a language model do not fit --attend-within, or it would have no effect."""
+    """Raise ValueError if the inputs of a language model do not fit --attend-within, or if it would have no effect."""
     settings = getattr(task, "cfg", None) or getattr(task, "args", None)
     if within != SEQUENCE and getattr(settings, "add_bos_token", False):
         raise ValueError(
@@ -79,7 +79,7 @@ def without_memory(within: str) -> str:
 
 
 def check_masked_language_model(within: str, task: Any) -> None:
-    """Raise ValueError if a task does not give the tokens before masking, or --attend-within would have no effect."""
+    """Raise ValueError if a task does not give the tokens before masking, or if --attend-within has no effect."""
     if within != SEQUENCE and not getattr(task, "gives_unmasked_tokens", False):
         raise ValueError(
             f"--attend-within {within} needs the tokens before masking, because masks may hide the ends of lines. Use "

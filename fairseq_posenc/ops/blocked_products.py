@@ -1,9 +1,9 @@
-"""Multiply queries or keys with the vectors of their relative distances in blocks of rows, and compute the gradients.
+"""Multiply queries or keys by the vectors of their relative distances in blocks of rows, and compute the gradients.
 
 The rows are queries and the columns are keys, or the reverse. The distance from row r to column c is c - r. The window
-of a block of rows is the range of distances that occur in the block. Each block is multiplied only with the vectors of
-its window. Working in blocks takes half as many products as multiplying every row with the vectors of all distances.
-Temporary tensors also stay small.
+of a block of rows is the range of distances that occur in the block. Each block is multiplied only by the vectors of
+its window. With blocks, the number of products is about half of what all rows and the vectors of all distances would
+need. Temporary tensors also stay small.
 
 Legend: G matrices (one per sample and head), R rows, C columns, D head width, L = R + C - 1 distances. Entry
 c - r + R - 1 of a table is the vector of row r and column c.
@@ -126,7 +126,7 @@ def _behind(x: Tensor, tables: int) -> Tensor:
 
 
 def _window(x: Tensor, table: Tensor) -> Tensor:
-    """Multiply x [G, rows, D] with W vectors `table` [1 or h, W, D], and return [1 or h, samples, rows, W]."""
+    """Multiply x [G, rows, D] by W vectors `table` [1 or h, W, D], and return [1 or h, samples, rows, W]."""
     return torch.bmm(_behind(x, len(table)), table.mT).unflatten(1, (-1, x.shape[1]))
 
 

@@ -1,6 +1,6 @@
-"""Multiply queries or keys with the vectors of distances on a CPU, if all distances beyond a limit share a vector.
+"""Multiply queries or keys by the vectors of distances on a CPU, if all distances beyond a limit share a vector.
 
-Each query or key is multiplied once with each of the different vectors. Often, far fewer products are needed than one
+Each query or key is multiplied once by each of the different vectors. Often, far fewer products are needed than one
 per query-key pair. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k
 by them (M4M). No tensor holds, for all pairs, the products of queries or keys with the vectors.
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .precision import HALF, promoted
 
-#: Torch multiplies a row with a matrix of fewer numbers than this by a slow plain loop.
+#: If a row is multiplied by a matrix of fewer numbers than this, torch uses a slow plain loop.
 FEW = 400
 
 

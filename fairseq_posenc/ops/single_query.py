@@ -1,4 +1,4 @@
-"""Multiply keys with relative vectors for a single query, as in a decoding step.
+"""Multiply keys by relative vectors for a single query, as in a decoding step.
 
 Key j has the vector a_j of its distance to the query. Most keys have a vector of their own, so the products k_j·a_j of
 all keys are not a matrix product. C++ (cpp.py) computes k_j·a_j and q·k_j together, and so reads each key only once.
@@ -67,8 +67,8 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
     """Return the products that `way` names, computed in C++ if possible, otherwise by the functions `row` and `rest`.
 
-    Without C++, one matrix product multiplies the first `shared` keys with the rows that `row` makes from the vector
-    that they share. The function `rest` computes the products of the other keys.
+    Without C++, the function `row` turns the vector that the first `shared` keys have in common into rows, and one
+    matrix product multiplies these keys by the rows. The function `rest` computes the products of the other keys.
 
     Args:
         way: Value of the argument `way` of `cpp.single_query` that computes the same products.

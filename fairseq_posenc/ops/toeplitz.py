@@ -1,4 +1,4 @@
-"""Multiply queries, keys or attention weights with vectors of relative distances, without a [Q, K, D] tensor.
+"""Multiply queries, keys or attention weights by vectors of relative distances, without a [Q, K, D] tensor.
 
 All functions use the L = Q+K-1 distances j - i from -(K-1) to Q-1, in the order of `Positions.distances`. The functions
 named `*_product` read the vector of each distance from a table of R rows.
@@ -258,10 +258,10 @@ def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int
 
 
 def _kernel(positions: Lengths, clip: int | None, k: Tensor | None, *others: Tensor | None) -> Kernel:
-    """Choose the kernel for the products of the given tensors; k is None if no keys are multiplied with vectors.
+    """Choose the kernel for the products of the given tensors; k is None if no keys are multiplied by vectors.
 
-    `Clipped` is also chosen if it needs at most SMALL_BLOCK vectors more than `Blocked`, because each block of
-    `Blocked` computes about SMALL_BLOCK superfluous products per row.
+    `Clipped` is chosen even if its vectors outnumber the keys by up to SMALL_BLOCK, because `Blocked` also computes
+    about SMALL_BLOCK superfluous products for each row.
     """
     clipped = Clipped(*_flat(positions, clip, SMALL_BLOCK))
     return clipped if clipped.serves(positions.query_length, k, *others) else Blocked(*_flat(positions, clip))

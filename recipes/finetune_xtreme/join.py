@@ -62,7 +62,7 @@ def main() -> None:
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     option("--task", action="append", required=True, choices=TASKS, help="Task to include; the option may be repeated.")
     metavar = ("MODEL", "SEGMENTS")
-    text = "Label and segment encoding of a model; the option may be repeated."
+    text = "Label of a model, and its segment encoding; the option may be repeated."
     option("--variant", action="append", nargs=2, required=True, metavar=metavar, help=text)
     arguments = parser.parse_args()
     output: Path = arguments.output

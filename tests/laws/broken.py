@@ -241,7 +241,7 @@ class LeaksGradients(Shaw):
 
 
 class DeniesDocuments(Shaw):
-    """Denies to keep documents apart."""
+    """Claims that it cannot separate documents."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -576,7 +576,7 @@ class OtherWhenCompiled(Raffel):
         return super().by_distance(tensors, distances) * (not torch.compiler.is_compiling())
 
 
-# -- positions of the caller's own (laws 20 and 21) ----------------------------------------------------
+# -- positions that the caller gives (laws 20 and 21) ---------------------------------------------------
 
 
 class ReadsColumns(Shaw):
@@ -609,7 +609,7 @@ class SlicesItsTable(Raffel):
 
 
 class DoublesPositions(Learned):
-    """Counts positions of the caller's own twice."""
+    """Counts positions that the caller gives twice."""
 
     def ids(self, positions: Positions) -> Tensor:
         return positions.query_ids if positions.ids is None else positions.query_ids * 2

@@ -1,4 +1,4 @@
-"""Law 20: at positions of the caller's own, an encoding equals its reference, or it is refused by name."""
+"""Law 20: at positions that the caller gives, an encoding equals its reference, or it is refused by name."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def check_columns(case: Case) -> None:
 
 
 def check_refused(case: Case) -> None:
-    """Check that an encoding refuses positions of the caller's own, when they are made and when they are used."""
+    """Check that an encoding refuses positions that the caller gives, when they are made and when they are used."""
     stack = SCENE.stack(case)
     (member,) = stack.pos.members.values()
     reason = "no positions" if member.capabilities.any_positions else member.only_columns

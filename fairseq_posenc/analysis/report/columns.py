@@ -55,7 +55,7 @@ def _score_column(title: str) -> Column:
 
     return Column(
         title,
-        f"{title} ± half the width of its 95 % confidence interval, which is left out if it is unknown",
+        f"{title} ± half the width of its 95 % confidence interval; only the score is shown if this width is unknown",
         True,
         cell,
     )

@@ -1,4 +1,4 @@
-"""Time encodings in groups that share one baseline, and repeat the measurements that exceed their targets."""
+"""Measure how long encodings take, in groups with one baseline, and repeat measurements that exceed their targets."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ These costs keep the encodings of each family from reaching their aim:
   computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. These blocks need half as many products as multiplying all queries by all
-  vectors, but still 1.12 times as many as the multiplication of queries and keys. The products must then be copied into
-  the logits. XL and GCDF also project the vectors of the distances.
+  the vectors of distances that occur in it. With blocks, the number of these products is about half of what all queries
+  and all vectors would need, but still 1.12 times the number of products of queries and keys. The products must then be
+  copied into the logits. XL and GCDF also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
   in Shaw. The products of the keys must also be transposed. In C++, transposing takes as long as copying; without a C++
   compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa would

@@ -94,7 +94,7 @@ def check_refused(case: Case) -> None:
     stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")
     positions = replace(positions_of(packed.tokens, stack), documents=packed.documents)
     x = embedded(packed.tokens, stack.shape.dim)
-    assert_refused(lambda: stack(x, positions), case.spec, "documents in one sequence", "because")
+    assert_refused(lambda: stack(x, positions), case.spec, "documents that share a sequence", "because")
 
 
 def keeps_apart(case: Case) -> bool:

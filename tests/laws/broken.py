@@ -526,7 +526,7 @@ class Shifted(Shaw):
         nn.init.normal_(self.weight, mean=0.004, std=0.02)
 
 
-# -- layers (law 20) -----------------------------------------------------------------------------------
+# -- layers (law 25) -----------------------------------------------------------------------------------
 
 
 class ForgetsTheSchedule(Composition):

@@ -1,4 +1,4 @@
-"""Law 16: an encoding that declares a direction learns it in training; one that depends on |j - i| only cannot.
+"""Law 22: an encoding that declares a direction learns it in training; one that depends on |j - i| only cannot.
 
 The lowest possible losses in nats are: ln 2 = 0.69 if the two neighbours cannot be distinguished, about 1.9 if only the
 half of the sequence is known, and 2.4 if only the words of the sequence are known.

@@ -1,4 +1,4 @@
-"""Law 20: at positions that the caller gives, an encoding equals its reference, or it is refused by name."""
+"""Law 24: at positions that the caller gives, an encoding equals its reference, or it is refused by name."""
 
 from __future__ import annotations
 

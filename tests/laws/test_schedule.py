@@ -1,4 +1,4 @@
-"""Law 20: with the option `layers`, an encoding acts in these layers as if they had it alone, and in no others."""
+"""Law 25: with the option `layers`, an encoding acts in these layers as if they had it alone, and in no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 19: shared values are computed once per forward and, in evaluation, once for the same parameters."""
+"""Law 23: shared values are computed once per forward and, in evaluation, once for the same parameters."""
 
 from __future__ import annotations
 

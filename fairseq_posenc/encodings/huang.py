@@ -20,9 +20,8 @@ from ..positions import Positions
 
 PAPER = "Huang et al. 2020 (M1-M4)"
 PER_HEAD = (
-    "Table 1 of the M1-M4 paper counts one table per head, and Figure 4 shows a table of the first head, which "
-    "corresponds to share=none. By default the heads of a layer share their table, as in the authors' code and in "
-    "the later M4M paper."
+    "Table 1 of the M1-M4 paper counts one table per head, which corresponds to share=none. By default the heads of a "
+    "layer share their table."
 )
 
 

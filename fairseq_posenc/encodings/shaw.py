@@ -14,6 +14,7 @@ from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..positions import Positions
+from .huang import PER_HEAD
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Shaw(RelativeTable, RelativeProducts):
         equation="equations (7) to (9) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `values`, this number is doubled.",
+        notes=PER_HEAD,
     )
     options: ShawOptions
     reads_keys = False

@@ -67,7 +67,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
     if settings.data == SQUAD and settings.version == "1.1":
         means = " and ".join(f"{paper[split]} ({split})" for split in ("training", "development"))
         lines.append(
-            f"Huang et al. (2020, section 4.3) report these mean lengths: {means}. They say that {paper['over 512']} "
+            f"Huang et al. (2020, section 4.3) report these mean lengths: {means}. Around {paper['over 512']} "
             "exceed 512 pieces."
         )
     return lines

@@ -27,7 +27,7 @@ def row(encoding: Encoding, seeds: Seeds, plateau: float, output: Path) -> Row:
     slugs = seeds.slugs(encoding.slug)
     runs = divergence.runs(output, slugs)
     scores = [read_json(output / "scores" / f"{slug}.json") for slug in runs.finished]
-    curves = [read(training_log(output, slug)) for slug in slugs]
+    curves = [read(training_log(output, slug)) for slug in runs.finished or slugs]
     ends = [curve.train[-1][1] for curve in curves if curve.train]
     first = scores[0] if scores else {}
     return {

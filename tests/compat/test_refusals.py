@@ -32,7 +32,8 @@ def faulty(*_: Any) -> None:
 
 
 def config(data: str = "", **common: bool) -> Namespace:
-    precision = {"cpu": True, "amp": False, "fp16": False, "fp16_no_flatten_grads": False, "tpu": False, **common}
+    precision = {"cpu": True, "amp": False, "fp16": False, "memory_efficient_fp16": False, "tpu": False}
+    precision |= {"fp16_no_flatten_grads": False, **common}
     several = Namespace(distributed_world_size=1, distributed_init_method=None, distributed_no_spawn=False)
     return Namespace(
         distributed_training=several, common=Namespace(**precision), task=Namespace(_name="translation", data=data)

@@ -132,7 +132,7 @@ def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
 
 
 def test_a_stack_in_half_precision_compiles_to_one_graph() -> None:
-    check_in_use(Case("rope+t5", {"rope.layers": "1", "t5.layers": "2"}), torch.bfloat16, 0.1)
+    check_in_use(Case("rope+t5", {"rope.layers": "1", "t5.layers": "2"}), torch.bfloat16, 0.1, layers=2)
 
 
 def test_raw_keys_are_cached_only_in_layers_with_both_hooks() -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from math import log as log_of
 from pathlib import Path
 
 import pytest
 
 from recipes.finetune_glue.compare import Results
 from recipes.lib import divergence
+from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.trials import Grid, Variant
 from recipes.lib.package import Divergence, read_divergence
 from recipes.lib.runner import Failed, Runner
 from recipes.lib.screen import Screen
+from recipes.lib.seeds import Seeds
 from recipes.lib.stages import Ledger, Stage
+from recipes.pretrain_mlm.compare import row as pretraining_row
 
 ERROR = "Traceback (most recent call last):\nFloatingPointError: gradients are Nan/Inf\n"
 
@@ -60,6 +64,18 @@ def test_a_row_says_which_seed_diverged_and_where(tmp_path: Path) -> None:
     runs = divergence.runs(tmp_path, {"m4": 1, "m4.seed=2": 2})
     assert runs == (["m4"], "seed 2: update 47, loss 8.5 (then not finite)")
     assert divergence.runs(tmp_path, {"m4": 1}) == (["m4"], None)
+
+
+def test_the_training_loss_of_a_masked_language_model_leaves_out_runs_that_diverged(tmp_path: Path) -> None:
+    for folder in ("logs", "scores"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "logs" / "m4.train.log").write_text(log(7, 5))
+    (tmp_path / "logs" / "m4.seed=2.train.log").write_text(log(7, 6, end=EXACT + ERROR))
+    scores = {"bits": 5.0, "nats": 3.5, "perplexity": 32.0, "accuracy": 0.4, "updates": 40, "parameters": 9}
+    (tmp_path / "scores" / "m4.json").write_text(json.dumps(scores))
+    row = pretraining_row(parse("m4"), Seeds((1, 2), 1), 9.0, tmp_path)
+    assert row["training loss, nats"] == pytest.approx(5 * log_of(2), abs=1e-3)
+    assert row["checkpoints"] == ["m4"]
 
 
 def shell(folder: Path, name: str, script: str, *after: Stage) -> Stage:

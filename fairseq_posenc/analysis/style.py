@@ -94,11 +94,16 @@ def save(figure: Figure, rows: Sequence[Row], folder: Path, name: str) -> list[P
     """Write a figure as NAME.png and NAME.pdf and its data as NAME.csv, each atomically, and return the paths."""
     paths = [folder / f"{name}.{suffix}" for suffix in SUFFIXES]
     for path in paths[:2]:
-        with whole(path) as partial, styled():
-            dates = {"CreationDate": None} if path.suffix == ".pdf" else {}  # the same data make the same file
-            figure.savefig(partial, format=path.suffix[1:], metadata=dates)
+        save_picture(figure, path)
     with whole(paths[2]) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     return paths
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a figure atomically, as PNG or PDF according to the suffix of the path."""
+    with whole(path) as partial, styled():
+        dates = {"CreationDate": None} if path.suffix == ".pdf" else {}  # the same data make the same file
+        figure.savefig(partial, format=path.suffix[1:], metadata=dates)

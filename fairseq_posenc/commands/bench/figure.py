@@ -11,6 +11,7 @@ from .rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MODES = {"train": "training", "infer": "inference"}
 BLUE, RED = COLOURS[:2]
@@ -34,9 +35,22 @@ def draw(rows: Sequence[Row], folder: Path) -> bool:
     Raises:
         ImportError: matplotlib is not installed.
     """
+    figure = drawn(rows)
+    if figure is None:
+        return False
+    save(figure, [_cells(row) for row in chosen(rows)], folder, "bench")
+    return True
+
+
+def drawn(rows: Sequence[Row]) -> Figure | None:
+    """Return the figure, or None if no layer was measured.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
     layers = chosen(rows)
     if not layers:
-        return False
+        return None
     names = list(dict.fromkeys(row.name + row.origin for row in layers))[::-1]
     titles = [f"{text}, {layers[0].shape} layer, n = {layers[0].length}" for text in MODES.values()]
     with styled():
@@ -47,8 +61,7 @@ def draw(rows: Sequence[Row], folder: Path) -> bool:
         for panel in axes:
             panel.set_xlim(min(lows), max(highs))
         axes[1].tick_params(labelleft=False)  # as on the left
-    save(figure, [_cells(row) for row in layers], folder, "bench")
-    return True
+    return figure
 
 
 def _panel(axes: Axes, rows: Sequence[Row], names: Sequence[str]) -> None:

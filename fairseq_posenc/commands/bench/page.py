@@ -11,6 +11,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from ...analysis.style import save_picture
 from ...core.quiet import warnings_only
 from ...core.writing import write_whole
 from ...papers.reading import figures
@@ -135,8 +136,10 @@ def main(argv: Sequence[str]) -> int:
         raw_rows += flats
     picture = args.output.with_suffix(".png")
     with warnings_only():
-        drawn = figure.draw(own, picture)
-    if not drawn:
+        drawn = figure.drawn(own)
+        if drawn is not None:
+            save_picture(drawn, picture)
+    if drawn is None:
         problem = "the results contain no layers, so neither the page nor its figure was written"
         print(f"cost: {problem}. Add the results of bench --parts layer.", file=sys.stderr)
         return 1

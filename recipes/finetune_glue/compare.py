@@ -131,6 +131,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
         "parameters": facts.get("parameters"),
         **cost(output, f"train:{run.slug}"),
         "trials": {trial.hyperparameters: round(results.score(trial), 2) for trial in trials},
+        "segments": variant.row,
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
         "scores": {
             split: {name: round(value, 2) for name, value in values.items()} for split, values in scores.items()

@@ -131,6 +131,7 @@ def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list
             "out of reach": unreachable(predictions / language) if known else None,
             "rules": SETS[task].rules(language) if known else None,
             **same,
+            "segments": variant.row,
             "pretrained": model,
         }
 

@@ -78,6 +78,34 @@ def test_a_score_of_a_task_stands_in_its_column(tmp_path: Path) -> None:
     assert set(filled) == {"memory 640"}
 
 
+def filled(run: Path) -> set[str]:
+    """Return the names of the papers' rows that have a score of ours."""
+    tables = papers.paper_tables(read_runs([run])[0].entries)
+    return {name for table in tables for name, cells in table.rows.items() for cell in cells.values() if cell.ours}
+
+
+@pytest.mark.parametrize(("clip", "names"), [(4, ["4: lfhc[clip=4]"]), (16, ["16: lfhc[clip=16]"]), (2, [])])
+def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_options(
+    clip: int, names: list[str], tmp_path: Path
+) -> None:
+    """LFHC prints 73.96 on MNLI for k = 4 and for k = 16."""
+    ours = {"task": "MNLI", "encoding": f"lfhc[clip={clip}]", "score": 70.0, "paper": 73.96}
+    run = write_run(tmp_path / "run", [ours], recipe="text_classification")
+    assert {name.removesuffix(", 8 layers of 512, 8 heads") for name in filled(run)} == set(names)
+
+
+@pytest.mark.parametrize("segments", ["input", "head", "input/head", "none"])
+def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_segments(segments: str, tmp_path: Path) -> None:
+    """DIET prints 91.0 on QQP for diet-rel with segments at the input and per head, and has no row without segments."""
+    pretrained = {"encoding": "diet-rel[share=none]"}  # the default, which the paper's row does not list
+    ours = {"task": "QQP", "score": 90.0, "paper": "91", "segments": segments, "pretrained": pretrained}
+    run = write_run(tmp_path / "run", [ours], recipe="finetune_glue")
+    expected = [
+        f"DIET-REL: diet-rel, BERT-base, English, {kind}, 128" for kind in segments.split("/") if kind != "none"
+    ]
+    assert filled(run) == set(expected)
+
+
 def test_losses_belong_to_the_row_with_the_longest_name(tmp_path: Path) -> None:
     rows = [row("shaw", 1.0), row("shaw[clip=4]", 2.0)]
     runs = read_runs([write_run(tmp_path / "run", rows, {"shaw.clip=4.s1": 50, "shaw.s2": 50, "other": 50})])

@@ -7,6 +7,9 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...core.options import describe, parse
+from ...encodings import get
+from ...encodings.registry import kind_of
 from ...papers.reading import Figure, every
 from ..results import Score
 from .runs import Entry
@@ -71,6 +74,8 @@ SQUAD = {
 }
 #: Stands for a pretrained checkpoint of the user in a command; it decides the encoding of a fine-tuned model.
 MODEL = "MODEL"
+#: What unset options mean in the papers' pretrained models: the rank is the head size (768 / 12); nothing is clipped.
+UNSET = {"rank": 64, "clip": 512}
 
 
 def paper_tables(entries: Sequence[Entry]) -> list[PaperTable]:
@@ -105,8 +110,8 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
     """Return whether a row of results reproduces this number of a paper.
 
-    A row reproduces the number if the recipe wrote the number into this row, and the row does not list `text` among its
-    differences from the paper.
+    A row reproduces the number if the recipe wrote the number into this row, the encoding and its options are those of
+    the paper's row, and the row does not list `text` among its differences from the paper.
     """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
@@ -114,9 +119,56 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
         return False
     if "text" in str(entry.facts.get("differs from the paper") or "").split(", "):
         return False
-    name = str(entry.facts.get("encoding") or _pretrained(entry) or entry.encoding).partition("[")[0]
+    if not _same_segments(entry, figure):
+        return False
+    label = str(entry.facts.get("encoding") or _pretrained(entry) or entry.label)
     numbers = re.findall(r"\d+(?:\.\d+)?", str(entry.facts.get(target.paper) or ""))
-    return name == figure.encoding.partition("[")[0] and figure.value in [float(number) for number in numbers]
+    return figure.value in [float(number) for number in numbers] and _same_encoding(label, figure)
+
+
+def _same_segments(entry: Entry, figure: Figure) -> bool:
+    """Return whether the run is compared with the paper's rows of this segment encoding.
+
+    The name of an encoding that a row lists as `encoding` includes the segments; that of a pretrained model does not.
+    """
+    wanted = figure.conditions.get("segments")
+    return not (wanted and _pretrained(entry)) or wanted in str(entry.facts.get("segments") or "").split("/")
+
+
+def _same_encoding(label: str, figure: Figure) -> bool:
+    """Return whether a label names the encoding of a paper's row: the names and the values of all options are equal.
+
+    Defaults count as values. The M1-M4 paper and its code differ in `share`, so its numbers hold for both values.
+    """
+    if label.partition("[")[0] != figure.encoding.partition("[")[0]:
+        return False
+    try:
+        return _values(label, figure) == _values(figure.encoding, figure)
+    except ValueError:  # the label is not written as an encoding
+        return False
+
+
+def _values(label: str, figure: Figure) -> dict[str, str]:
+    """Return the values of all options of an encoding, keyed by names such as `m4.clip`, in a standard spelling."""
+    spec, _, written = label.removesuffix("]").partition("[")
+    unset = {} if (figure.paper, figure.table) in PLACES else UNSET
+    values: dict[str, object] = {}
+    for name in filter(None, spec.split("+")):
+        for option in describe(get(kind_of(name)).Options):
+            default = unset.get(option["name"]) if option["default"] is None else option["default"]
+            values[f"{name.replace('-', '_')}.{option['name']}"] = default
+    for key, value in parse(written).items():
+        named = [name for name in values if key in (name, name.rpartition(".")[2])]
+        values |= dict.fromkeys(named or [key], value)
+    plain = {name: _plain(value) for name, value in values.items()}
+    if figure.paper == "M1-M4":
+        plain |= {name: "head_wise" for name in plain if name.endswith(".share") and plain[name] == "none"}
+    return plain
+
+
+def _plain(value: object) -> str:
+    text = str(value).lower().replace("-", "_")
+    return f"{float(text):g}" if re.fullmatch(r"-?\d+(?:\.\d+)?", text) else text
 
 
 def _pretrained(entry: Entry) -> str:

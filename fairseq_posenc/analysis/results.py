@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from math import isfinite, sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any, NamedTuple, TypeGuard
 
 #: Columns of scores, in the order in which they are looked for.
@@ -30,10 +30,11 @@ class Score(NamedTuple):
         group: Recipe and task; scores of the same group can be compared.
         encoding: Encoding with its options, or the name of the model.
         column: Name of the score.
-        value: Value of the score; with several seeds, the mean of their values.
+        value: Value of the score; with several seeds, the mean or, if the recipe chose it, the median of their values.
         within: Half the width of the score's 95 % interval; None if it is not known.
         seeds: Number of training runs.
         settings: Settings of the recipe run.
+        median: Whether the value is the median over several seeds.
     """
 
     group: str
@@ -43,6 +44,7 @@ class Score(NamedTuple):
     within: float | None
     seeds: int
     settings: Mapping[str, Any]
+    median: bool = False
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -100,24 +102,28 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
     parts = [str(row[name]) for name in GROUPS if row.get(name) is not None]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")
-    each = row.get(f"{column} of seeds")  # a recipe may choose the median as the score, as some papers do
-    value = (
-        fmean(each) if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)) else float(row[column])
-    )
-    return Score(group, name, column, value, *interval(row, column), facts.get("settings", {}))
+    within, seeds = interval(row, column)
+    median = seeds > 1 and _is_median(row, column)
+    return Score(group, name, column, float(row[column]), within, seeds, facts.get("settings", {}), median)
 
 
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
     """Return half the width of the 95 % confidence interval of a score, and the number of training runs.
 
     For a single run, it is the interval over the sentences of the test set, which the recipe computed. For several
-    runs, it is the interval of their mean score.
+    runs, it is the interval of their mean score. If the score is a median, it is not known: the interval of the mean
+    need not even contain the median.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):
-        return half_width(each), len(each)
+        return None if _is_median(row, column) else half_width(each), len(each)
     trainings = len(seeds) if isinstance(seeds, list) else int(seeds) if is_number(seeds) else 1
     return float(within) if column in TESTED and is_number(within) else None, max(trainings, 1)
+
+
+def _is_median(row: Mapping[str, Any], column: str) -> bool:
+    """Return whether a score is the median over seeds, as some papers report it: the mean then has its own column."""
+    return is_number(row.get("mean" if column == "score" else f"mean {column}"))
 
 
 def half_width(values: Sequence[float]) -> float:

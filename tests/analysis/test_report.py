@@ -191,6 +191,15 @@ def test_several_trainings_have_the_interval_of_their_mean(tmp_path: Path) -> No
     assert score.within == pytest.approx(2.4841, abs=1e-4)
 
 
+def test_a_median_remains_the_score_and_has_no_interval_of_the_mean(tmp_path: Path) -> None:
+    row = {"task": "CoLA", "model": "diet-rel", "score": 93.0, "mean": 90.0, "score of seeds": [84.0, 93.0, 93.0]}
+    row |= {"paper": "60.3", "segments": "head", "pretrained": {"encoding": "diet-rel"}, "seeds": 3}
+    run = write_run(tmp_path / "run", [row], recipe="finetune_glue")
+    (score,) = results.scores(run)
+    assert (score.value, score.within, score.seeds, score.median) == (93.0, None, 3, True)
+    assert "<b>93 (median of 3)</b>" in build(tmp_path / "report.html", run)
+
+
 def test_long_curves_are_thinned_to_their_end() -> None:
     points = [(update, 1.0) for update in range(1000)]
     assert len(thinned(points)) <= 151

@@ -159,6 +159,7 @@ def _paper_cell(cell: PaperCell | None) -> str:
     if cell.ours is None:
         return element("span", cell.printed) + wrapped("details", element("summary", "command") + code(cell.command))
     within = "" if cell.ours.within is None else f" ± {cell.ours.within:.2g}"
+    within += f" (median of {cell.ours.seeds})" if cell.ours.median else ""
     differs = element("small", cell.differs) if cell.differs else ""
     return f"{element('span', cell.printed)}<br>{element('b', f'{cell.ours.value:.4g}{within}')} {differs}"
 

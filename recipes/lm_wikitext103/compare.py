@@ -77,10 +77,13 @@ def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
     }
 
 
-def papers_text(folder: Path) -> bool:
-    """Return whether a text is WikiText-103. WikiText-2 has the same test text, but fewer word types."""
+def papers_text(folder: Path, split: str) -> bool:
+    """Return whether a split is the test text of WikiText-103, which the paper evaluates.
+
+    WikiText-2 has the same test text, but fewer word types.
+    """
     counts = folder / "counts.json"
-    return counts.is_file() and read_json(counts)["types"] == TYPES
+    return split == "test" and counts.is_file() and read_json(counts)["types"] == TYPES
 
 
 def main() -> None:
@@ -97,6 +100,7 @@ def main() -> None:
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
     add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text (with counts.json).")
+    add("--split", required=True, metavar="NAME", help="Split that was evaluated.")
     seeds_of.add_options(parser)
     args = parser.parse_args()
     seeds = Seeds.from_arguments(args)
@@ -108,7 +112,7 @@ def main() -> None:
         for slug, seed in seeds.slugs(encoding.slug).items():
             curve = read(log(args.output, slug))
             points[seeds.label(label, seed)] = [(update, 2**bits) for update, bits in curve.valid or curve.train]
-    if not papers_text(args.text):
+    if not papers_text(args.text, args.split):
         table = [{**row, "paper": None} for row in table]
     compare_with_first(table, "perplexity", "memory")
     draw(points, "validation perplexity", args.output / "curves.png", log=True)

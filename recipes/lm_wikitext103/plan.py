@@ -182,7 +182,7 @@ class Planner(planning.Planner[Settings]):
 
     def compare(self, after: list[Stage]) -> Stage:
         text = self.settings.corpus if self.settings.prepared else f"{self.shown}/text"
-        command = module("lm_wikitext103.compare") + flags(output=self.shown, text=text)
+        command = module("lm_wikitext103.compare") + flags(output=self.shown, text=text, split=self.settings.split)
         command += self.settings.training_seeds.flags()
         for encoding in self.settings.encodings:
             memories = ",".join(map(str, self.settings.memories_of(encoding)))

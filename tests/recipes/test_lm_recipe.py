@@ -44,6 +44,11 @@ def test_every_preset_plans_every_stage(preset: str) -> None:
     assert kinds == ["check", "builtin", "prepare", "binarise", "train", "evaluate", "compare"]
 
 
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_the_comparison_knows_the_split(split: str) -> None:
+    assert value(stages("wt103", split=split)["compare"], "--split") == split
+
+
 def test_wikitext103_is_fetched_and_its_types_counted() -> None:
     planned = stages("wt103")
     assert "wikitext-103/wikitext-103-v1.zip" in planned["fetch"].command

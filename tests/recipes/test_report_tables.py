@@ -70,11 +70,12 @@ def test_the_main_table_is_narrow_and_stands_before_the_details(recipe: Recipe) 
     )
 
 
-def test_the_papers_text_is_told_by_its_types(tmp_path: Path) -> None:
-    assert not papers_text(tmp_path)
+def test_the_papers_text_is_told_by_its_types_and_the_split(tmp_path: Path) -> None:
+    assert not papers_text(tmp_path, "test")
     for types, whole in ((33_278, False), (267_735, True)):
         (tmp_path / "counts.json").write_text(f'{{"types": {types}}}', encoding="utf-8")
-        assert papers_text(tmp_path) == whole
+        assert papers_text(tmp_path, "test") == whole
+        assert not papers_text(tmp_path, "valid")
 
 
 def test_own_texts_have_no_papers_number() -> None:

@@ -70,7 +70,7 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/learned
     --cpu
 
 # compare
-python -m recipes.lm_wikitext103.compare --output "$OUT" --text "$OUT/text" --seed 1 --seeds 1 --pos-enc xl \
-    --memories 0,16,40 --pos-enc learned --memories 0
+python -m recipes.lm_wikitext103.compare --output "$OUT" --text "$OUT/text" --split test --seed 1 --seeds 1 \
+    --pos-enc xl --memories 0,16,40 --pos-enc learned --memories 0
 
 echo Done: "$OUT/comparison.json" "$OUT/curves.png"

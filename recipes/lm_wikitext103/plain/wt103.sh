@@ -163,7 +163,7 @@ python -m recipes.lm_wikitext103.evaluate --checkpoint "$OUT/checkpoints/t5/chec
     --output "$OUT/scores/t5.640.json"
 
 # compare
-python -m recipes.lm_wikitext103.compare --output "$OUT" --text "$OUT/text" --seed 1 --seeds 1 \
+python -m recipes.lm_wikitext103.compare --output "$OUT" --text "$OUT/text" --split test --seed 1 --seeds 1 \
     --pos-enc 'xl[biases=tied]' --memories 150,640 --pos-enc 'gcdf[biases=tied]' --memories 150,640 \
     --pos-enc 'lfhc[clip=16]' --memories 150,640 --pos-enc 'shaw[clip=8,share=none]' --memories 150,640 \
     --pos-enc 'diet-rel[clip=150]' --memories 150,640 --pos-enc t5 --memories 150,640

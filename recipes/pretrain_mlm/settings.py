@@ -147,8 +147,9 @@ class Settings(launch.Training):
 
     @property
     def like_m4m(self) -> bool:
-        """Return whether the run has the text and the model of the M4M paper's small experiment."""
-        return (self.corpus, self.arch, self.init_from) == ("books_wiki", "posenc_roberta_base", "")
+        """Return whether the run has the whole text and the model of the M4M paper's small experiment."""
+        own = (self.corpus, self.limit, self.arch, self.init_from)
+        return own == ("books_wiki", 0, "posenc_roberta_base", "")
 
     @property
     def own(self) -> bool:

@@ -202,6 +202,22 @@ def test_whole_words_need_to_know_the_tokenizer() -> None:
     assert "--mask-whole-words" not in stages()["train:none"].command
 
 
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, True),
+        ({"limit": "1000"}, False),
+        ({"arch": "posenc_roberta_large"}, False),
+        ({"corpus": "builtin", "books": ""}, False),
+    ],
+)
+def test_only_the_whole_text_and_the_papers_model_have_the_papers_loss(
+    changes: dict[str, str], shown: bool, tmp_path: Path
+) -> None:
+    compare = stages("m4m-small", **{**needed("m4m-small", tmp_path), **changes})["compare"]
+    assert ("--paper" in compare.command) == shown
+
+
 def test_published_corpora_and_tokenizers_are_fetched(tmp_path: Path) -> None:
     planned = stages("m4m-large", **needed("m4m-large", tmp_path))
     assert {"fetch-wikipedia", "fetch-openwebtext", "fetch-gpt2-bpe"} <= set(planned)

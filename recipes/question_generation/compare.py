@@ -24,7 +24,7 @@ from recipes.lib.stages import read_json
 
 from .data import items
 from .settings import CMRC, RECORD, SQUAD, Variant
-from .sources import FETCHED
+from .sources import FETCHED, PUBLISHED
 
 SHOWN = 20  # number of sources in the gallery
 ROUGE, COPIED = "valid_rouge_l", "valid_copied"
@@ -32,15 +32,22 @@ ROUGE, COPIED = "valid_rouge_l", "valid_copied"
 COLUMNS = {SQUAD: "SQuAD", CMRC: "CMRC"}
 
 
-def dataset(record: dict[str, Any]) -> str | None:
-    """Return SQuAD or CMRC if a prepared folder's record names the published files of its sets, otherwise None.
+def dataset(record: dict[str, Any], scored: str) -> str | None:
+    """Return SQuAD or CMRC if a run has the paper's data, otherwise None.
 
     A part of a published file, or a test set as training set, is other data than the paper's.
+
+    Args:
+        record: Record of the prepared folder, with the names of its files and the number of questions in each split.
+        scored: Split that was scored. The paper scores the development set.
     """
+    if scored != "valid":
+        return None
+    given = {split: facts["given"] for split, facts in record["splits"].items()}
     names = {split: file["name"].removesuffix(".gz") for split, file in record["files"].items()}
     for name, published_files in FETCHED.items():
         published_names = {split: path.rpartition("/")[2] for split, path in published_files.items()}
-        if {"train", "valid"} <= names.keys() and names.items() <= published_names.items():
+        if PUBLISHED[name].items() <= given.items() and names.items() <= published_names.items():
             return name
     return None
 
@@ -115,9 +122,9 @@ def beaten(rouge: float, baselines: Mapping[str, dict[str, Any]]) -> bool:
     return all(rouge > round(100 * baseline["rouge_l"], 2) for baseline in baselines.values())
 
 
-def compare(variants: list[Variant], seeds: Seeds, output: Path, data: Path) -> list[Row]:
+def compare(variants: list[Variant], seeds: Seeds, output: Path, data: Path, split: str) -> list[Row]:
     """Return the rows of the models, then the rows of the baselines with the same columns."""
-    baselines, published_name = read_json(output / "baselines.json"), dataset(read_json(data / RECORD))
+    baselines, published_name = read_json(output / "baselines.json"), dataset(read_json(data / RECORD), split)
     rows = [row(variant, seeds, output, baselines, published_name) for variant in variants]
     compare_with_first(rows, "ROUGE-L")
     without_seeds = {"sd": None, "seeds": None, "ROUGE-L of seeds": None}
@@ -190,7 +197,7 @@ def main() -> None:
     seeds = Seeds.from_arguments(args)
     copies = {"on": [True], "off": [False], "both": [True, False]}[args.copy]
     variants = [Variant(parse(label), copy) for label in args.pos_enc for copy in copies]
-    rows = compare(variants, seeds, args.output, args.data)
+    rows = compare(variants, seeds, args.output, args.data, args.split)
     curves(variants, seeds, args.output, args.split)
     first = {row["model"]: row.get("checkpoint") for row in rows}
     questions = {

@@ -14,6 +14,8 @@ FETCHED = {
         "test": "cmrc2018/cmrc2018_trial.json",
     },
 }
+#: Number of questions in the published files from which the paper's models learn and on which they are scored.
+PUBLISHED = {SQUAD: {"train": 87_599, "valid": 10_570}, CMRC: {"train": 10_142, "valid": 3_219}}
 QUESTIONS = ("*.json", "*.json.gz", "*.txt", "*.txt.gz")
 #: Patterns of the files in a Hugging Face folder: PIECES are settings and vocabulary, ENCODER includes the weights.
 PIECES = ("*.json", "*.txt", "*.model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from recipes.lib.values import Refused
 from recipes.question_generation.__main__ import QUESTION_GENERATION, hints
 from recipes.question_generation.compare import dataset, paper
 from recipes.question_generation.settings import Settings
+from recipes.question_generation.sources import FETCHED, PUBLISHED
 
 OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in QUESTION_GENERATION.presets() if name.startswith("paper")]
@@ -90,11 +92,30 @@ def test_the_papers_figures() -> None:
         ({"train": "cmrc2018_train.json", "valid": "cmrc2018_dev.json", "test": "cmrc2018_trial.json"}, "cmrc"),
         ({"train": "cmrc2018_dev.json.gz", "valid": "cmrc2018_trial.json.gz"}, None),
         ({"train": "src-train.txt", "valid": "src-dev.txt"}, None),
-        ({"valid": "dev-v1.1.json"}, None),
+        ({"all": "dev-v1.1.json"}, None),
     ],
 )
-def test_the_record_says_whether_the_paper_had_these_questions(names: dict[str, str], expected: str | None) -> None:
-    assert dataset({"files": {split: {"name": name} for split, name in names.items()}}) == expected
+def test_the_record_says_whether_the_paper_had_these_files(names: dict[str, str], expected: str | None) -> None:
+    for name, counts in PUBLISHED.items():
+        assert dataset(record(names, **counts), "valid") == (name if name == expected else None)
+
+
+@pytest.mark.parametrize("name", FETCHED)
+def test_only_all_questions_of_the_development_set_have_the_papers_figure(name: str) -> None:
+    files = {split: Path(path).name for split, path in FETCHED[name].items()}
+    train, valid = PUBLISHED[name]["train"], PUBLISHED[name]["valid"]
+    assert dataset(record(files, train=train, valid=valid, test=60), "valid") == name
+    assert dataset(record(files, train=600, valid=valid), "valid") is None  # --limit
+    assert dataset(record(files, train=train, valid=60), "valid") is None  # --limit-valid
+    assert dataset(record(files, train=train, valid=valid, test=1002), "test") is None  # --split test
+
+
+def record(files: dict[str, str], **given: int) -> dict[str, Any]:
+    """Return the parts of questions.json that say which questions a folder has."""
+    return {
+        "files": {split: {"name": name} for split, name in files.items()},
+        "splits": {split: {"given": number} for split, number in given.items()},
+    }
 
 
 @pytest.mark.parametrize(("preset", "other"), [("paper", "cmrc"), ("paper-cmrc", "squad"), ("paper-k-shaw", "cmrc")])

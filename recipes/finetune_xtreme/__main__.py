@@ -46,7 +46,7 @@ the mean F1 of this model and of the first model, after Holm's correction. For e
 column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored.
 The column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers
 are too long or not within any window. The column `paper` shows the DIET paper's mean over all languages of a
-dataset."""
+dataset; the column is empty if the run has fewer languages or other questions."""
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all

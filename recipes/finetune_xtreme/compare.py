@@ -155,33 +155,25 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     splits = {language: split for language, split in splits.items() if language in scored}
     questions = {language: split["given"] for language, split in splits.items()}
     left = {name: split["given"] - split["questions"] for name, split in {"training": english, **splits}.items()}
-    texts = differences(task, model, english["given"], questions)
-    same = english["given"] == published.TRAINING and not other_sets(task, questions)
+    same = papers_data(task, english["given"], questions)
     reported = published.figures(task, encoding_of(model["encoding"]), variant.row) if same else None
+    sized = (model["layers"], model["dim"]) == (published.LAYERS, published.DIM)
+    texts = [] if sized else [f"{model['layers']} layers of width {model['dim']}"]
     texts += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
     exact, f1 = reported or (None, None)
     text = comparable([*texts, *results.differs]) if reported else None
     return model, {"paper's EM": exact, "paper's F1": f1, "comparable": text}
 
 
-def differences(task: str, model: Mapping[str, Any], training: int, questions: Mapping[str, int]) -> list[str]:
-    """Return the differences between the run and the paper, in a few words each."""
-    known, texts = SETS[task].questions, list[str]()
-    if (model["layers"], model["dim"]) != (published.LAYERS, published.DIM):
-        texts.append(f"{model['layers']} layers of width {model['dim']}")
-    if training != published.TRAINING:
-        texts.append(f"{training:,} training questions")
-    if len(questions) < len(known):
-        texts.append(f"{len(questions)} of {len(known)} languages")
-    others = other_sets(task, questions)
-    return texts + (
-        [f"the number of questions in {', '.join(others)} differs from the published number"] if others else []
-    )
+def papers_data(task: str, training: int, questions: Mapping[str, int]) -> bool:
+    """Return whether a run has the paper's data: all training questions, and all questions in all languages.
 
-
-def other_sets(task: str, questions: Mapping[str, int]) -> list[str]:
-    """Return the languages in which the number of questions differs from the published number."""
-    return [language for language, number in questions.items() if number != SETS[task].questions[language]]
+    Args:
+        task: Name of a dataset.
+        training: Number of training questions.
+        questions: Number of questions in each scored language.
+    """
+    return training == published.TRAINING and questions == SETS[task].questions
 
 
 def main() -> None:

@@ -109,7 +109,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
     # rounded like the baseline, because a model may answer with the constant
     score = round(scores[headline][first], 2) if runs else None
     over_seeds = summary("score", [results.scores(trial)[headline][first] for trial in runs])
-    reported = None if other_rows(record) else figures(variant, model, results.protocol)
+    reported = None if other_data(record, scores) else figures(variant, model, results.protocol)
     trials = [trial for trial in results.grid.trials(variant) if results.divergence(trial) is None]
     return {
         "task": variant.task,
@@ -124,7 +124,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
         "beats baseline": score is not None and score > baseline["score"] + baseline["margin"],
         "diverged": group.diverged,
         "paper": reported,
-        "comparable": comparable([*differences(model, record, scores), *results.differs]) if reported else None,
+        "comparable": comparable([*differences(model, record), *results.differs]) if reported else None,
         "lr": run.lr,
         "epochs": run.epochs,
         "updates": facts.get("updates"),
@@ -167,20 +167,27 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
     return "; ".join(parts) or None
 
 
-def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Scores) -> list[str]:
+def differences(model: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
     """Return the known differences between the run and the papers' experiments, in a few words each.
 
     Args:
         model: Facts about the pretrained model, such as `layers` and `dim`.
         record: Contents of glue.json, which describes the prepared rows.
-        scores: Scores, keyed by split and by metric.
     """
     sized = all(model[name] == size for name, size in BASE.items())
     parts = [] if sized else [f"{model['layers']} layers of width {model['dim']}"]
-    parts += other_rows(record)
     left_out = sum(done.get("left out", 0) for done in record["problems"].values())
-    parts += [f"{left_out:,} rows left out"] if left_out else []
-    return parts + (xnli.differences(scores) if scores and record["task"] == xnli.XNLI else [])
+    return parts + ([f"{left_out:,} rows left out"] if left_out else [])
+
+
+def other_data(record: Mapping[str, Any], scores: Scores) -> list[str]:
+    """Return notes on how the rows and, for XNLI, the scored sets differ from the published ones.
+
+    Args:
+        record: Contents of glue.json, which describes the prepared rows.
+        scores: Scores, keyed by split and by metric; empty if all training runs diverged.
+    """
+    return other_rows(record) + (xnli.differences(scores) if scores and record["task"] == xnli.XNLI else [])
 
 
 def other_rows(record: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from recipes.finetune_glue.compare import Results, middle
 from recipes.finetune_glue.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.sentences import report
+from recipes.lib.finetuning.sentences import report, xnli
 from recipes.lib.finetuning.sentences.tasks import TASKS, metrics
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.package import figures
@@ -87,6 +88,17 @@ def test_rows_are_compared_with_the_published_by_their_number() -> None:
         "1,500 training rows, not 392,702",
         "the number of rows in valid, valid-de, test-de differs from the published number",
     ]
+
+
+def test_xnlis_mean_is_the_papers_only_over_the_test_sets_of_all_languages() -> None:
+    def other(languages: Sequence[str], split: str = "test") -> list[str]:
+        names = [f"{split}-{language}" for language in languages]
+        splits = {name: {"given": TASKS["XNLI"].rows[split], "labelled": True} for name in names}
+        return compare.other_data({"task": "XNLI", "splits": splits}, {name: {"accuracy": 50.0} for name in names})
+
+    assert other(xnli.LANGUAGES) == []
+    assert other(xnli.LANGUAGES[:2]) == ["2 of 15 languages"]
+    assert other(xnli.LANGUAGES, "valid") == ["scores of development sets"]
 
 
 def test_what_a_model_of_robertas_size_may_be_is_named() -> None:

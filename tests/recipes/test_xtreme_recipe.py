@@ -458,7 +458,12 @@ def test_the_average_is_that_of_seven_numbers() -> None:
     numbers = {"XNLI": (67.9,), "XQuAD": (69.5, 53.9), "MLQA": (58.2, 43.1), "TyDiQA": (64.8, 49.9)}
     common = {"model": "shaw", "language": "mean", "pretrained": {"encoding": "shaw"}}
     rows: list[Row] = [
-        {"task": task, **common, **dict(zip(("score",) if task == "XNLI" else ("F1", "EM"), scores, strict=True))}
+        {
+            "task": task,
+            **common,
+            "paper" if task == "XNLI" else "paper's F1": scores[0],
+            **dict(zip(("score",) if task == "XNLI" else ("F1", "EM"), scores, strict=True)),
+        }
         for task, scores in numbers.items()
     ]
     row = join.average(rows, list(numbers), "shaw", "input")
@@ -467,4 +472,9 @@ def test_the_average_is_that_of_seven_numbers() -> None:
     partial = join.average(rows, ["XNLI", "MLQA"], "shaw", "input")
     assert partial is not None
     assert (partial["of"], partial["paper"]) == ("3 numbers", None)
+    for other in rows:  # a task with other data than the paper's
+        replaced = [{**row, "paper": None, "paper's F1": None} if row is other else row for row in rows]
+        average = join.average(replaced, list(numbers), "shaw", "input")
+        assert average is not None
+        assert average["paper"] is None
     assert join.average([{**row, "score": None} for row in rows], list(numbers), "shaw", "input") is None

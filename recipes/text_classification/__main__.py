@@ -25,7 +25,7 @@ update, loss and (with several seeds) seed of each training run that diverged; i
 chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
 the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
 Qu et al. 2021. This score is a mean over ten seeds, and the models have GloVe vectors and 8 layers of width 512. Only
-runs with these settings are comparable with the paper."""
+runs with these settings are comparable with the paper. The column is empty if the rows are not all published rows."""
 
 MAIN = {
     "encoding": "encoding",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -11,12 +13,26 @@ from typing import Any
 from recipes.lib import divergence, records
 from recipes.lib.curves import draw_groups
 from recipes.lib.encodings import Encoding, parse, published
+from recipes.lib.finetuning.sentences import tasks
 from recipes.lib.package import Figure, figures, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.significance import average, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 Score = dict[str, Any]
+
+#: The split of this recipe for each split of GLUE, whose test sets have no labels.
+OF_GLUE = {"train": "train", "valid": "test", "valid-mismatched": "test-mismatched"}
+#: Published number of rows of each split; SNLI's rows without an agreed label do not count. The validation rows count
+#: as training rows, because most tasks have no validation set of their own.
+ROWS = {
+    "IMDB": {"train": 25_000, "test": 25_000},
+    "SNLI": {"train": 549_367 + 9_842, "test": 9_824},
+    **{
+        name: {OF_GLUE[split]: number for split, number in tasks.TASKS[name].rows.items()}
+        for name in ("SST-2", "QNLI", "QQP", "MNLI")
+    },
+}
 
 
 def row(encoding: Encoding, seeds: list[int], task: str | None, output: Path, baselines: dict[str, float]) -> Row:
@@ -42,6 +58,22 @@ def paper(task: str | None) -> list[Figure]:
     if task is None:
         return []
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]
+
+
+def papers_rows(task: str, record: Mapping[str, Any]) -> bool:
+    """Return whether a prepared folder has all rows of a task of the paper, apart from unusable rows.
+
+    Args:
+        task: Name of the task in the paper's tables.
+        record: Contents of glue.json, which describes the prepared rows.
+    """
+    rows = Counter[str]()
+    for split, facts in record["splits"].items():
+        rows["train" if split == "valid" else split] += facts["items"]
+    left_out = sum(done.get("left out", 0) for done in record["problems"].values())
+    expected = ROWS.get(task, {})
+    fewer = [number - rows[split] for split, number in expected.items()]
+    return rows.keys() == expected.keys() and min(fewer) >= 0 and sum(fewer) == left_out
 
 
 def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
@@ -76,7 +108,9 @@ def main() -> None:
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     baselines = read_json(arguments.output / "baselines.json")
-    rows = [row(parse(label), seeds, arguments.task, arguments.output, baselines) for label in arguments.pos_enc]
+    record = read_json(arguments.output / "data-bin" / "glue.json")
+    task = arguments.task if arguments.task and papers_rows(arguments.task, record) else None
+    rows = [row(parse(label), seeds, task, arguments.output, baselines) for label in arguments.pos_enc]
     compare_with_first(rows, "score")
     draw(rows, arguments.output / "lengths.png")
     write_whole(arguments.output / "comparison.json", json.dumps(rows, indent=1) + "\n")

@@ -139,6 +139,30 @@ def test_the_papers_number(label: str, task: str, printed: float | None) -> None
     assert compare.published(compare.paper(task), compare.parse(label)) == printed
 
 
+@pytest.mark.parametrize(
+    ("task", "splits", "left_out", "expected"),
+    [
+        ("IMDB", {"train": 22_500, "valid": 2_500, "test": 25_000}, 0, True),
+        ("IMDB", {"train": 22_500, "valid": 2_499, "test": 25_000}, 0, False),
+        ("IMDB", {"train": 22_500, "valid": 2_499, "test": 25_000}, 1, True),
+        ("SNLI", {"train": 549_367, "valid": 9_842, "test": 9_824}, 0, True),
+        ("SST-2", {"train": 60_000, "valid": 7_349, "test": 872}, 0, True),
+        ("SST-2", {"train": 60_000, "valid": 7_350, "test": 871}, 0, False),
+        ("MNLI", {"train": 390_000, "valid": 2_702, "test": 9_815, "test-mismatched": 9_832}, 0, True),
+        ("MNLI", {"train": 390_000, "valid": 2_702, "test": 9_815}, 0, False),
+        ("RTE", {"train": 2_000, "valid": 490, "test": 277}, 0, False),  # the paper does not have this task
+    ],
+)
+def test_only_all_published_rows_have_the_papers_number(
+    task: str, splits: dict[str, int], left_out: int, expected: bool
+) -> None:
+    record = {
+        "splits": {split: {"items": number} for split, number in splits.items()},
+        "problems": {"empty text": {"left out": left_out}},
+    }
+    assert compare.papers_rows(task, record) == expected
+
+
 # --- a run
 
 

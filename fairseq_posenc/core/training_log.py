@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 #: The last line of the error with which fairseq-train ends if a loss or a gradient is not finite.
 NOT_FINITE = re.compile(r"^(\[rank\d+\]: ?)?FloatingPointError", re.MULTILINE)
+PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 #: A loss that was lower has risen again if it is at least this multiple of its lowest value.
 RISEN = 1.2
 Points = list[tuple[int, float]]  # number of updates, and value (losses are in bits per piece)
@@ -107,6 +108,12 @@ def read_validations(log: Path, name: str) -> Points:
     """
     logged = [facts for kind, facts in _lines(log) if kind == "valid" and name in facts]
     return sorted({int(facts["valid_num_updates"]): float(facts[name]) for facts in logged}.items())
+
+
+def read_parameters(log: Path) -> int | None:
+    """Return the number of the model's parameters that fairseq-train logged, or None if there is no such line."""
+    found = PARAMETERS.search(log.read_text(encoding="utf-8", errors="replace")) if log.is_file() else None
+    return int(found[1].replace(",", "")) if found else None
 
 
 def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -53,8 +53,8 @@ MAIN = {
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "sd", "seeds", "p", "best F1", "threshold of best F1", "paper's EM"),
     *("paper's F1", "comparable", "beats baselines", "diverged"),
-    *("longest window", "questions", "out of reach", "questions of training", "updates", "minutes"),
-    "pieces/s",
+    *("longest window", "questions", "out of reach", "questions of training", "updates", "parameters"),
+    *("minutes", "pieces/s"),
 )
 
 

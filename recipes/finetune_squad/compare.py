@@ -14,6 +14,7 @@ from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.finetuning.comparison import comparable, write_rows
 from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
+from recipes.lib.package import read_parameters
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.seeds import Seeds
@@ -87,6 +88,7 @@ def row(
         "longest window": record["longest"],
         "questions of training": counts["train"]["questions"],
         "updates": curves[0].train[-1][0] if curves[0].train else None,
+        "parameters": read_parameters(training_log(output, next(iter(slugs)))),
         **cost(output, *(f"train:{run}" for run in slugs)),
         "pieces/s": average([curve.speed for curve in curves if curve.speed]),
     }

@@ -59,16 +59,20 @@ MAIN = {
     "score": "accuracy (%)",
     "F1": "F1 (%)",
     "EM": "EM (%)",
+    "sd": "standard deviation over seeds",
+    "seeds": "seeds",
     "paper": "accuracy in the paper (%)",
     "paper's F1": "F1 in the paper (%)",
     "paper's EM": "EM in the paper (%)",
     "p": "p",
     "diverged": "diverged",
+    "parameters": "parameters",
 }
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
     *("beats baseline", "paper", "paper's EM", "paper's F1", "comparable", "questions", "out of reach", "rules"),
-    *("mean", "mean F1", "mean EM", "sd", "seeds", "p", "diverged", "lr", "epochs", "updates", "minutes"),
+    *("mean", "mean F1", "mean EM", "sd", "seeds", "p", "diverged", "lr", "epochs", "updates", "parameters"),
+    "minutes",
 )
 
 

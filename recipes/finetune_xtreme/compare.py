@@ -19,7 +19,7 @@ from recipes.lib.finetuning.comparison import comparable, encoding_of, write_row
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
 from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_options
-from recipes.lib.package import Divergence, read_divergence
+from recipes.lib.package import Divergence, read_divergence, read_parameters
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.significance import compare_with_first, summary
@@ -48,7 +48,10 @@ class Results:
         return float(read_json(self.output / "scores" / f"{trial.slug}.json")["f1"])
 
     def divergence(self, trial: Trial) -> Divergence | None:
-        return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
+        return read_divergence(self.log(trial))
+
+    def log(self, trial: Trial) -> Path:
+        return self.output / "logs" / f"{trial.slug}.train.log"
 
     def scores(self, trial: Trial, task: str) -> Scores:
         """Return the scores by language, and their means over languages."""
@@ -102,7 +105,7 @@ def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list
     runs = group.finished
     trial = group.trials[0]
     same = {"diverged": group.diverged, "lr": trial.lr, "epochs": trial.epochs}
-    same |= cost(results.output, f"train:{trial.slug}")
+    same |= {"parameters": read_parameters(results.log(trial)), **cost(results.output, f"train:{trial.slug}")}
     if not runs:
         return [{"task": task, "model": variant.label, "language": MEAN, **summary("F1", []), **same}]
     scores, baseline = [results.scores(run, task) for run in runs], results.baseline(task)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.training_log import Points as Points
     from fairseq_posenc.core.training_log import read_divergence as read_divergence
     from fairseq_posenc.core.training_log import read_losses as read_losses
+    from fairseq_posenc.core.training_log import read_parameters as read_parameters
     from fairseq_posenc.core.training_log import read_validations as read_validations
     from fairseq_posenc.core.words import nearest as nearest
     from fairseq_posenc.core.words import suggestion as suggestion
@@ -35,7 +36,7 @@ else:
         "analysis/results.py": ("interval",),
         "core/training_log.py": (
             *("Curve", "Divergence", "Points"),
-            *("read_divergence", "read_losses", "read_validations"),
+            *("read_divergence", "read_losses", "read_parameters", "read_validations"),
         ),
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),

@@ -45,7 +45,7 @@ MAIN = {
 COLUMNS = (
     *("model", "ROUGE-L", "sd", "seeds", "p", "paper", "beta 1.2", "BLEU-4", "chrF", "distinct", "beats baselines"),
     *("diverged", "first ROUGE-L", "last ROUGE-L"),
-    *("copy gate", "unknown words copied", "best update", "updates", "minutes", "tokens/s"),
+    *("copy gate", "unknown words copied", "best update", "updates", "parameters", "minutes", "tokens/s"),
     *("signature of BLEU", "signature of chrF"),
 )
 

@@ -15,7 +15,7 @@ from recipes.lib.curves import draw, figures, read
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.lines import read as read_lines
 from recipes.lib.package import figures as printed
-from recipes.lib.package import write_whole
+from recipes.lib.package import read_parameters, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.seeds import Seeds
@@ -112,6 +112,7 @@ def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[
         "checkpoint": next(iter(runs.finished), None),
         "best update": average([*best.values()]),
         "updates": curves[0].train[-1][0] if curves[0].train else None,
+        "parameters": read_parameters(training_log(output, next(iter(slugs)))),
         **cost(output, *(f"train:{slug}" for slug in slugs)),
         "tokens/s": average([curve.speed for curve in curves if curve.speed]),
     }

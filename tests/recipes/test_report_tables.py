@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
-from recipes.lib.recipe import Recipe, Row
+from recipes.lib.recipe import ROOT, Recipe, Row
 from recipes.lib.report import main_table, markdown
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
 from recipes.lm_wikitext103.compare import papers_text
@@ -61,13 +63,30 @@ def test_the_main_table_is_narrow_and_stands_before_the_details(recipe: Recipe) 
     row: Row = dict.fromkeys((*recipe.columns, *recipe.main), 1.0)
     text = markdown(recipe, (), {}, {**FACTS, "results": [row]})
     main, details = text.split("\n## Details\n")
-    assert len(cells(main)[0]) == len(recipe.main) <= 11
-    assert set(recipe.main) - {"p", "parameters"} <= set(recipe.columns)
+    assert len(cells(main)[0]) == len(recipe.main) <= 14
+    assert set(recipe.main) <= set(recipe.columns)
     assert cells(details)[0] == list(recipe.columns)
     empty = {"results": [{**row, recipe.columns[-1]: None}]}
     assert cells(markdown(recipe, (), {}, {**FACTS, **empty}).split("\n## Details\n")[1])[0] == list(
         recipe.columns[:-1]
     )
+
+
+def never_written(recipe: Recipe, sources: Iterable[str]) -> set[str]:  # type: ignore[type-arg]
+    """Return the columns of the main table whose names are not in the code that makes the rows."""
+    nodes = (node for source in sources for node in ast.walk(ast.parse(source)))
+    return set(recipe.main) - {node.value for node in nodes if isinstance(node, ast.Constant)}
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_the_rows_can_have_every_column_of_the_main_table(recipe: Recipe) -> None:  # type: ignore[type-arg]
+    """A column that no row has is left out of every report, and nothing else would show that it is missing."""
+    files = [file for file in (ROOT / "recipes" / recipe.name).glob("*.py") if file.name != "__main__.py"]
+    sources = [file.read_text(encoding="utf-8") for file in (*files, ROOT / "recipes" / "lib" / "significance.py")]
+    assert never_written(recipe, sources) == set()
+    if "parameters" in recipe.main:
+        without = [source.replace('"parameters"', '"sizes"') for source in sources]
+        assert never_written(recipe, without) == {"parameters"}
 
 
 def test_the_papers_text_is_told_by_its_types_and_the_split(tmp_path: Path) -> None:

@@ -363,11 +363,14 @@ def test_the_table(tmp_path: Path) -> None:
         '2026-01-01 00:00:00 | INFO | valid | {"valid_num_updates": "20", "valid_loss": "3", "valid_spans": "0.5"}\n'
     )
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "m4.train.log").write_text(inner + valid)
+    size = "2026-01-01 00:00:00 | INFO | fairseq_cli.train | num. shared model params: 1,234 (num. trained: 1,200)\n"
+    (tmp_path / "logs" / "m4.train.log").write_text(size + inner + valid)
     paper = compare.ComparedPaper("m1-m4", ["--epochs 3, not 2"])
     model, span, gold = compare.compare([("m4", "m4")], ONE_SEED, tmp_path, paper)
     expected = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
     assert expected.items() <= model.items()
+    assert set(FINETUNE_SQUAD.main) <= model.keys()
+    assert (model["parameters"], span["parameters"]) == (1234, None)
     assert model["comparable"] == "no: 99 and 0 training and development questions left out; --epochs 3, not 2"
     assert model["beats baselines"]
     baseline = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above the baseline

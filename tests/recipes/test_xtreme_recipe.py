@@ -355,6 +355,9 @@ def test_questions_by_language(tmp_path: Path) -> None:
         for seed in (1, 2):
             slug = Trial(variant, lr, 3, seed).slug
             write_json(tmp_path / "scores" / f"{slug}.json", {"f1": english})
+            log = tmp_path / "logs" / f"{slug}.train.log"
+            log.parent.mkdir(exist_ok=True)
+            log.write_text("| INFO | fairseq_cli.train | num. shared model params: 1,234 (num. trained: 1,234)\n")
             scores_by_language = {
                 one: {"em": 10.0 * seed, "f1": f1 * seed, "total": 1190} for one, f1 in points.items()
             }
@@ -382,6 +385,7 @@ def test_questions_by_language(tmp_path: Path) -> None:
     assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)
     assert mean["comparable"] == "no: 1 questions left out of de; 2 seeds, not 5"
     assert (mean["out of reach"], german["out of reach"]) == (None, 1)
+    assert (mean["parameters"], german["parameters"], mean["seeds"], mean["sd"]) == (1234, 1234, 2, 17.68)
     counts["de"]["given"] = 1000  # not the published set
     write_json(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})
     mean, *_ = compare.rows("XQuAD", variant, results)

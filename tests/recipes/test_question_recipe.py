@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 from recipes.lib.encodings import parse
 from recipes.lib.package import figures
 from recipes.lib.recipe import ROOT, shown
+from recipes.lib.seeds import Seeds
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
+from recipes.question_generation import compare
 from recipes.question_generation.__main__ import QUESTION_GENERATION, hints
 from recipes.question_generation.compare import dataset, paper
-from recipes.question_generation.settings import Settings
+from recipes.question_generation.settings import RECORD, Settings, Variant
 from recipes.question_generation.sources import FETCHED, PUBLISHED
 
 OUTPUT = Path("/tmp/an output")
@@ -255,3 +258,21 @@ def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
     assert process.stdout.count("fairseq-train") == 50  # five encodings with ten seeds
     assert process.stdout.count("recipes.question_generation.score") == 50
     assert not list(tmp_path.iterdir())
+
+
+def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    score = {"rouge_l": 0.5, "rouge_l_coco": 0.4, "bleu": 5.0, "chrf": 20.0, "distinct": 0.7}
+    copied = {"unknown words copied": 0.01, "unknown words left": 0.0}
+    for name in ("scores", "logs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / RECORD).write_text(json.dumps({"files": {}}))
+    (tmp_path / "scores" / "t5.json").write_text(json.dumps(score | copied))
+    (tmp_path / "baselines.json").write_text(json.dumps({"first words": score | {"rouge_l": 0.2}}))
+    size = "| INFO | fairseq_cli.train | num. shared model params: 2,297,856 (num. trained: 2,000,000)\n"
+    inner = '| INFO | train_inner | {"num_updates": "20", "loss": "3.5", "wps": "100"}\n'
+    (tmp_path / "logs" / "t5.train.log").write_text(size + inner)
+    monkeypatch.setattr(compare, "updates", lambda checkpoint: 20)
+    variant = Variant(parse("t5"), True)
+    model, baseline = compare.compare([variant], Seeds((1,), 1), tmp_path, tmp_path)
+    assert (model["ROUGE-L"], model["parameters"], model["beats baselines"]) == (50.0, 2_297_856, True)
+    assert (baseline["ROUGE-L"], baseline["parameters"], list(baseline)) == (20.0, None, list(model))

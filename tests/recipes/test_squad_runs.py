@@ -39,6 +39,7 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
     assert (learned["model"], shaw["encoding"]) == ("learned", "shaw")
     assert learned["updates"] == 8  # 100 windows in batches of 32, twice
     assert (learned["comparable"], learned["out of reach"]) == (None, 0)
+    assert learned["parameters"] > 1000
     assert (gold["EM"], gold["F1"], span["questions"]) == (100, 100, 12)
     predictions = tmp_path / "out" / "predictions" / "shaw" / "predictions.json"
     assert len(json.loads(predictions.read_text())) == 12

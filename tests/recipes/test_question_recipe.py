@@ -273,6 +273,6 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "logs" / "t5.train.log").write_text(size + inner)
     monkeypatch.setattr(compare, "updates", lambda checkpoint: 20)
     variant = Variant(parse("t5"), True)
-    model, baseline = compare.compare([variant], Seeds((1,), 1), tmp_path, tmp_path)
+    model, baseline = compare.compare([variant], Seeds((1,), 1), tmp_path, tmp_path, "valid")
     assert (model["ROUGE-L"], model["parameters"], model["beats baselines"]) == (50.0, 2_297_856, True)
     assert (baseline["ROUGE-L"], baseline["parameters"], list(baseline)) == (20.0, None, list(model))

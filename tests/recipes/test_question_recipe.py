@@ -265,7 +265,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = {"unknown words copied": 0.01, "unknown words left": 0.0}
     for name in ("scores", "logs"):
         (tmp_path / name).mkdir()
-    (tmp_path / RECORD).write_text(json.dumps({"files": {}}))
+    (tmp_path / RECORD).write_text(json.dumps({"files": {}, "splits": {}}))
     (tmp_path / "scores" / "t5.json").write_text(json.dumps(score | copied))
     (tmp_path / "baselines.json").write_text(json.dumps({"first words": score | {"rouge_l": 0.2}}))
     size = "| INFO | fairseq_cli.train | num. shared model params: 2,297,856 (num. trained: 2,000,000)\n"

@@ -21,6 +21,7 @@ from recipes.lib.settings import load
 from recipes.question_generation import baselines, compare, score
 from recipes.question_generation.__main__ import COLUMNS, QUESTION_GENERATION
 from recipes.question_generation.settings import Variant
+from recipes.question_generation.sources import PUBLISHED
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +172,8 @@ def test_the_numbers_of_the_paper_are_shown_for_its_data_only(
     shutil.copytree(data, other)
     record = json.loads((other / "questions.json").read_text())
     record["files"] = {"train": {"name": "train-v1.1.json"}, "valid": {"name": "dev-v1.1.json"}}
+    for split, number in PUBLISHED["squad"].items():
+        record["splits"][split]["given"] = number
     (other / "questions.json").write_text(json.dumps(record))
     rows = compared(trained, other, monkeypatch)
     assert [row["paper"] for row in rows] == [47.26, None, None, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recipes.lib.encodings import Encoding, published
-from recipes.lib.package import figures
+from recipes.lib.package import PRETRAINED, figures
 
 MISMATCHED = "MNLI-mm"
 #: More rows of the M4M paper: roberta-base itself, and models that continued its pretraining on more text.
@@ -20,9 +20,6 @@ MODELS = {
     "diet": ("DIET", "BERT-base, English"),
     "diet-xtreme": ("DIET", "BERT-base, 100 languages"),
 }
-#: The meaning of unset options in the papers' models: the rank is the head size (768 / 12), and nothing is clipped,
-#: because the clip distance is not below the longest input.
-UNSET = {"rank": 64, "clip": 512}
 
 
 def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) -> float | None:
@@ -36,4 +33,4 @@ def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) ->
     """
     name, model = MODELS[protocol]
     column = "MNLI-m" if task == "MNLI" else task
-    return published(figures(name, column=column, model=model, segments=segments), encoding, UNSET)
+    return published(figures(name, column=column, model=model, segments=segments), encoding, PRETRAINED)

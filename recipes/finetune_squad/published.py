@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse, published
+from recipes.lib.package import PRETRAINED
 from recipes.lib.package import figures as printed
 from recipes.lib.settings import read_preset
 
@@ -42,7 +43,6 @@ class Paper(NamedTuple):
 
 #: Number of questions in the published files, by version: training and development.
 QUESTIONS = {"1.1": (87_599, 10_570), "2.0": (130_319, 11_873)}
-UNSET = {"clip": 512}  # without the option nothing is clipped; neither with 512, the length of pretraining
 OF_BASE = {"roberta-base itself": "roberta-base", "on C4": "from roberta-base, on C4"}
 PAPERS = {
     "m1-m4": Paper(12, 768, "M1-M4", "BERT-base", {"BERT": "BERT-base (Devlin et al., 2018)"}),
@@ -79,7 +79,7 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
     def shown(score: str) -> float | str | None:
         column = f"SQuAD{version} {score}"
         scores = {
-            name: published(printed(entry.name, column=column, model=model, length=longest), encoding, UNSET)
+            name: published(printed(entry.name, column=column, model=model, length=longest), encoding, PRETRAINED)
             for name, model in {"": entry.model, **entry.others}.items()
         }
         numbers = {name: number for name, number in scores.items() if number is not None}

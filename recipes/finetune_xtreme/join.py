@@ -15,12 +15,11 @@ from recipes.lib.finetuning.comparison import encoding_of, write_rows
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.sentences.xnli import MEAN
 from recipes.lib.finetuning.trials import Variant
-from recipes.lib.package import figures
+from recipes.lib.package import PRETRAINED, figures
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
 
 from .languages import rows_of_sentences
-from .published import UNSET
 from .sets import TASKS, XNLI
 
 AVERAGE = "average"  # the task of the rows with means over tasks
@@ -54,7 +53,7 @@ def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str
         "score": round(fmean(numbers.values()), 2),
         "of": f"{len(numbers)} numbers",
         "also": ", ".join(numbers),
-        "paper": published(paper, encoding, UNSET) if compared == set(TASKS) else None,
+        "paper": published(paper, encoding, PRETRAINED) if compared == set(TASKS) else None,
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import Encoding, published
 from recipes.lib.finetuning.sentences.settings import protocol
+from recipes.lib.package import PRETRAINED
 from recipes.lib.package import figures as printed
 from recipes.lib.settings import read_preset
 
@@ -21,7 +22,6 @@ WINDOWS = ("stride", "longest_question", "longest_answer")
 
 TRAINING = 87_599  # training questions of SQuAD 1.1
 LAYERS, DIM = 12, 768
-UNSET = {"rank": 64}  # without the option the rank is the head size, 768 / 12
 
 
 def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float, float] | None:
@@ -33,7 +33,7 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
         segments: The segment encoding: none, input or head.
     """
     exact, f1 = (
-        published(printed("DIET", column=f"{task} {score}", segments=segments), encoding, UNSET)
+        published(printed("DIET", column=f"{task} {score}", segments=segments), encoding, PRETRAINED)
         for score in ("EM", "F1")
     )
     return None if exact is None or f1 is None else (exact, f1)

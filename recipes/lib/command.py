@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from .run import Run
 from .settings import load
 from .stages import MARKERS, Ledger, Stage
 from .values import Refused
+
+CLOSED = 141  # exit status of a program that SIGPIPE ends: 128 + 13
 
 
 def main(recipe: Recipe[S], arguments: list[str]) -> int:
@@ -37,6 +40,9 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return CLOSED
 
 
 def dry_run(environment: Mapping[str, str], notes: tuple[str, ...], stages: list[Stage]) -> int:
@@ -45,10 +51,10 @@ def dry_run(environment: Mapping[str, str], notes: tuple[str, ...], stages: list
     print(f"# Run these commands in the root of the repository{environment_note}")
     for note in notes:
         print(f"# {note}")
-    print("\n".join(f"# {stage.name}\n{shlex.join(stage.command)}" for stage in stages))
+    print("\n".join(f"# {stage.name}\n{shlex.join(stage.command)}" for stage in stages), flush=True)
     return 0
 
 
 def list_stages(stages: list[Stage], ledger: Ledger) -> int:
-    print("\n".join(f"{'done' if ledger.is_done(stage) else 'open'}  {stage.name}" for stage in stages))
+    print("\n".join(f"{'done' if ledger.is_done(stage) else 'open'}  {stage.name}" for stage in stages), flush=True)
     return 0

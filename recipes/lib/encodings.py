@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .package import ENCODINGS, Figure, kind_of, nearest
+from .package import ENCODINGS, Figure, are_those_of, kind_of, nearest, option_values
 from .recipe import ROOT
 from .stages import read_json
 from .values import Refused
 
 #: Written by `python -m fairseq_posenc docs`, which must run anyway when an encoding is added.
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
-#: Paper whose tables hold for models with a table per head and for models whose heads share it: its Table 1 counts a
-#: table per head, but its authors' code shares them.
-EITHER_SHARING = "M1-M4"
 
 
 @dataclass(frozen=True)
@@ -147,51 +144,24 @@ def published(
 ) -> float | None:
     """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
-    Two encodings are the same if their names and the values of all their options, defaults included, are equal. The
-    scores that the paper `EITHER_SHARING` reports for share=head-wise also hold for share=none, because the paper and
-    its code differ in this option.
-
     Args:
         figures: Numbers from the tables of the paper.
-        encoding: The encoding to look for.
+        encoding: The encoding to look for; `are_those_of` compares its options with those of the tables.
         unset: Values that the options without a default have in the paper's models.
     """
     if not isinstance(encoding, Encoding):  # no paper uses different encodings in the two stacks
         return None
-    options = options_of(encoding, unset)
-    shared = {
-        name: "head_wise" if name.endswith(".share") and value == "none" else value for name, value in options.items()
-    }
+    ours = options_of(encoding, unset)
     for figure in figures:
         other = parse(figure.encoding) if figure.encoding else None
-        wanted = (options, shared) if figure.paper == EITHER_SHARING else (options,)
-        if other and other.name == encoding.name and options_of(other, unset) in wanted:
+        if other and other.name == encoding.name and are_those_of(figure.paper, options_of(other, unset), ours):
             return figure.value
     return None
 
 
 def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) -> dict[str, str]:
     """Return the values of all options, including defaults, keyed by names such as `m4.clip`."""
-    values = {
-        f"{name.replace('-', '_')}.{option}": (unset or {}).get(option) if default is None else default
-        for name in encoding.names
-        for option, default in facts(name)["options"].items()
-    }
-    for part in filter(None, encoding.args.split(",")):
-        key, _, value = part.partition("=")
-        key = key.replace("-", "_")
-        names = [name for name in values if key in (name, name.rpartition(".")[2])]
-        values |= dict.fromkeys(names or [key], value)
-    return {name: _plain(value) for name, value in values.items()}
-
-
-def _plain(value: object) -> str:
-    """Return a value in its standard spelling: `1` for 1.0, `layer_wise` for layer-wise."""
-    text = str(value).lower().replace("-", "_")
-    try:
-        return f"{float(text):g}"
-    except ValueError:
-        return text
+    return option_values(encoding.names, encoding.args, lambda name: facts(name)["options"], unset)
 
 
 def with_option(option: str) -> list[str]:

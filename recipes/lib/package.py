@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.writing import write_whole as write_whole
     from fairseq_posenc.encodings.registry import ENCODINGS as ENCODINGS
     from fairseq_posenc.encodings.registry import kind_of as kind_of
+    from fairseq_posenc.papers.matching import PRETRAINED as PRETRAINED
+    from fairseq_posenc.papers.matching import are_those_of as are_those_of
+    from fairseq_posenc.papers.matching import option_values as option_values
     from fairseq_posenc.papers.reading import Figure as Figure
     from fairseq_posenc.papers.reading import figures as figures
     from fairseq_posenc.papers.reading import tables as tables
@@ -41,6 +44,7 @@ else:
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),
         "encodings/registry.py": ("ENCODINGS", "kind_of"),
+        "papers/matching.py": ("PRETRAINED", "are_those_of", "option_values"),
         "papers/reading.py": ("Figure", "figures", "tables"),
     }
     for file, names in SHARED.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from .values import Refused
 
 RAW = "data/raw"  # folder of the repository to which fetch.py downloads the data of all recipes
+OWN_FILES = Path("/path/to")  # placeholder folder in planned commands for files that the user must provide
 
 
 def refuse_missing(option: str, *paths: str | Path) -> None:

@@ -17,12 +17,12 @@ from typing import Any
 
 from .logs import log_of
 from .package import write_whole
+from .places import OWN_FILES
 from .recipe import ROOT, Recipe
 from .settings import load
 from .stages import Stage
 
 OUT = "@OUT@"  # stands for the output folder in planned commands; shlex leaves it as it is
-OWN_FILES = Path("/path/to")  # placeholder folder in planned commands for files that the reader must provide
 WIDTH = 110  # characters of a line
 HEAD = """\
 #!/usr/bin/env bash

@@ -111,6 +111,7 @@ class Settings(launch.Training):
 
     batch_flag = "batch-size"
     fewer_tasks = ""  # what the user must know if --tasks was lowered
+    missing = ""  # what the user must name before the first stage; --list and --dry-run show a placeholder instead
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,8 +137,12 @@ class Settings(launch.Training):
         self._refuse_without_effect()
 
     def refuse_missing(self) -> None:
-        for option in ("books", "languages"):
-            places.refuse_missing(option, getattr(self, option))
+        if self.missing:
+            raise Refused(self.missing)
+        for option in ("books", "languages", "init_from"):
+            places.refuse_missing(option.replace("_", "-"), getattr(self, option))
+        if not self.fetched_tokenizer:
+            places.refuse_missing("tokenizer-path", self.tokenizer_path)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -180,29 +185,34 @@ class Settings(launch.Training):
             self.tasks = most
 
     def _refuse_start(self) -> None:
-        """Refuse a preset whose --init-from is missing, and find the tokenizer of the pretrained model.
+        """Find out whether --init-from is missing, and find the tokenizer of the pretrained model.
 
         Without --init-from, such a preset would train from scratch with an unsuitable schedule.
 
         Raises:
             Refused: --init-from is missing although the preset needs it, or the model's tokenizer is unknown.
         """
-        places.refuse_missing("init-from", self.init_from)
         if self.init_model and not self.init_from:
             problem = f"this preset starts from the model {self.init_model}"
-            raise Refused(
+            self._need(
+                "init_from",
                 f"--init-from is missing: {problem}. Give the folder or the checkpoint of this model with "
-                "--init-from PATH."
+                "--init-from PATH.",
             )
         if not self.init_from or self.tokenizer_path or self.tokenizer == "gpt2" or self.prepared:
             return
         own = Path(self.init_from) / "vocab.txt"
-        if self.tokenizer != "wordpiece" or not own.is_file():
+        if Path(self.init_from).exists() and (self.tokenizer != "wordpiece" or not own.is_file()):
             raise Refused(
                 f"--init-from {self.init_from}: the text must be tokenized with the tokenizer of this model. Give the "
                 "tokenizer with --tokenizer and --tokenizer-path."
             )
         self.tokenizer_path = str(own)
+
+    def _need(self, option: str, problem: str) -> None:
+        """Give a path that the user must name a placeholder, and refuse to run before the user has named it."""
+        self.missing = self.missing or problem
+        setattr(self, option, str(places.OWN_FILES / option.replace("_", "-")))
 
     def _refuse_schedule(self) -> None:
         """Refuse a linear decay without a last update, because fairseq would soon set the learning rate to 0."""
@@ -246,8 +256,6 @@ class Settings(launch.Training):
         if self.tokenizer_path == PUBLISHED and self.tokenizer == "sentencepiece":
             problem = "there is no published SentencePiece model"
             raise Refused(f"--tokenizer-path {PUBLISHED}: {problem}. Leave the option out to learn a model.")
-        if not self.fetched_tokenizer:
-            places.refuse_missing("tokenizer-path", self.tokenizer_path)
 
     def _refuse_corpus(self) -> None:
         where = f"--corpus {self.corpus}"
@@ -256,7 +264,7 @@ class Settings(launch.Training):
             if path and corpus not in self.named:
                 raise Refused(f"--{option} has no effect: only --corpus {corpus} needs this folder. Leave it out.")
             if corpus in self.named and not path:
-                raise Refused(f"{where}: this corpus needs --{option} FOLDER. {FOLDERS[option]}")
+                self._need(option, f"{where}: this corpus needs --{option} FOLDER. {FOLDERS[option]}")
         if "wiki100" in self.named and len(self.named) > 1:
             raise Refused(f"{where}: wiki100 cannot be joined with other corpora. Give --corpus wiki100.")
         if self.own and not Path(self.corpus).is_dir():

@@ -11,12 +11,11 @@ from fairseq_posenc.commands.choosing import quoted
 from fairseq_posenc.commands.params import split
 from fairseq_posenc.papers.reading import Figure
 from recipes.lib.encodings import parse, published
-from recipes.lib.package import ENCODINGS, figures
+from recipes.lib.package import ENCODINGS, PRETRAINED, figures
 
 SECTIONS = sections(HAND)
 PRETRAINING, CHECKPOINT, LONGER = "masked-lm-pretraining-glue-and-squad", "from-a-checkpoint", "longer-than-in-training"
 MEMORY = "language-modelling-with-memory"
-UNSET = {"clip": 512, "rank": 64}  # of the papers' base models
 EM, F1 = "SQuAD1.1 EM", "SQuAD1.1 F1"
 BOTH_SQUADS = (EM, F1, "SQuAD2.0 EM", "SQuAD2.0 F1")
 MNLI = "MNLI-m/MNLI-mm"  # two numbers in one cell
@@ -44,7 +43,7 @@ def rows(anchor: str, head: str = "`--pos-enc`") -> Iterator[tuple[str, list[str
 def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions: object) -> str:
     """Return a cell of the page, which is empty if the paper does not print this number."""
     values = [
-        published(figures(paper, column=part, **conditions), parse(encoding), UNSET) for part in column.split("/")
+        published(figures(paper, column=part, **conditions), parse(encoding), PRETRAINED) for part in column.split("/")
     ]
     if "(Devlin" in str(conditions.get("model")):  # the paper prints the numbers of BERT as published with one digit
         digits = 1

@@ -18,6 +18,7 @@ from fairseq_posenc.commands.params import at_base_size, split
 from fairseq_posenc.papers import reading
 from fairseq_posenc.papers.reading import Figure, every, figures, read, tables
 from recipes.lib.encodings import options_of, parse, published
+from recipes.lib.package import PRETRAINED
 
 CITATIONS = tomllib.loads((reading.FOLDER / "citations.toml").read_text("utf-8"))
 FILES = pytest.mark.parametrize("path", tables(), ids=lambda path: path.stem)
@@ -51,14 +52,13 @@ def test_every_encoding_builds(label: str) -> None:
 
 def doubled(all_figures: Iterable[Figure]) -> list[tuple[object, ...]]:
     """Return the numbers that are stored twice: same column, same model and same encoding."""
-    unset = {"clip": 512, "rank": 64}  # in the papers' base models
+    labelled = [(figure, parse(figure.encoding)) for figure in all_figures if figure.encoding]
     keys = Counter(
         (
-            *(figure.paper, figure.column, parse(figure.encoding).name),
-            *(tuple(sorted(facts.items())) for facts in (options_of(parse(figure.encoding), unset), figure.conditions)),
+            *(figure.paper, figure.column, encoding.name),
+            *(tuple(sorted(facts.items())) for facts in (options_of(encoding, PRETRAINED), figure.conditions)),
         )
-        for figure in all_figures
-        if figure.encoding
+        for figure, encoding in labelled
     )
     return [key for key, count in keys.items() if count > 1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -152,3 +153,13 @@ def test_the_smoke_preset_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert main(FINETUNE_GLUE, words) == 0
     assert capsys.readouterr().out.count("is done") == 1
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("forked_stages")
+def test_a_learning_rate_with_which_training_diverges_becomes_a_row(tmp_path: Path) -> None:
+    assert main(FINETUNE_GLUE, ["--preset", "divergence-smoke", "--output", str(tmp_path / "out")]) == 0
+    best, other = json.loads((tmp_path / "out" / "result.json").read_text())["results"]
+    assert (best["lr"], best["diverged"], best["beats baseline"]) == (0.003, None, True)
+    assert other["lr"] == 1e10
+    assert re.match(r"seed 1: update \d+, loss [\d.]+", other["diverged"])

@@ -283,13 +283,9 @@ def test_a_changed_setting_repeats_the_stages_that_depend_on_it() -> None:
     ("changes", "message"),
     [
         ({"corpus": "no-such"}, "--corpus no-such: the folder does not exist. Known corpora are books_wiki, "),
-        ({"corpus": "books_wiki"}, "needs --books FOLDER. BooksCorpus is no longer distributed"),
-        ({"corpus": "wiki100"}, "needs --languages FOLDER"),
         ({"books": "x"}, "--books has no effect: only --corpus books_wiki"),
         ({"cased": "true"}, "--cased has no effect: --tokenizer sentencepiece"),
         ({"tokenizer_path": "published"}, "no published SentencePiece model"),
-        ({"tokenizer_path": "no.model"}, "--tokenizer-path no.model: this file or folder does not exist"),
-        ({"init_from": "no-such"}, "--init-from no-such: this file or folder does not exist"),
         ({"train__tokens-per-sample": "64"}, "use --length"),
         ({"train__max-tokens": "64"}, "use --train.batch-size"),
         ({"prepare__seed": "2"}, "--prepare.seed: the recipe sets this flag itself"),
@@ -310,9 +306,21 @@ def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> No
         stages(**changes)
 
 
-def test_a_warm_start_without_a_pretrained_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"starts from the model roberta-base. Give .* --init-from"):
-        stages("m4m-large", books=str(tmp_path))
+@pytest.mark.parametrize(
+    ("preset", "changes", "message"),
+    [
+        ("small", {"corpus": "books_wiki"}, "needs --books FOLDER. BooksCorpus is no longer distributed"),
+        ("small", {"corpus": "wiki100"}, "needs --languages FOLDER"),
+        ("small", {"tokenizer_path": "no.model"}, "--tokenizer-path no.model: this file or folder does not exist"),
+        ("small", {"init_from": "no-such"}, "--init-from no-such: this file or folder does not exist"),
+        ("m4m-large", {"books": "."}, r"starts from the model roberta-base. Give .* --init-from"),
+        ("m1-m4-warm-start", {"books": "."}, r"starts from the model .* --init-from"),
+    ],
+)
+def test_paths_are_only_needed_by_a_run(preset: str, changes: dict[str, str], message: str) -> None:
+    assert "compare" in stages(preset, **changes)  # what --list and --dry-run show
+    with pytest.raises(Refused, match=message):
+        settings(preset, **changes).refuse_missing()
 
 
 def test_a_folder_without_validation_text_is_refused(tmp_path: Path) -> None:

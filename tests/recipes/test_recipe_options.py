@@ -15,7 +15,7 @@ from recipes.demo.__main__ import DEMO
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
-from recipes.lib.command import main
+from recipes.lib.command import CLOSED, main
 from recipes.lib.settings import as_arguments, load, read_preset
 from recipes.lib.values import Refused
 from tests.toy_recipe import TOY, toy
@@ -47,6 +47,18 @@ def test_fine_tuning_lists_stages_without_a_checkpoint_and_runs_nothing(recipe, 
     assert main(recipe, ["--output", str(tmp_path / "new")]) == 2
     assert "--checkpoint is not given. Name a checkpoint" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("option", ["--list", "--dry-run"])
+def test_a_reader_that_has_seen_enough_is_no_error(option, tmp_path):
+    """`recipes/demo/run.sh --list | head -1` prints no traceback."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "tests/toy_recipe.py", option, "--output", str(tmp_path / "new")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.run(command, cwd=ROOT, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (process.returncode, process.stderr) == (CLOSED, b"")
 
 
 def test_run_sh_lists_stages_without_an_environment(tmp_path):

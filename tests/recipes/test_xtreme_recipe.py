@@ -254,7 +254,7 @@ def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
 
     folders = [name("paper", "a"), name("paper", "b"), name("small", "a"), name("paper", "a", segments="head")]
     assert len(set(folders)) == 4
-    assert folders[0] == "finetune_xtreme/paper.xnli.published.a.shaw.diet-xtreme.input.1"
+    assert folders[0] == "finetune_xtreme/paper.xnli.xquad.mlqa.tydiqa.published.a.shaw.diet-xtreme.input.1"
 
 
 def test_the_two_tables_of_languages_are_one() -> None:

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...core.options import describe, parse
+from ...core.options import describe
 from ...encodings import get
 from ...encodings.registry import kind_of
+from ...papers.matching import PRETRAINED, are_those_of, option_values
 from ...papers.reading import Figure, every
 from ..results import Score
 from .runs import Entry
@@ -74,8 +75,6 @@ SQUAD = {
 }
 #: Stands for a pretrained checkpoint of the user in a command; it decides the encoding of a fine-tuned model.
 MODEL = "MODEL"
-#: What unset options mean in the papers' pretrained models: the rank is the head size (768 / 12); nothing is clipped.
-UNSET = {"rank": 64, "clip": 512}
 
 
 def paper_tables(entries: Sequence[Entry]) -> list[PaperTable]:
@@ -136,39 +135,22 @@ def _same_segments(entry: Entry, figure: Figure) -> bool:
 
 
 def _same_encoding(label: str, figure: Figure) -> bool:
-    """Return whether a label names the encoding of a paper's row: the names and the values of all options are equal.
-
-    Defaults count as values. The M1-M4 paper and its code differ in `share`, so its numbers hold for both values.
-    """
+    """Return whether a label names the encoding of a paper's row: the names and the values of all options."""
     if label.partition("[")[0] != figure.encoding.partition("[")[0]:
         return False
-    try:
-        return _values(label, figure) == _values(figure.encoding, figure)
-    except ValueError:  # the label is not written as an encoding
-        return False
+    return are_those_of(figure.paper, _values(figure.encoding, figure), _values(label, figure))
 
 
 def _values(label: str, figure: Figure) -> dict[str, str]:
-    """Return the values of all options of an encoding, keyed by names such as `m4.clip`, in a standard spelling."""
+    """Return the values of all options of an encoding, as they are in the paper's models."""
     spec, _, written = label.removesuffix("]").partition("[")
-    unset = {} if (figure.paper, figure.table) in PLACES else UNSET
-    values: dict[str, object] = {}
-    for name in filter(None, spec.split("+")):
-        for option in describe(get(kind_of(name)).Options):
-            default = unset.get(option["name"]) if option["default"] is None else option["default"]
-            values[f"{name.replace('-', '_')}.{option['name']}"] = default
-    for key, value in parse(written).items():
-        named = [name for name in values if key in (name, name.rpartition(".")[2])]
-        values |= dict.fromkeys(named or [key], value)
-    plain = {name: _plain(value) for name, value in values.items()}
-    if figure.paper == "M1-M4":
-        plain |= {name: "head_wise" for name in plain if name.endswith(".share") and plain[name] == "none"}
-    return plain
+    unset = {} if (figure.paper, figure.table) in PLACES else PRETRAINED
+    return option_values(filter(None, spec.split("+")), written, _options, unset)
 
 
-def _plain(value: object) -> str:
-    text = str(value).lower().replace("-", "_")
-    return f"{float(text):g}" if re.fullmatch(r"-?\d+(?:\.\d+)?", text) else text
+def _options(name: str) -> dict[str, object]:
+    """Return the options of an encoding and their defaults."""
+    return {option["name"]: option["default"] for option in describe(get(kind_of(name)).Options)}
 
 
 def _pretrained(entry: Entry) -> str:

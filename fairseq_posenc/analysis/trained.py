@@ -201,7 +201,9 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
     tokens = torch.arange(length)[None] + 1
     if encoding.needs_segments and segments is None:
         segments = torch.zeros(length, dtype=torch.long)
-    where = encoding.positions(tokens, pad=0, boundaries=(0,), segments=None if segments is None else segments[None])
+    columns = None if encoding.stack.drawn is None else torch.arange(length)  # the axes of figures are not random
+    one = None if segments is None else segments[None]
+    where = encoding.positions(tokens, pad=0, boundaries=(0,), segments=one, ids=columns)
     x = encoding.embed(torch.zeros(1, length, dim), where)
     q, k = (
         (x @ projection.weight.t()).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)

@@ -165,9 +165,9 @@ def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str
 def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[str, Terms | None]:
     """Return the reason why another path is better on a GPU, or the terms for FlexAttention.
 
-    This function compares how much the two paths keep for the backward pass. FlexAttention keeps `terms.width` numbers
-    in float32 for each sample, head and token. If these are numbers for each query and distance, the explicit path
-    keeps less.
+    This function compares how many numbers the two paths need for a layer. FlexAttention reads `terms.width` numbers in
+    float32 for each sample, head and token. It does not keep them for the backward pass, but computes them again there,
+    with as many gradients. If these are numbers for each query and distance, the explicit path needs less.
     """
     reason = _cannot_flex(x, call, mode, place)
     if reason:
@@ -179,10 +179,8 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     terms = call.terms(x.raw_q, x.raw_k)
     kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
     if terms.width > kept * call.positions.key_length:
-        text = (
-            f"FlexAttention would keep tables of {terms.width} rows, which are larger than what the explicit path keeps"
-        )
-        return f"{text} for the backward pass", None
+        text = f"FlexAttention would read tables of {terms.width} rows for each token"
+        return f"{text}, which are larger than what the explicit path keeps of a layer", None
     return "", terms
 
 

@@ -8,36 +8,22 @@ once per forward pass.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn.attention import flex_attention as torch_flex
 
-from ..core.terms import Terms
-from ..ops.compiled import compiled
+from ..core.terms import OfToken, Term, Terms
+from ..ops.compiled import compiled, eagerly
 from ..positions import Positions
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-
-
-def score_mod_of(terms: Terms) -> ScoreMod | None:
-    """Return the function from a logit, sample, head, row of the query and column of the key to the changed logit."""
-    factors = [(term, term.numbers()) for term in terms.factors]
-    added = [(term, term.numbers()) for term in terms.added]
-    if not factors and not added:
-        return None
-
-    def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        for term, numbers in factors:
-            score = score * term.at(numbers, b, h, i, j)
-        for term, numbers in added:
-            score = score + term.at(numbers, b, h, i, j)
-        return score
-
-    return score_mod
+#: A term and its table, which `score_mod` reads.
+Read = tuple[Term, Tensor]
 
 
 def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, scale: float) -> Tensor:
@@ -53,10 +39,60 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
         The attended values, [B, h, Q, D].
     """
     attend = kernel(q.device)
-    out: Tensor = attend(
-        q, k.to(q.dtype), v.to(q.dtype), score_mod=score_mod_of(terms), block_mask=positions.block_mask, scale=scale
-    )
+    factors, added = ([(term, term.numbers()) for term in group] for group in (terms.factors, terms.added))
+    with computed_again(factors + added):
+        out: Tensor = attend(
+            q,
+            k.to(q.dtype),
+            v.to(q.dtype),
+            score_mod=score_mod_of(factors, added),
+            block_mask=positions.block_mask,
+            scale=scale,
+        )
     return out.to(v.dtype)
+
+
+def score_mod_of(factors: Sequence[Read], added: Sequence[Read]) -> ScoreMod | None:
+    """Return the function from a logit, sample, head, row of the query and column of the key to the changed logit."""
+    if not factors and not added:
+        return None
+
+    def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        for term, numbers in factors:
+            score = score * term.at(numbers, b, h, i, j)
+        for term, numbers in added:
+            score = score + term.at(numbers, b, h, i, j)
+        return score
+
+    return score_mod
+
+
+def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
+    """Return a context in which autograd saves none of these tables that hold products of tokens with rows.
+
+    Such a table can be larger than all other tensors of a layer. The backward pass computes it again from the queries
+    or keys, which are saved anyway. Models that torch compiles are left as they are: there, the compiler decides what
+    is saved.
+    """
+    products = [(term, numbers) for term, numbers in tables if isinstance(term, OfToken) and numbers.requires_grad]
+    if not products or not eagerly():
+        return nullcontext()
+
+    def save(saved: Tensor) -> Tensor | OfToken:
+        return next((term for term, numbers in products if _is_same(saved, numbers)), saved)
+
+    def load(kept: Tensor | OfToken) -> Tensor:
+        if isinstance(kept, Tensor):
+            return kept
+        with torch.no_grad():
+            return kept.numbers()
+
+    return saved_tensors_hooks(save, load)
+
+
+def _is_same(x: Tensor, y: Tensor) -> bool:
+    """Return whether two tensors are views of the same numbers; False for the fake tensors with which torch traces."""
+    return type(x) is Tensor and x.shape == y.shape and x.dtype == y.dtype and x.data_ptr() == y.data_ptr()
 
 
 def kernel(device: torch.device) -> Callable[..., Tensor]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import torch
 from tabulate import tabulate
@@ -11,10 +12,11 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from ..attention import PathRefusedError, attend
+from ..attention import PathRefusedError, attend, flex
 from ..attention.choice import Mode, choose
 from ..attention.flex import gradients_on_a_cpu
 from ..core.quiet import warnings_only
+from ..core.terms import OfToken
 from ..encodings import StackShape
 from ..stack import Stack
 from .listing import on_meta
@@ -53,9 +55,9 @@ LAYER = f"""
 Attention is only a part of the memory of a layer. This table counts a whole layer for each encoding that takes *flex*:
 {LAYER_SIZE}, bfloat16, without dropout. *MiB* is what
 the layer keeps for the backward pass, without its parameters. *Ratio* is relative to the layer without positions on the
-path *fused*. `!` marks a ratio above {MEMORY:.2f}, the target of the peak memory on a GPU. In every head, an encoding
-with `!` keeps a float32 number for each pair of a query (some also for each pair of a key) and a row of its table. The
-peak itself, which also contains gradients and temporary tensors, was not measured on a GPU.
+path *fused*. `!` marks a ratio above {MEMORY:.2f}, the target of the peak memory on a GPU. The products of queries or
+keys with the rows of a table are not kept: the backward pass computes them again, for one layer at a time. The peak
+itself, which also contains these products, gradients and other temporary tensors, was not measured on a GPU.
 """
 
 
@@ -143,5 +145,16 @@ def counted(leave_out: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
                 kept[storage.data_ptr()] = storage.nbytes()
         return x
 
-    with saved_tensors_hooks(keep, lambda x: x):
+    def with_keep(save: Callable[[Tensor], Tensor | OfToken], load: Callable[..., Tensor]) -> saved_tensors_hooks:
+        """Return the hooks of `flex.computed_again`, which replace those of this function, with a count."""
+
+        def keep_also(x: Tensor) -> Tensor | OfToken:
+            saved = save(x)
+            for tensor in (saved,) if isinstance(saved, Tensor) else (saved.x, saved.vectors):
+                keep(tensor)
+            return saved
+
+        return saved_tensors_hooks(keep_also, load)
+
+    with saved_tensors_hooks(keep, lambda x: x), patch.object(flex, "saved_tensors_hooks", with_keep):
         yield kept

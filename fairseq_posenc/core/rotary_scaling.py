@@ -85,7 +85,7 @@ class ScalingOptions(RotaryOptions):
     long_factor: tuple[float, ...] | None = option(
         None,
         "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are longer than L "
-        "(factor s above 1), written like those of short_factor.",
+        "(factor s above 1), written like those of short_factor. Only one of the two lists has an effect in a model.",
         example=(2.5,),
     )
     attention_factor: float | None = option(
@@ -108,6 +108,9 @@ class ScalingOptions(RotaryOptions):
             )
         if self.factor is not None and self.factor <= 1:
             raise ValueError(f"factor={self.factor} must be greater than 1, because scaling is for longer sequences")
+        if self.scaling == "longrope" and None not in (self.factor, self.attention_factor, self.original_length):
+            problem = "only the unset ones of factor and attention_factor are computed from it"
+            raise ValueError(f"original_length={self.original_length} has no effect, because {problem}: leave it out")
         super().__post_init__()
         if self.turns[0] >= self.turns[1]:
             raise ValueError("low_freq_factor={:g} must be less than high_freq_factor={:g}".format(*self.turns))

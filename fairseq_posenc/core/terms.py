@@ -97,7 +97,7 @@ class OfDistance:
 
 
 @dataclass(frozen=True)
-class _OfToken:
+class OfToken:
     """Compute the product of a token's vector with the vector of the pair's row, plus `offset`.
 
     Args:
@@ -122,14 +122,14 @@ class _OfToken:
         return products + self.offset if self.offset else products
 
 
-class OfQuery(_OfToken):
+class OfQuery(OfToken):
     """Compute q_i·a + offset, where a is the vector of the pair's row."""
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return numbers[b, h, i, self.rows.at(b, i, j)]
 
 
-class OfKey(_OfToken):
+class OfKey(OfToken):
     """Compute k_j·a + offset, where a is the vector of the pair's row."""
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:

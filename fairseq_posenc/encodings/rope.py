@@ -70,7 +70,9 @@ class Rope(rotary.Rotary):
     - longrope (Ding et al. 2024, in Hugging Face's `modeling_rope_utils`): divide the speed of pair m by
       long_factor[m], and multiply rotated queries and keys by sqrt(1 + ln s / ln L). s is n/L unless `factor` sets it.
       If s is not above 1, use short_factor instead and multiply by 1. The choice depends on n and not on the length of
-      a sequence, because keys in a cache must not change; Hugging Face makes the same choice when it builds a model.
+      a sequence, because keys in a cache must not change. Hugging Face's Phi-3 and newer versions of `rope_utils`
+      choose by the length of each sequence: up to L tokens, they use short_factor, with the multiplier of
+      long_factor. Set short_factor, original_length=n and attention_factor to compute the same for short sequences.
 
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option
     `form`). YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..compat.checkpoints import CheckpointError
 from ..core import options as opts
 from ..encodings import Composition
+from ..encodings.registry import kind_of
 from . import names
 from .model import MaskedLM, ModelConfig
 from .pretrained import Pretrained
@@ -71,10 +72,12 @@ def converted(
     """
     options = opts.parse(args)
     report = Report()
-    if "m4m" in pos_enc.split("+") and "m4m" not in source.config.pos_enc.split("+"):
-        report.notes.append(M4M_FACTS)
-        if not _set(options, "init") and not _set(options, "init_std"):
-            options["m4m.init_std"] = M4M_STD
+    new = [member for member in pos_enc.split("+") if member not in source.config.pos_enc.split("+")]
+    report.notes += _changed_schedules(source.config, pos_enc, options)
+    for member in (member for member in new if kind_of(member) == "m4m"):
+        report.notes += [M4M_FACTS] if M4M_FACTS not in report.notes else []
+        if not _set(options, member, "init") and not _set(options, member, "init_std"):
+            options[f"{_key(member)}.init_std"] = M4M_STD
     text = ",".join(f"{key}={value}" for key, value in options.items()) or None
     length = source.config.max_length if max_length is None else max_length
     # The settings omit our start of M4M's table, so that training, which does not set it, has the same settings.
@@ -94,8 +97,30 @@ def converted(
     return Pretrained(config, state, source.vocabulary), report
 
 
-def _set(options: Mapping[str, Any], option: str) -> bool:
-    return option in options or f"m4m.{option}" in options
+def _key(member: str) -> str:
+    """Return the name of a member in the names of options."""
+    return member.replace("-", "_")
+
+
+def _set(options: Mapping[str, Any], member: str, option: str) -> bool:
+    return option in options or f"{_key(member)}.{option}" in options
+
+
+def _changed_schedules(source: ModelConfig, pos_enc: str, options: Mapping[str, Any]) -> list[str]:
+    """Return a note for each encoding that is active in other layers than in the source."""
+    notes = []
+    for member in (member for member in pos_enc.split("+") if member in source.pos_enc.split("+")):
+        old, new = (
+            values.get(f"{_key(member)}.layers", values.get("layers"))
+            for values in (opts.parse(source.pos_enc_args), options)
+        )
+        if old != new:
+            changed = f"layers={new or 'unset'} instead of layers={old or 'unset'}"
+            notes.append(
+                f"{member} is active in other layers than in the source ({changed}). Tables with the same name and "
+                "shape are copied, although they may belong to another layer."
+            )
+    return notes
 
 
 def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:

@@ -90,9 +90,11 @@ def check_masked_language_model(within: str, task: Any) -> None:
 
 def _check_break_mode(within: str, settings: Any) -> None:
     mode = str(getattr(settings, "sample_break_mode", None))
-    if within == DOCUMENT and mode == "complete_doc":
+    contents = {"eos": "one line"} if within != SEQUENCE else {}
+    contents |= {"complete_doc": "a part of one document"} if within == DOCUMENT else {}
+    if mode in contents:
         raise ValueError(
-            f"--attend-within {within} has no effect with --sample-break-mode complete_doc, because each sequence is a "
-            "part of one document. Leave --attend-within out (for a checkpoint: --model-overrides "
+            f"--attend-within {within} has no effect with --sample-break-mode {mode}, because each sequence is "
+            f"{contents[mode]}. Leave --attend-within out (for a checkpoint: --model-overrides "
             "\"{'attend_within': 'sequence'}\"), or choose --sample-break-mode none or complete."
         )

@@ -17,7 +17,11 @@ SIZES = (
     "share_decoder_input_output_embed",
     "untie_weights_roberta",
 )
-ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_defaults")
+ENCODING = (
+    *("pos_enc", "pos_enc_args", "pos_enc_defaults"),
+    *(f"pos_enc_{side}{part}" for side in ("encoder", "decoder") for part in ("", "_args")),
+    "pos_enc_random",
+)
 LENGTHS = ("max_positions", "tokens_per_sample", "max_source_positions", "max_target_positions")
 #: parts of the names of position tables, in this plugin and in fairseq
 _TABLES = (".pos.", "embed_positions")
@@ -74,6 +78,9 @@ def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: S
             "(fairseq-preprocess --srcdict)."
         )
     name = str(theirs.get("_name") or theirs.get("arch"))
+    random = theirs.get("pos_enc_random"), mine.get("pos_enc_random")
+    if tables and random[0] != random[1]:
+        return "Give --pos-enc-random as in the checkpoint, because the number of positions is the size of the tables."
     if tables and not others and "pos_enc" in mine and ("roberta" in name or "bert" in name):
         length = mine.get("max_positions") or mine.get("tokens_per_sample")
         more = f" --max-positions {length}" if isinstance(length, int) else ""

@@ -16,13 +16,13 @@ from typing import Any
 from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, as_dict, safe_load, settings_of
 from ..compat.patching import replace
-from .misfit_words import Settings, differences, refusal
+from .misfit_words import ENCODING, Settings, differences, refusal
 
 logger = logging.getLogger(__name__)
 
 #: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
 _HEADS = ("encoder_attention_heads", "decoder_attention_heads")
-_COMPUTING = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "attend_within", "activation_fn", "layer_norm_eps")
+_COMPUTING = (*ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
 _FAILED = "Cannot load model parameters from checkpoint"
 
 

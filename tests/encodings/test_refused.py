@@ -85,6 +85,10 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("rope", "scaling=longrope,short_factor=0", DECODER, ["short_factor contains 0", "positive"]),
     ("rope", "scaling=longrope,short_factor=1;2", DECODER, ["short_factor=1;2 must be numbers with colons between"]),
     ("rope", "scaling=longrope,long_factor=2,original_length=1", DECODER, ["original_length=1 must be at least 2"]),
+    (
+        *("rope", "scaling=longrope,long_factor=2,factor=4,attention_factor=1.2,original_length=5", DECODER),
+        ["original_length=5 has no effect", "leave it out"],
+    ),
     ("rope", "", {"head_dim": 5}, ["even", "5"]),
     ("rope+t5", "scaling=yarn,factor=2,content_scale=one", DECODER, ["rope and t5 both set the scale"]),
     ("rope+xl", "", ENCODER, ["rope and xl both change the queries"]),

@@ -211,6 +211,16 @@ def test_new_tables_start_as_their_encoding_says(tmp_path: Path) -> None:
     assert model.tensors["encoder.pos.m4m.weight"].std().item() == pytest.approx(0.3, rel=0.1)
 
 
+def test_two_new_m4m_start_alike_and_other_layers_are_noted(tmp_path: Path) -> None:
+    source = read(saved(random_model("bert"), tmp_path / "hf"))
+    model, report = converted(source, "m4m+m4m-2", "m4m.layers=1,m4m_2.layers=2")
+    for key in ("m4m", "m4m_2"):
+        assert model.tensors[f"encoder.pos.{key}.weight"].std().item() == pytest.approx(0.02, rel=0.1)
+    assert report.notes == [M4M_FACTS]
+    _, report = converted(model, "m4m+m4m-2", "m4m.layers=2,m4m_2.layers=1")
+    assert [note.partition(" is active in other layers")[0] for note in report.notes] == ["m4m", "m4m-2"]
+
+
 def test_longer_and_shorter_tables(tmp_path: Path) -> None:
     source = read(saved(random_model("roberta"), tmp_path / "hf"))
     table = source.tensors["positions.weight"][2:] + source.tensors["types.weight"][0]

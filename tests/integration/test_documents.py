@@ -134,6 +134,10 @@ def test_decoding_gives_what_the_whole_sequence_gives(data: Path, within: str) -
     [
         (f"{TASKS['none']} --add-bos-token", "--attend-within line does not work with --add-bos-token"),
         (f"{TASKS['none']} --sample-break-mode complete_doc", "no effect with --sample-break-mode complete_doc"),
+        (
+            f"{TASKS['none']} --sample-break-mode eos",
+            "--sample-break-mode eos, because each sequence is one line",
+        ),
         (f"{TASKS['streams']} --eval-mem-length 3", "--eval-mem-length 3: --attend-within line .*to 0"),
         (TASKS["streams"].replace("--mem-length 0", "--mem-length 4"), "--mem-length 4: --attend-within line .*to 0"),
     ],

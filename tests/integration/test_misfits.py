@@ -189,6 +189,16 @@ def test_what_fits_is_loaded_and_an_encoding_without_weights_is_compared(
     )
 
 
+def test_random_positions_are_compared_too(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rope = ("--pos-enc", "rope", "--save-dir", folder / "rope")
+    masked_lm.train(folder / "data-bin", *rope, "--max-update", 1)
+    with caplog.at_level(logging.WARNING):
+        go_on(folder, *rope, "--pos-enc-random", 50, save="rope")
+    assert "settings: --pos-enc-random is not set in the checkpoint, 50 here" in caplog.text
+    with pytest.raises(CheckpointError, match="Give --pos-enc-random as in the checkpoint, because"):
+        go_on(folder, "--pos-enc-random", 50)
+
+
 def test_translation_is_compared_too(data: Path, trained: Path, tmp_path: Path) -> None:
     start = ["--finetune-from-model", trained / "checkpoint_last.pt", "--save-dir", tmp_path, "--pos-enc", "shaw"]
     with pytest.raises(CheckpointError, match="--decoder-attention-heads is 2 in the checkpoint, 4 here"):

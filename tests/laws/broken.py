@@ -576,7 +576,7 @@ class OtherWhenCompiled(Raffel):
         return super().by_distance(tensors, distances) * (not torch.compiler.is_compiling())
 
 
-# -- positions that the caller gives (laws 20 and 21) ---------------------------------------------------
+# -- positions that the caller gives (law 24) ----------------------------------------------------------
 
 
 class ReadsColumns(Shaw):

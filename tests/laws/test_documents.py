@@ -5,7 +5,7 @@ Legend: B batch, T tokens, N documents, d width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -130,9 +130,8 @@ def test_documents_are_refused_where_they_are_not_declared(case: Case) -> None:
     assert_refused(lambda: positions_of(packed.tokens, stack, documents=packed.documents), case.spec, "because")
 
 
-@pytest.mark.parametrize("case", defaults(lambda case: keeps_apart(case) and case.capabilities.memory), ids=str)
-def test_a_document_goes_on_from_memory(case: Case) -> None:
-    """Memory columns have document numbers too, so a query sees the memory of its own document only."""
+def check_memory(case: Case) -> None:
+    """Check that a query sees the memory of its own document only: memory columns have document numbers too."""
     stack, packed, cut = Scene(queries=WIDTH).stack(case), Packed.at("right"), 6
     tokens, documents = packed.tokens[:1], packed.documents[:1]
     x = torch.randn(1, WIDTH, stack.shape.dim, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -143,18 +142,32 @@ def test_a_document_goes_on_from_memory(case: Case) -> None:
     assert_close(parts, whole[:, :, cut:], 1e-12, "with memory")
 
 
+def check_decoding(case: Case) -> None:
+    """Check decoding in steps, in which the two samples change their places as in beam search."""
+    stack, packed, swapped = Scene(queries=WIDTH).stack(case), Packed.at("left"), torch.tensor([1, 0])
+    tokens, documents = packed.tokens, packed.documents
+    x, caches, steps = embedded(tokens, stack.shape.dim), new_caches(stack), []
+    with torch.no_grad():
+        whole = stack(x, positions_of(tokens, stack, documents=documents))[0]
+        for start, end in [(0, 4), (4, 5), (5, 8), (8, 9)]:
+            positions = positions_of(tokens[:, :end], stack, cached=start, documents=documents[:, :end])
+            steps.append(stack(x[:, start:end], positions, caches=caches)[0])
+            if start == 4:
+                tokens, documents, x, whole, *steps = (rows[swapped] for rows in (tokens, documents, x, whole, *steps))
+                for cache in caches:
+                    cache.reorder(swapped)
+    real = tokens.ne(PAD)
+    assert_close(torch.cat(steps, 1)[real], whole[real], 1e-12, "step by step")
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: keeps_apart(case) and case.capabilities.memory), ids=str)
+def test_a_document_goes_on_from_memory(case: Case) -> None:
+    check_memory(case)
+
+
 @pytest.mark.parametrize("case", defaults(lambda case: keeps_apart(case) and case.causal), ids=str)
 def test_decoding_step_by_step_keeps_documents_apart(case: Case) -> None:
-    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("left")
-    x, caches, steps = embedded(packed.tokens, stack.shape.dim), new_caches(stack), []
-    with torch.no_grad():
-        whole = stack(x, positions_of(packed.tokens, stack, documents=packed.documents))[0]
-        for start, end in [(0, 4), (4, 5), (5, 8), (8, 9)]:
-            so_far = packed.tokens[:, :end], packed.documents[:, :end]
-            positions = positions_of(so_far[0], stack, cached=start, documents=so_far[1])
-            steps.append(stack(x[:, start:end], positions, caches=caches)[0])
-    real = packed.tokens.ne(PAD)
-    assert_close(torch.cat(steps, 1)[real], whole[real], 1e-12, "step by step")
+    check_decoding(case)
 
 
 # -- what the law catches ---------------------------------------------------------------------------------
@@ -172,6 +185,17 @@ def test_a_mask_without_documents_is_caught(name: str, path: str, monkeypatch: p
     monkeypatch.setattr(Positions, name, property(lambda self: mask(replace(self, documents=None))))
     with gradients_on_a_cpu(), pytest.raises(AssertionError, match="a document of"):
         check_documents(Case("alibi", causal=True), "right", path)
+
+
+@pytest.mark.parametrize("check", [check_memory, check_decoding])
+def test_a_mask_that_forgets_documents_before_the_queries_is_caught(
+    check: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask = vars(Positions)["allowed"].func
+    forgetful = property(lambda self: mask(replace(self, documents=None) if self.offset else self))
+    monkeypatch.setattr(Positions, "allowed", forgetful)
+    with pytest.raises(AssertionError, match=r"with memory|step by step"):
+        check(Case("alibi", causal=True))
 
 
 def test_gradients_across_documents_are_caught() -> None:

@@ -111,7 +111,7 @@ PEERS: list[tuple[str, str, Callable[[], Rotate]]] = [
         f"{LONGROPE},original_length=3,attention_factor=1.5",
         lambda: phi3(3, attention_factor=1.5),
     ),
-    ("HF proportional", "layout=half,proportion=0.25", lambda: llama("default", turning=4)),
+    ("HF, zeros for slow pairs", "layout=half,proportion=0.25", lambda: llama("default", turning=4)),
     # its factor 1 makes the base of a sequence 4 times longer than the model's: the fixed ntk of factor 4
     ("HF dynamic", "layout=half,scaling=ntk,factor=4", lambda: llama("dynamic", 1.0, KEYS, 4 * KEYS)),
     ("x-transformers", "", lambda: x_transformers()),

@@ -156,6 +156,7 @@ def test_the_smoke_preset_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("forked_stages")
 def test_a_learning_rate_with_which_training_diverges_becomes_a_row(tmp_path: Path) -> None:
     assert main(FINETUNE_GLUE, ["--preset", "divergence-smoke", "--output", str(tmp_path / "out")]) == 0

@@ -58,8 +58,6 @@ def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
     Raises:
         FileNotFoundError: The folder has no such split.
     """
-    from fairseq.data.indexed_dataset import get_indexed_dataset_to_local, make_dataset
-
     files = sorted(path.with_suffix("") for path in folder.glob(f"{split}*.idx") if _is_split(path.stem, split))
     if not files:
         present = sorted({path.name.split(".")[0] for path in folder.glob("*.idx")})
@@ -67,8 +65,15 @@ def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
             f"Choose one with --split: {', '.join(present)}." if present else "Give --data a folder with *.idx files."
         )
         raise FileNotFoundError(f"{folder} has no split {split}. {choose}")
-    sizes = {file.name: make_dataset(get_indexed_dataset_to_local(str(file)), "mmap").sizes for file in files}
-    return {name: [int(size) for size in each] for name, each in sizes.items()}
+    return {file.name: _sizes(file) for file in files}
+
+
+def _sizes(file: Path) -> list[int]:
+    from fairseq.data.indexed_dataset import get_indexed_dataset_to_local, make_dataset
+
+    # The dataset unmaps its file when it is deleted, and reading its sizes would then crash Python.
+    dataset = make_dataset(get_indexed_dataset_to_local(str(file)), "mmap")
+    return [int(size) for size in dataset.sizes]
 
 
 def _is_split(stem: str, split: str) -> bool:

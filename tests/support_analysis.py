@@ -9,10 +9,24 @@ from fairseq_posenc.attention import SelfAttention
 from fairseq_posenc.encodings import StackShape, build
 
 
-def stack(name: str, options: str = "", *, layers: int = 2, heads: int = 2, dim: int = 8, length: int = 12) -> Stack:
+#: Encodings that only decoders can have.
+DECODERS_ONLY = {"xpos", "cope", "fox"}
+
+
+def stack(
+    name: str,
+    options: str = "",
+    *,
+    layers: int = 2,
+    heads: int = 2,
+    dim: int = 8,
+    length: int = 12,
+    has_cls: bool = False,
+) -> Stack:
     """Return a stack whose parameters are all random, also those that start at zero."""
     torch.manual_seed(3)
-    encoding = build(name, options, StackShape(layers, heads, dim, length))
+    shape = StackShape(layers, heads, dim, length, causal=name in DECODERS_ONLY, has_cls=has_cls)
+    encoding = build(name, options, shape)
     with torch.no_grad():
         for parameter in encoding.parameters():
             parameter.normal_(0, 0.5)

@@ -17,7 +17,9 @@ from ..core.factors import FactoredBias
 from ..core.relative_bias import RelativeBias
 from ..core.relative_table import RelativeTable
 from ..core.tables import of_layer
+from ..encodings.cope import Cope
 from ..encodings.learned import Learned
+from ..encodings.tupe import Tupe
 from .style import Row, image, panels, styled
 from .trained import FigureError, Stack
 
@@ -50,8 +52,10 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
 
     - a vector for each distance (Shaw, M4, DeBERTa, ...): rows are distances, columns are dimensions;
     - a number for each distance (T5, DIET-REL, KERPLE, ...): rows are distances, columns are the heads of the layer;
-    - products of absolute factors (DIET-ABS): rows are query positions, columns are key positions;
-    - vectors that are added to the input (learned): rows are positions, columns are dimensions.
+    - products of absolute factors (DIET-ABS, TUPE without its scalars): rows are query positions, columns are key
+      positions;
+    - vectors that are added to the input (learned): rows are positions, columns are dimensions;
+    - vectors of counts of keys (CoPE): rows are counts, columns are dimensions.
 
     Args:
         farthest: Largest distance that a map of distances shows. A map of absolute positions shows 2 * farthest
@@ -79,11 +83,15 @@ def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: i
     n, place, rank = member.stack.max_length, f"{name}, layer {layer}", member.rank(layer)
     if rank is None:
         return None
-    at_head = f"{place}, head {head}"
+    at_head, shown = f"{place}, head {head}", min(n, 2 * farthest)
     if isinstance(member, FactoredBias):
-        rows, keys = min(n, 2 * farthest), "key slot" if "compress" in member.hooks else "key position j"
+        keys = "key slot" if "compress" in member.hooks else "key position j"
         query, key = (of_layer(table, rank, member.stack.heads)[head - 1] for table in (member.query, member.key))
-        return HeatMap(_numbers(query[:rows] @ key[:rows].t()), 0, "query position i", keys, at_head)
+        return HeatMap(_numbers(query[:shown] @ key[:shown].t()), 0, "query position i", keys, at_head)
+    if isinstance(member, Tupe):
+        # With reset, form=original has one more row before that of position 0.
+        query, key = (of_layer(rows, rank, member.stack.heads)[head - 1, -shown:] for rows in member.project(shown))
+        return HeatMap(_numbers(query @ key.t()), 0, "query position i", "key position j", at_head)
     if isinstance(member, RelativeBias):
         longest = min(farthest, n - 1)
         tables = {table: _of_layer(getattr(member, table), rank) for table in member.layer_tables}
@@ -96,7 +104,10 @@ def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: i
         columns = table if table.dim() == 2 else table[:, None]
         return HeatMap(_numbers(columns), -longest, "distance j - i", "dimension", at_head)
     if isinstance(member, Learned):
-        return HeatMap(_numbers(member.weight[: 2 * farthest]), 0, "position", "dimension", f"{name}, at the input")
+        return HeatMap(_numbers(member.weight[:shown]), 0, "position", "dimension", f"{name}, at the input")
+    if isinstance(member, Cope):
+        table = of_layer(member.weight, rank, member.stack.heads)[head - 1]
+        return HeatMap(_numbers(table[:shown]), 0, "count of keys", "dimension", at_head)
     return None
 
 

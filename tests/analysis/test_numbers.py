@@ -121,17 +121,16 @@ def test_shift_scores() -> None:
 #: encodings in encoders whose logits have a part without tokens
 WITH_PART = {
     *("learned", "sinusoidal", "sentence-restart", "raffel", "t5", "xl", "gcdf", "tupe", "diet-rel", "diet-abs"),
-    *("segments-input", "segments", "alibi", "kerple", "sandwich", "fire", "tisa", "alibi+dape"),
+    *("segments-input", "segments", "alibi", "kerple", "sandwich", "fire", "fox", "tisa", "alibi+dape"),
 }
 WITH_TABLE = {
     *("learned", "sentence-restart", "shaw", "lfhc", "raffel", "t5", "m1", "m2", "m3", "m4", "m4m", "deberta"),
-    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "sandwich", "tisa", "alibi", "alibi+dape"),
+    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "sandwich", "tisa", "alibi", "alibi+dape", "tupe", "cope"),
 }
-DECODERS_ONLY = {"xpos", "cope", "fox"}
 COMPRESSED = {"linformer", "diet-abs-lin"}
 
 
-@pytest.mark.parametrize("name", [name for name in specs() if name not in DECODERS_ONLY | COMPRESSED])
+@pytest.mark.parametrize("name", [name for name in specs() if name not in COMPRESSED])
 def test_the_position_part_is_that_of_the_logits_without_tokens(name: str) -> None:
     item = stack(name)
     segments = torch.tensor([0] * 6 + [1] * 6) if item.encoding.needs_segments else None
@@ -159,7 +158,7 @@ def test_the_position_part_of_learned_vectors_is_their_projected_product() -> No
     torch.testing.assert_close(trained.position_part(item, 1, 12), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in specs() if name not in DECODERS_ONLY])
+@pytest.mark.parametrize("name", specs())
 def test_every_table_has_a_heat_map(name: str) -> None:
     item = stack(name)
     if name not in WITH_TABLE:
@@ -169,6 +168,16 @@ def test_every_table_has_a_heat_map(name: str) -> None:
     (shown,) = heat_map.data(item, layer=2, head=2, farthest=4)
     assert shown.values.shape[0] in (8, 9)
     assert (shown.values != 0).any()
+
+
+@pytest.mark.parametrize("form", ["paper", "original"])
+@pytest.mark.parametrize("has_cls", [False, True])
+def test_the_heat_map_of_tupe_is_the_product_of_its_positions(form: str, has_cls: bool) -> None:
+    item = stack("tupe", f"form={form},relative=false", has_cls=has_cls)
+    (shown,) = heat_map.data(item, layer=2, head=2, farthest=6)
+    reset = int(has_cls)  # row and column of [CLS], which reset replaces by scalars
+    part = trained.position_part(stack("tupe", f"form={form},relative=false", has_cls=has_cls), 2, 12)[1]
+    torch.testing.assert_close(torch.from_numpy(shown.values)[reset:, reset:], part[reset:, reset:])
 
 
 def test_the_heat_map_shows_the_rows_of_the_layer_and_head() -> None:

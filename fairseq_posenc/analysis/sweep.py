@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDE = 8  # the axis is logarithmic if the largest value is this many times the smallest
+LINE = 0.16  # inches of a line of the legend, which makes the figure higher
 
 
 class Point(NamedTuple):
@@ -54,13 +55,14 @@ def _point(item: Score, name: str) -> Point | None:
 
 def draw(points: list[Point], name: str) -> Figure:
     """Draw a curve for each encoding of each recipe, with a panel for each kind of score."""
-    columns = list(dict.fromkeys(point.score.column for point in points))
+    curves: dict[str, dict[str, list[Point]]] = {}
+    for point in points:
+        curves.setdefault(point.score.column, {}).setdefault(point.series, []).append(point)
+    most = max(map(len, curves.values()))
     with styled():
-        figure, axes = panels([""] * len(columns), columns=2, height=3.0)
-        for panel, column in zip(axes, columns, strict=True):
-            series = list(dict.fromkeys(point.series for point in points if point.score.column == column))
-            for number, label in enumerate(series):
-                own = [point for point in points if point.series == label]
+        figure, axes = panels([""] * len(curves), columns=2, height=2.8 + LINE * most)
+        for panel, (column, series) in zip(axes, curves.items(), strict=True):
+            for number, (label, own) in enumerate(series.items()):
                 within = [point.score.within or 0 for point in own]
                 values = [point.score.value for point in own]
                 marker = MARKERS[number % len(MARKERS)]
@@ -72,7 +74,8 @@ def draw(points: list[Point], name: str) -> Figure:
             panel.set_xticks(places, [f"{place:g}" for place in places])
             panel.set_xlabel(f"{name} (logarithmic)" if logarithmic else name)
             panel.set_ylabel(column)
-            panel.legend()
+            # The legend lies below the label of the x-axis, where it hides no curve.
+            panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.5)
     return figure
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.data.indexed_dataset import make_builder
 from integration import lm, masked_lm, support
+from support_analysis import stack
+from support_figures import cut
 
 from fairseq_posenc.analysis import results, sweep
 from fairseq_posenc.analysis.trained import load, on_text
@@ -29,8 +32,8 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     words = ["--pos-enc", "learned+diet-abs", "--max-update", "2"]
     trainings: dict[str, tuple[Any, list[str]]] = {
         "masked": (masked_lm, words),
-        "memory": (lm, ["--pos-enc", "shaw", "--max-update", "2"]),
-        "translation": (support, ["--pos-enc", "m4", "--max-update", "2"]),
+        "memory": (lm, ["--pos-enc", "t5", "--max-update", "2"]),
+        "translation": (support, ["--pos-enc-encoder", "m4", "--pos-enc-decoder", "learned+t5", "--max-update", "2"]),
     }
     for name, (module, arguments) in trainings.items():
         module.train(module.write_corpus(folder / name), *arguments, "--save-dir", folder / f"{name}-saved")
@@ -85,6 +88,35 @@ def test_figures_of_other_models(model: str, checkpoints: dict[str, Path], tmp_p
     draw("embedding-heat-map", tmp_path / "heat", "--checkpoint", checkpoints[model])
 
 
+@pytest.mark.parametrize(("model", "side"), [("memory", []), ("translation", ["--side", "decoder"])])
+def test_ranks_and_patterns_of_decoders(
+    model: str, side: list[str], checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    chosen = ["--checkpoint", checkpoints[model], "--columns", "6", *side]
+    ranks = draw("rank", tmp_path / "rank", *chosen)
+    assert all(1 <= float(row["rank of logits"]) <= 6 for row in ranks)
+    assert all(1 <= int(row["rank of position part"]) <= 6 for row in ranks)
+    cells = draw("patterns", tmp_path / "patterns", *chosen)
+    assert len(cells) == len(ranks) * 6 * 6
+    by_distance: dict[tuple[str, int], set[float]] = {}
+    for cell in cells:
+        place = cell["head"], int(cell["key"]) - int(cell["query"])
+        by_distance.setdefault(place, set()).add(round(float(cell["value"]), 5))
+    depends_on_distance = all(len(values) == 1 for values in by_distance.values())
+    assert depends_on_distance == (model == "memory")  # the translation model also adds learned vectors
+
+
+def test_ranks_of_an_encoding_without_position_part(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    rows = draw("rank", tmp_path, "--checkpoint", checkpoints["translation"], "--columns", "4")
+    assert {row["rank of position part"] for row in rows} == {""}
+
+
+def test_cosines_of_a_decoder(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    chosen = ["--checkpoint", checkpoints["translation"], "--side", "decoder", "--columns", "9"]
+    rows = draw("cosine", tmp_path, *chosen)
+    assert sum(int(row["pairs"]) for row in rows) == 9 * 8 / 2
+
+
 def test_the_weights_are_those_of_the_model(checkpoints: dict[str, Path]) -> None:
     """The second layer of the translation model, which returns its own attention weights."""
     stack = load(checkpoints["translation"])
@@ -119,6 +151,7 @@ def test_a_decoder_is_chosen_by_its_side(checkpoints: dict[str, Path], tmp_path:
 def test_what_a_model_lacks_is_named(checkpoints: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
     for name, model, text in (
         ("cosine", "translation", "m4 adds no vectors at the input"),
+        ("cosine", "memory", "t5 adds no vectors at the input"),
         ("patterns", "translation", "independent of the tokens"),
         ("mean-attention", "masked", "Lower --columns"),
     ):
@@ -127,6 +160,62 @@ def test_what_a_model_lacks_is_named(checkpoints: dict[str, Path], tmp_path: Pat
         assert figures.main(words) == 1
         assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_second_segment_is_read_from_its_first_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "load", lambda *_: stack("segments", dim=4, heads=1))
+    chosen = ["--checkpoint", "segments.pt", "--columns", "5", "--second-segment"]
+    cells = draw("patterns", tmp_path / "two", *chosen, "3")
+    by_segments: dict[tuple[bool, bool], set[str]] = {}
+    for cell in cells:
+        by_segments.setdefault((int(cell["query"]) >= 3, int(cell["key"]) >= 3), set()).add(cell["value"])
+    assert len(by_segments) == 4
+    assert all(len(values) == 1 for values in by_segments.values())
+    assert len(set.union(*by_segments.values())) == 4
+    all_second = draw("patterns", tmp_path / "one", *chosen, "0")
+    assert {cell["value"] for cell in all_second} == by_segments[True, True]
+
+
+def test_a_second_segment_of_a_model_without_segments_is_refused(
+    checkpoints: dict[str, Path], tmp_path: Path, capsys: Any
+) -> None:
+    words = ["patterns", "--output", str(tmp_path), "--checkpoint", str(checkpoints["masked"]), "--second-segment", "3"]
+    assert figures.main(words) == 1
+    assert "learned+diet-abs does not read segments. Leave out --second-segment" in capsys.readouterr().err
+
+
+# -- lengths of prepared data --------------------------------------------------------------------------------
+
+
+def write_texts(path: Path, sizes: list[int]) -> None:
+    builder = make_builder(f"{path}.bin", "mmap", 10)
+    for size in sizes:
+        builder.add_item(torch.full((size,), 5))
+    builder.finalize(f"{path}.idx")
+
+
+def test_lengths_of_both_languages_are_counted(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    texts = {"valid.en-de.en": [2, 4, 4], "valid.en-de.de": [3, 3, 3], "valid1.en-de.en": [9], "train.en-de.en": [9]}
+    for name, sizes in texts.items():
+        write_texts(data / name, sizes)
+    rows = draw("lengths", tmp_path / "out", "--data", data, "--split", "valid")
+    counted = {
+        name: [row for row in rows if row["data"] == name] for name in dict.fromkeys(row["data"] for row in rows)
+    }
+    assert list(counted) == ["valid.en-de.de", "valid.en-de.en"]
+    english = [(int(row["texts"]), int(row["pairs"])) for row in counted["valid.en-de.en"]]
+    assert english == [(0, 10), (0, 7), (1, 4), (0, 2), (2, 0)]
+    assert [int(row["texts"]) for row in counted["valid.en-de.de"]] == [0, 0, 0, 3]
+
+
+def test_a_missing_split_is_refused_with_the_known_ones(tmp_path: Path, capsys: Any) -> None:
+    for split in ("train", "valid"):
+        write_texts(tmp_path / split, [2])
+    words = ["lengths", "--data", str(tmp_path), "--split", "test", "--output", str(tmp_path / "out")]
+    assert figures.main(words) == 1
+    assert f"{tmp_path} has no split test. Choose one with --split: train, valid." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -187,6 +276,23 @@ def test_a_sweep_is_over_an_option_or_a_setting(run: Path, tmp_path: Path) -> No
     assert draw("sweep", tmp_path / "out", "--results", run)
     with pytest.raises(results.ResultsError, match=r"--over longest: .* fewer than two values"):
         sweep.data(results.scores(run), "longest")
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_the_legend_of_a_sweep_hides_nothing(count: int) -> None:
+    names = [f"an-encoding-with-a-long-name-{number}" for number in range(count)]
+    points = [
+        sweep.Point(name, clip, results.Score("run", name, "score", 80.0 - clip, 1.0, 3, {}))
+        for name in names
+        for clip in (2.0, 64.0)
+    ]
+    figure = sweep.draw(points, "clip")
+    assert cut(figure) == []
+    (panel,) = figure.axes
+    legend = panel.get_legend()
+    assert legend is not None
+    assert legend.get_window_extent().y1 < panel.xaxis.label.get_window_extent().y0
+    assert panel.get_window_extent().height > 1.5 * figure.dpi
 
 
 def test_results_without_scores_are_refused(run: Path) -> None:

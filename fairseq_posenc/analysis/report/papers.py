@@ -75,6 +75,8 @@ SQUAD = {
 }
 #: Stands for a pretrained checkpoint of the user in a command; it decides the encoding of a fine-tuned model.
 MODEL = "MODEL"
+#: Stands for a folder of the user with one file per book in a command.
+BOOKS = "BOOKS"
 
 
 def paper_tables(entries: Sequence[Entry]) -> list[PaperTable]:
@@ -192,6 +194,11 @@ def _modelled(figure: Figure) -> Target | None:
     return Target("lm_wikitext103", f"wikitext103, {figure.column}", "perplexity", "paper", arguments)
 
 
+def _pretrained_from_scratch(figure: Figure) -> Target:
+    arguments = ["--preset", "m4m-unsuccessful", "--books", BOOKS, "--pos-enc", figure.encoding]
+    return Target("pretrain_mlm", "", "training loss, nats", "paper", arguments)
+
+
 def _fine_tuned(figure: Figure) -> Target | None:
     model, segments = (figure.conditions.get(name, "") for name in ("model", "segments"))
     common = ["--checkpoint", MODEL, "--segments", segments]
@@ -218,6 +225,7 @@ PLACES: Mapping[tuple[str, str], Callable[[Figure], Target | None]] = {
     ("LFHC", "Table 6"): _asked,
     ("LFHC", "Table 3"): _modelled,
     ("LFHC", "Table 7"): _modelled,
+    ("M4M", "Section 5.2"): _pretrained_from_scratch,
     # numbers of parameters, speeds and hyperparameters are not scores of runs
     ("LFHC", "Table 4"): lambda figure: None,
     ("DIET", "Table 7"): lambda figure: None,

@@ -12,7 +12,7 @@ from ...core.training_log import Curve, Points, read_losses
 from ..results import SCORES, ResultsError, Score, is_number, read, score
 
 #: Scores in the order of the table, the recipes' main scores first.
-SHOWN = (*SCORES, "EM", "BLEU-4", "chrF")
+SHOWN = (*SCORES, "EM", "BLEU-4", "chrF", "training loss, nats")
 SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "tokens/s"}
 MEMORY = ("MB, translation",)
 #: Recipes whose results count only the parameters that an encoding adds to the first one of the run.

@@ -8,7 +8,6 @@ from fairseq_posenc.analysis.trained import Stack
 from fairseq_posenc.attention import SelfAttention
 from fairseq_posenc.encodings import StackShape, build
 
-
 #: Encodings that only decoders can have.
 DECODERS_ONLY = {"xpos", "cope", "fox"}
 

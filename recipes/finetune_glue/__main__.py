@@ -25,14 +25,16 @@ the DIET paper. The columns `mean` and `sd` show the mean score and the standard
 `p` shows the p-value of Welch's t-test between the scores of this model and of the first model on the same task, after
 Holm's correction. If several learning rates or numbers of epochs are tried, the table shows the combination with the
 best median and every combination with which a training run diverged. Each row `average` shows a model's mean score over
-all tasks; the two development sets of MNLI count as two tasks. The baseline is the constant answer that scores best on
-the training rows. A model beats the baseline if its score is higher by more than two standard errors. Two standard
-errors are 2 sqrt(p (1 - p) / rows) if the constant answer has the score p, and 2 / sqrt(rows - 1) for correlations. The
-column `paper` shows the score that the protocol's paper reports for this encoding. The paper's models have 12 layers
-and were pretrained on the paper's corpora. For the protocol m4m, this column also shows the scores of roberta-base and
-of models whose pretraining started from roberta-base. The column is empty if the number of rows in a dataset differs
-from the published number. The folder submission/MODEL contains, for each task, the test predictions of the run with the
-median score."""
+all tasks; the two development sets of MNLI count as two tasks. In these rows, `mean` and `sd` are the mean and the
+standard deviation of the averages of single seeds; a seed with which a training run diverged does not count. The
+baseline is the constant answer that scores best on the training rows. A model beats the baseline if its score is higher
+by more than two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) if the constant answer has the score
+p, and 2 / sqrt(rows - 1) for correlations. The column `paper` shows the score that the protocol's paper reports for
+this encoding. The paper's models have 12 layers and were pretrained on the paper's corpora. For the protocol m4m, this
+column also shows the scores of roberta-base and of models whose pretraining started from roberta-base. The column is
+empty if the number of rows in a dataset differs from the published number; for an average, it is also empty if the
+paper averages other tasks, and the column `comparable` then says what differs. The folder submission/MODEL contains,
+for each task, the test predictions of the run with the median score."""
 
 MAIN = {
     "task": "task",

@@ -25,7 +25,7 @@ from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_optio
 from recipes.lib.package import Divergence, read_divergence, whole_folder
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.significance import compare_with_first, summary
+from recipes.lib.significance import PRECISE, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 from .averages import averages
@@ -109,7 +109,8 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
     # rounded like the baseline, because a model may answer with the constant
     score = round(scores[headline][first], 2) if runs else None
     over_seeds = summary("score", [results.scores(trial)[headline][first] for trial in runs])
-    reported = None if other_data(record, scores) else figures(variant, model, results.protocol)
+    other, differs = other_data(record, scores), [*differences(model, record), *results.differs]
+    reported = None if other else figures(variant, model, results.protocol)
     trials = [trial for trial in results.grid.trials(variant) if results.divergence(trial) is None]
     return {
         "task": variant.task,
@@ -124,7 +125,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
         "beats baseline": score is not None and score > baseline["score"] + baseline["margin"],
         "diverged": group.diverged,
         "paper": reported,
-        "comparable": comparable([*differences(model, record), *results.differs]) if reported else None,
+        "comparable": comparable(differs) if reported else None,
         "lr": run.lr,
         "epochs": run.epochs,
         "updates": facts.get("updates"),
@@ -133,10 +134,16 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
         "trials": {trial.hyperparameters: round(results.score(trial), 2) for trial in trials},
         "segments": variant.row,
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
-        "scores": {
-            split: {name: round(value, 2) for name, value in values.items()} for split, values in scores.items()
-        },
+        "scores": rounded(scores, 2),
+        "scores of seeds": {str(trial.seed): rounded(results.scores(trial), PRECISE) for trial in group.finished},
+        "other data": other,
+        "differs": differs,
     }
+
+
+def rounded(scores: Scores, digits: int) -> dict[str, dict[str, float]]:
+    """Return the scores of all splits and metrics with this number of decimals."""
+    return {split: {name: round(value, digits) for name, value in values.items()} for split, values in scores.items()}
 
 
 def also(scores: Scores, names: list[str]) -> str:
@@ -225,10 +232,9 @@ def main() -> None:
     variants = [Variant(task, Model(label, Path()), kind, row) for task, label, kind, row in arguments.variant]
     submission(variants, results)
     rows = [row for variant in variants for row in rows_of(variant, results)]
+    rows += averages(rows, variants, arguments.output, arguments.protocol)
     compare_with_first(rows, "score", "task")
-    write_rows(
-        [*rows, *averages(rows, variants, arguments.output, arguments.protocol)], arguments.output, arguments.table
-    )
+    write_rows(rows, arguments.output, arguments.table)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,10 @@ dataset; the column is empty if the run has fewer languages or other questions."
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all
-four tasks, this is the mean of the seven numbers that the DIET paper averages."""
+four tasks, this is the mean of the seven numbers that the DIET paper averages. In these rows, `mean` and `sd` are the
+mean and the standard deviation of the averages of single seeds; a seed with which a training run diverged does not
+count. If the paper's average is of other tasks or other data, the column `paper` is empty and the column `comparable`
+says what differs."""
 
 MAIN = {
     "task": "task",

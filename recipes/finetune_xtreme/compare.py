@@ -22,7 +22,7 @@ from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_optio
 from recipes.lib.package import Divergence, read_divergence, read_parameters
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.significance import compare_with_first, summary
+from recipes.lib.significance import PRECISE, compare_with_first, summary
 from recipes.lib.stages import read_json
 
 from . import published
@@ -126,6 +126,10 @@ def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list
             "F1": round(f1, 2),
             "mean F1": round(fmean(run[language]["f1"] for run in scores), 2),
             "mean EM": round(fmean(run[language]["em"] for run in scores), 2),
+            "scores of seeds": {
+                str(trial.seed): {"F1": round(run[language]["f1"], PRECISE), "EM": round(run[language]["em"], PRECISE)}
+                for trial, run in zip(runs, scores, strict=True)
+            },
             "baseline EM": round(baseline[language]["em"], 2),
             "baseline F1": round(baseline[language]["f1"], 2),
             "beats baseline": _beats(f1, baseline, language),
@@ -164,8 +168,9 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     texts = [] if sized else [f"{model['layers']} layers of width {model['dim']}"]
     texts += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
     exact, f1 = reported or (None, None)
-    text = comparable([*texts, *results.differs]) if reported else None
-    return model, {"paper's EM": exact, "paper's F1": f1, "comparable": text}
+    differs = [*texts, *results.differs]
+    text = comparable(differs) if reported else None
+    return model, {"paper's EM": exact, "paper's F1": f1, "comparable": text, "differs": differs}
 
 
 def papers_data(task: str, training: int, questions: Mapping[str, int]) -> bool:

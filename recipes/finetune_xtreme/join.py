@@ -6,17 +6,18 @@ The paper averages seven numbers: the accuracy of XNLI, and F1 and EM of three q
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from recipes.lib.encodings import published
-from recipes.lib.finetuning.comparison import encoding_of, write_rows
+from recipes.lib.finetuning.comparison import comparable, encoding_of, together, write_rows
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.sentences.xnli import MEAN
 from recipes.lib.finetuning.trials import Variant
 from recipes.lib.package import PRETRAINED, figures
 from recipes.lib.recipe import Row
+from recipes.lib.significance import compare_with_first, of_medians
 from recipes.lib.stages import read_json
 
 from .languages import rows_of_sentences
@@ -27,6 +28,9 @@ AVERAGE = "average"  # the task of the rows with means over tasks
 
 def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str) -> Row | None:
     """Return a row with the model's mean over the tasks, or None if the model has no score on one of the tasks.
+
+    The average of a seed is the mean over the tasks of the training runs with this seed; a seed whose training run
+    diverged on a task has none.
 
     Args:
         rows: Rows of all tasks; for each task, model and language, the best hyperparameters come first.
@@ -43,18 +47,45 @@ def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str
             numbers[f"{task} {'accuracy' if task == XNLI else column}"] = number
     encoding = encoding_of(own[XNLI]["pretrained"]["encoding"])
     paper = figures("DIET", column=AVERAGE, model="BERT-base, 100 languages", segments=segments)
-    # A task without the paper's mean has other data than the paper's.
-    compared = {task for task in tasks if own[task]["paper" if task == XNLI else "paper's F1"] is not None}
+    reported = published(paper, encoding, PRETRAINED)
+    by_seed = [numbers_of_seeds(task, own[task]) for task in tasks]
+    seeds = [seed for seed in by_seed[0] if all(seed in each for each in by_seed)]
+    averages = [fmean(number for each in by_seed for number in each[seed]) for seed in seeds]
     return {
         **dict.fromkeys(rows[0]),
         "task": AVERAGE,
         "model": label,
         "language": MEAN,
-        "score": round(fmean(numbers.values()), 2),
+        **of_medians("score", fmean(numbers.values()), averages),
         "of": f"{len(numbers)} numbers",
         "also": ", ".join(numbers),
-        "paper": published(paper, encoding, PRETRAINED) if compared == set(TASKS) else None,
+        **(beside_the_paper(reported, own, tasks) if reported is not None else {}),
     }
+
+
+def numbers_of_seeds(task: str, row: Row) -> dict[str, list[float]]:
+    """Return the numbers of a task that enter the average, for each seed whose training run did not diverge."""
+    by_seed = row["scores of seeds"].items()
+    if task == XNLI:
+        return {seed: [scores[MEAN]["accuracy"]] for seed, scores in by_seed}
+    return {seed: [scores["F1"], scores["EM"]] for seed, scores in by_seed}
+
+
+def beside_the_paper(reported: float, rows: Mapping[str, Row], tasks: Sequence[str]) -> Row:
+    """Return the paper's average, or None if a task is missing or has other data, and how the run differs.
+
+    Args:
+        reported: The average in the paper.
+        rows: Rows of the means over languages, keyed by task.
+        tasks: Names of the tasks.
+    """
+    missing = [task for task in TASKS if task not in tasks]
+    # A task without the paper's mean has other data than the paper's.
+    other = [task for task in tasks if rows[task]["paper" if task == XNLI else "paper's F1"] is None]
+    differs = [f"no score on {', '.join(missing)}"] if missing else []
+    differs += [f"other data than the paper's ({', '.join(other)})"] if other else []
+    text = comparable([*differs, *together({task: rows[task]["differs"] for task in tasks})])
+    return {"paper": None if differs else reported, "comparable": text}
 
 
 def main() -> None:
@@ -69,8 +100,9 @@ def main() -> None:
     output: Path = arguments.output
     rows = rows_of_sentences(read_json(output / "xnli.json"), output) + read_json(output / "questions.json")
     names = dict.fromkeys((Variant("", Model(label, Path()), kind).label, kind) for label, kind in arguments.variant)
-    averages = [average(rows, arguments.task, label, kind) for label, kind in names]
-    write_rows([*rows, *(row for row in averages if row)], output)
+    averages = [row for label, kind in names if (row := average(rows, arguments.task, label, kind))]
+    compare_with_first(averages, "score")
+    write_rows([*rows, *averages], output)
 
 
 if __name__ == "__main__":

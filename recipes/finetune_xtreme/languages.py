@@ -14,7 +14,7 @@ from .sets import CHANCE
 
 ONLY_OF_MEANS = (
     *("paper", "comparable", "also", "trials", "scores"),
-    *("mean", "sd", "seeds", "p", "score of seeds"),
+    *("mean", "sd", "seeds", "p", "score of seeds", "scores of seeds", "other data", "differs"),
 )
 
 

@@ -28,6 +28,19 @@ def summary(column: str, scores: Sequence[float], digits: int = 2) -> Row:
     }
 
 
+def of_medians(column: str, score: float, scores: Sequence[float], digits: int = 2) -> Row:
+    """Return what `summary` does, but with the mean over seeds as `mean`: the score itself comes from medians.
+
+    Args:
+        column: Name of the score.
+        score: The score that is computed from medians over the seeds.
+        scores: One score for each seed.
+        digits: Number of decimals of the score, the mean and the standard deviation.
+    """
+    over_seeds = summary(column, scores, digits)
+    return {**over_seeds, "mean": over_seeds[column], column: round(score, digits)}
+
+
 def average(values: Sequence[float], digits: int | None = None) -> float | None:
     """Return the mean of the values, rounded to `digits` decimals (None: an integer), or None if `values` is empty."""
     return round(mean(values), digits) if values else None

@@ -16,8 +16,10 @@ from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.sentences import report, xnli
 from recipes.lib.finetuning.sentences.tasks import TASKS, metrics
+from recipes.lib.finetuning.sentences.xnli import Scores
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.package import figures
+from recipes.lib.recipe import Row
 
 SIZE = {"updates": 1, "parameters": 2}  # next to the scores
 
@@ -70,6 +72,10 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
     write_json(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
     (row,) = compare.rows_of(replace(variant, row="head"), results)
     assert (row["paper"], row["comparable"]) == (None, None)
+    assert row["other data"] == ["the number of rows in valid differs from the published number"]
+    assert row["differs"] == ["2 rows left out", "--lr 1, not 2"]
+    by_seed = {seed: scores["valid"]["matthews"] for seed, scores in row["scores of seeds"].items()}
+    assert by_seed == {"1": 1.0, "2": 5.0, "3": 3.001}
 
 
 def test_rows_are_compared_with_the_published_by_their_number() -> None:
@@ -180,10 +186,39 @@ def test_the_average_has_seven_numbers_as_in_the_paper(tmp_path: Path) -> None:
         Variant(task, Model("diet-rel", Path()), "head" if TASKS[task].pair else "none", "head") for task in scores
     ]
     write_json(tmp_path / "models" / "diet-rel.json", {"encoding": "diet-rel"})
-    rows = [{"task": one.task, "model": one.label, "scores": scores[one.task]} for one in variants]
+    rows = [{"task": one.task, "model": one.label, **scored_alike(scores[one.task])} for one in variants]
     (row,) = averages(rows, variants, tmp_path, "diet")
     assert (row["task"], row["model"], row["of"]) == ("average", "diet-rel, segments per head", "7 numbers")
     assert (round(row["score"], 1), row["paper"]) == (85.2, 85.2)
+    assert row["comparable"] == "yes, if pretrained like the paper's model"
     (other,) = averages(rows, variants, tmp_path, "m4m")  # the paper of another protocol has no such average
-    assert other["paper"] is None
+    assert other.get("paper") is None
     assert averages([*rows[1:], {**rows[0], "scores": {}}], variants, tmp_path, "diet") == []
+    cut = {**rows[0], "other data": ["30 training rows, not 363,846"]}
+    (row,) = averages([cut, *({**row, "differs": ["2 seeds, not 5"]} for row in rows[1:])], variants, tmp_path, "diet")
+    differs = "30 training rows, not 363,846 (QQP); 2 seeds, not 5 (QNLI, SST-2, CoLA, STS-B, MNLI)"
+    assert (row["paper"], row["comparable"]) == (None, f"no: {differs}")
+    (row,) = averages(rows, variants[2:], tmp_path, "diet")
+    assert (row["paper"], row["comparable"]) == (None, "no: no score on QQP, QNLI")
+
+
+def scored_alike(scores: Scores, seeds: int = 1) -> Row:
+    """Return the part of a row that averages read, for training runs that all have the same scores."""
+    by_seed = {str(seed): scores for seed in range(1, seeds + 1)}
+    return {"scores": scores, "scores of seeds": by_seed, "other data": [], "differs": []}
+
+
+def test_an_average_has_the_mean_and_deviation_over_seeds(tmp_path: Path) -> None:
+    """The score comes from medians, as in the paper, and the mean from the seeds that have all tasks."""
+    write_json(tmp_path / "models" / "m4.json", {"encoding": "m4"})
+    variants = [Variant(task, Model("m4", Path()), "none") for task in ("RTE", "SST-2")]
+    by_seed = {"RTE": {"3": 50.0, "1": 60.0, "2": 64.0}, "SST-2": {"1": 80.0, "2": 70.0, "4": 90.0}}
+    medians = {"RTE": 60.0, "SST-2": 80.0}
+    rows = []
+    for task, scores in by_seed.items():
+        of_seeds = {seed: {"valid": {"accuracy": score}} for seed, score in scores.items()}
+        row = scored_alike({"valid": {"accuracy": medians[task]}}) | {"scores of seeds": of_seeds}
+        rows.append({"task": task, "model": "m4", **row})
+    (row,) = averages(rows, variants, tmp_path, "m1-m4")
+    assert (row["score"], row["mean"], row["sd"], row["seeds"]) == (70.0, 68.5, 2.12, 2)
+    assert row["score of seeds"] == [70.0, 67.0]

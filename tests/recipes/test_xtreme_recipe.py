@@ -384,6 +384,8 @@ def test_questions_by_language(tmp_path: Path) -> None:
     assert (mean["lr"], mean["F1 of seeds"], german["beats baseline"]) == (0.2, [25.0, 50.0], False)
     assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)
     assert mean["comparable"] == "no: 1 questions left out of de; 2 seeds, not 5"
+    assert (mean["differs"], german["differs"]) == (["1 questions left out of de", "2 seeds, not 5"], None)
+    assert german["scores of seeds"] == {"1": {"F1": 20.0, "EM": 10.0}, "2": {"F1": 40.0, "EM": 20.0}}
     assert (mean["out of reach"], german["out of reach"]) == (None, 1)
     assert (mean["parameters"], german["parameters"], mean["seeds"], mean["sd"]) == (1234, 1234, 2, 17.68)
     counts["de"]["given"] = 1000  # not the published set
@@ -457,6 +459,18 @@ def test_one_run_has_all_tasks_and_trains_xnli_apart() -> None:
     assert len(set(outputs)) == len(outputs)
 
 
+def of_xnli(score: float) -> Row:
+    """Return the score of two training runs, whose median is `score`."""
+    by_seed = {"1": score - 7, "2": score + 7}
+    return {"score": score, "scores of seeds": {seed: {"mean": {"accuracy": each}} for seed, each in by_seed.items()}}
+
+
+def of_questions(f1: float, exact: float) -> Row:
+    """Return the scores of two training runs and of one more, which diverged on XNLI."""
+    by_seed = {"3": {"F1": 0.0, "EM": 0.0}, "2": {"F1": f1, "EM": exact}, "1": {"F1": f1, "EM": exact + 7}}
+    return {"F1": f1, "EM": exact, "scores of seeds": by_seed}
+
+
 def test_the_average_is_that_of_seven_numbers() -> None:
     """Recompute an average of DIET's Table 3 from its seven numbers."""
     numbers = {"XNLI": (67.9,), "XQuAD": (69.5, 53.9), "MLQA": (58.2, 43.1), "TyDiQA": (64.8, 49.9)}
@@ -466,19 +480,26 @@ def test_the_average_is_that_of_seven_numbers() -> None:
             "task": task,
             **common,
             "paper" if task == "XNLI" else "paper's F1": scores[0],
-            **dict(zip(("score",) if task == "XNLI" else ("F1", "EM"), scores, strict=True)),
+            **(of_xnli(*scores) if task == "XNLI" else of_questions(*scores)),
+            "differs": ["2 seeds, not 5"],
         }
         for task, scores in numbers.items()
     ]
     row = join.average(rows, list(numbers), "shaw", "input")
     assert row is not None
     assert (round(row["score"], 1), row["paper"], row["of"]) == (58.2, 58.2, "7 numbers")
+    assert row["comparable"] == "no: 2 seeds, not 5"
+    seven = 407.3  # sum of the numbers
+    assert row["score of seeds"] == [round(total / 7, 4) for total in (seven - 7 + 21, seven + 7)]
+    assert (row["mean"], row["sd"], row["seeds"]) == (round((seven + 10.5) / 7, 2), 0.71, 2)
     partial = join.average(rows, ["XNLI", "MLQA"], "shaw", "input")
     assert partial is not None
     assert (partial["of"], partial["paper"]) == ("3 numbers", None)
+    assert partial["comparable"] == "no: no score on XQuAD, TyDiQA; 2 seeds, not 5"
     for other in rows:  # a task with other data than the paper's
         replaced = [{**row, "paper": None, "paper's F1": None} if row is other else row for row in rows]
         average = join.average(replaced, list(numbers), "shaw", "input")
         assert average is not None
         assert average["paper"] is None
+        assert average["comparable"] == f"no: other data than the paper's ({other['task']}); 2 seeds, not 5"
     assert join.average([{**row, "score": None} for row in rows], list(numbers), "shaw", "input") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from recipes.lib.encodings import Encoding, parse
@@ -31,6 +31,19 @@ def comparable(differences: Sequence[str]) -> str:
         differences: Differences that prevent a comparison, in a few words each; empty if there are none.
     """
     return f"no: {'; '.join(differences)}" if differences else "yes, if pretrained like the paper's model"
+
+
+def together(differences: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the differences of several tasks, each once; those of some tasks only are followed by the tasks' names.
+
+    Args:
+        differences: Differences in a few words each, keyed by task.
+    """
+    tasks: dict[str, list[str]] = {}
+    for task, texts in differences.items():
+        for text in texts:
+            tasks.setdefault(text, []).append(task)
+    return [text if len(own) == len(differences) else f"{text} ({', '.join(own)})" for text, own in tasks.items()]
 
 
 def write_rows(rows: Sequence[Row], output: Path, name: str = COMPARISON) -> None:

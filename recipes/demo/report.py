@@ -15,11 +15,11 @@ from fairseq_posenc.analysis.results import score
 from recipes.lib import divergence, records
 from recipes.lib import seeds as seeds_of
 from recipes.lib.encodings import parse
-from recipes.lib.package import write_whole
+from recipes.lib.package import interval, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.report import heading
 from recipes.lib.seeds import Seeds
-from recipes.lib.significance import compare_with_first, summary
+from recipes.lib.significance import average, compare_with_first, summary
 
 from .plan import SOURCE, TARGET
 
@@ -55,6 +55,7 @@ def row(output: Path, name: str, seeds: Seeds, measured: dict[str, float] | None
     return {
         "encoding": name,
         **summary("bleu", [score["bleu"] for score in scores]),
+        "±": average([score["±"] for score in scores], 2),
         "diverged": runs.diverged,
         "signature": scores[0]["signature"] if scores else None,
         "parameters": measured and int(measured["parameters_added"]),
@@ -69,11 +70,13 @@ def table(rows: list[Row]) -> str:
     columns = {
         "encoding": ("encoding", ""),
         "BLEU": ("bleu", ".1f"),
+        "± 95 % interval": ("±", ".1f"),
         **({"sd": ("sd", ".1f"), "seeds": ("seeds", "d"), "p": ("p", ".2g")} if rows[0]["seeds"] > 1 else {}),
         **({"diverged": ("diverged", "")} if any(row["diverged"] for row in rows) else {}),
         "added parameters": ("parameters", ",d"),
         "time per step relative to `none`": ("speed_ratio", ".2f"),
     }
+    rows = [{**row, "±": interval(row, "bleu")[0]} for row in rows]
     cells = [["–" if row[name] is None else f"{row[name]:{form}}" for name, form in columns.values()] for row in rows]
     align = ("left", *("right" for _ in list(columns)[1:]))
     return tabulate(cells, list(columns), tablefmt="pipe", disable_numparse=True, colalign=align)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Curve", "Points", "draw", "draw_groups", "figures", "read"]
 
 SIZE = (6.8, 4.0)  # inches, the width of a page of text
+BESIDE = 0.06  # distance between the intervals of two systems, as a part of the distance between groups
 
 
 def draw(
@@ -63,6 +64,7 @@ def draw_groups(
     path: Path,
     *,
     limit: tuple[str, int] | None = None,
+    within: Mapping[str, Sequence[float | None]] | None = None,
 ) -> None:
     """Draw each system's scores by group of the data (such as a range of lengths) as PNG and PDF, and write a CSV file.
 
@@ -73,11 +75,14 @@ def draw_groups(
         labels: Labels of the horizontal and the vertical axis.
         path: PNG file to write.
         limit: Label of a dashed vertical line, and the number of groups to its left.
+        within: Half the widths of the scores' 95 % intervals, keyed like `curves`; None where an interval is unknown.
     """
     with styled():
         figure, axes = _empty()
         for number, (name, scores) in enumerate(curves.items()):
-            _scores(axes, name, scores, MARKERS[number % len(MARKERS)])
+            aside = BESIDE * (number - (len(curves) - 1) / 2) if within else 0.0
+            widths = (within or {}).get(name, [None] * len(scores))
+            _scores(axes, name, scores, MARKERS[number % len(MARKERS)], widths, aside)
         if limit:
             text, count = limit
             axes.axvline(count - 0.5, color=GREY, linestyle="--", linewidth=1)
@@ -86,25 +91,33 @@ def draw_groups(
             axes.text(count - 0.5, 1.01, text, transform=place, ha="center", va="bottom")
         axes.set_xticks(range(len(groups)), groups)
         axes.set_xlabel(labels[0])
-        axes.set_ylabel(labels[1])
+        axes.set_ylabel(f"{labels[1]} (bar: 95 % interval)" if within else labels[1])
         _legend(figure)
     rows: list[Row] = [
         {"system": name, labels[0]: group.replace("\n", " "), labels[1]: "refused" if score is None else score}
+        | ({"±": "" if within[name][place] is None else within[name][place]} if within else {})
         for name, scores in curves.items()
-        for group, score in zip(groups, scores, strict=True)
+        for place, (group, score) in enumerate(zip(groups, scores, strict=True))
     ]
     save(figure, rows, path.parent, path.stem)
 
 
-def _scores(axes: Axes, name: str, scores: Sequence[float | None], marker: str) -> None:
+def _scores(
+    axes: Axes, name: str, scores: Sequence[float | None], marker: str, widths: Sequence[float | None], aside: float
+) -> None:
+    """Draw the scores of a system, with a bar where an interval is known; `aside` moves the points along the axis."""
     refused = [place for place, score in enumerate(scores) if score is None]
     label = f"{name} (×: refused sentences)" if refused else name
+    places = [place + aside for place in range(len(scores))]
     values = [nan if score is None else score for score in scores]  # the line has a gap there
-    (line,) = axes.plot(range(len(scores)), values, marker=marker, markersize=4, label=label)
+    (line,) = axes.plot(places, values, marker=marker, markersize=4, label=label)
+    colour = line.get_color()
+    known = [nan if width is None else width for width in widths]
+    axes.errorbar(places, values, known, fmt="none", ecolor=colour, elinewidth=0.8, capsize=2)
     if refused:
         bottom = axes.get_xaxis_transform()
-        colour = line.get_color()
-        axes.plot(refused, [0] * len(refused), "x", color=colour, markersize=7, transform=bottom, clip_on=False)
+        shown = [places[place] for place in refused]
+        axes.plot(shown, [0] * len(refused), "x", color=colour, markersize=7, transform=bottom, clip_on=False)
 
 
 def _empty() -> tuple[Figure, Axes]:

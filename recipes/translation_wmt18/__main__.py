@@ -106,11 +106,18 @@ def by_length(direction: str, place: Place) -> list[str]:
     ]
     reasons = [f"`{name}` refused sentences, because it {reason}." for name, reason in lengths["reasons"].items()]
     figure = "/".join([*([place.inner] if place.inner else []), "lengths.png"])
-    return [f"BLEU of {direction} by length:", table(rows), *reasons, f"![BLEU by length]({figure})"]
+    return [
+        f"BLEU of {direction} by length (± half the width of the 95 % bootstrap interval):",
+        table(rows),
+        *reasons,
+        f"![BLEU by length]({figure})",
+    ]
 
 
 def shown(row: Row) -> str:
-    return f"{row['bleu']:.1f}" if row["bleu"] is not None else f"{row['refused']} refused"
+    if row["bleu"] is None:
+        return f"{row['refused']} refused"
+    return f"{row['bleu']:.1f}" + ("" if row["±"] is None else f" ± {row['±']:.1f}")
 
 
 def default_output(settings: Settings) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_posenc.analysis import results
 from recipes.demo import __main__ as demo
 from recipes.demo import report
 from recipes.demo.__main__ import DEMO
@@ -147,13 +148,22 @@ def test_rows_have_the_promised_keys_and_the_best_comes_first(tmp_path):
         assert {"encoding", "bleu", "signature", "parameters", "speed_ratio", "command", "commit"} <= row.keys()
     assert [row["encoding"] for row in rows] == ["shaw", "none"]
     assert rows[0]["parameters"] == 128
+    assert "| shaw       |   90.0 |               1.2 |" in report.table(rows)
+
+
+def test_bleu_has_the_interval_of_the_sentences_or_of_the_seeds(tmp_path):
+    rows = report.collect(finished_run(tmp_path, shaw=90.0, **{"shaw.seed=2": 92.0}), ["shaw"], Seeds((1,), 1))
+    assert (rows[0]["±"], results.interval(rows[0], "bleu")) == (1.25, (1.25, 1))
+    rows = report.collect(tmp_path, ["shaw"], Seeds((1, 2), 1))
+    assert results.interval(rows[0], "bleu") == (pytest.approx(12.706, abs=1e-3), 2)  # t(0.975, 1) * sqrt(2) / sqrt(2)
+    assert "12.7 |" in report.table(rows)
 
 
 def finished_run(folder: Path, **bleu: float) -> Path:
     (folder / "scores").mkdir()
     (folder / ".stages").mkdir()
     for name, value in bleu.items():
-        (folder / "scores" / name).write_text(json.dumps({"bleu": value, "signature": "nrefs:1"}))
+        (folder / "scores" / name).write_text(json.dumps({"bleu": value, "±": 1.25, "signature": "nrefs:1"}))
         marker = {
             "command": f"fairseq-train --pos-enc {name}",
             "commit": "abc",

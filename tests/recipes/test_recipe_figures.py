@@ -87,12 +87,18 @@ def test_long_names_leave_room_for_the_intervals(groups: int) -> None:
 
 
 def test_refused_lengths_are_crosses(drawn: list[Figure], tmp_path: Path) -> None:
-    rows = [{"words": words, "sentences": 7, "bleu": bleu} for words, bleu in (("1-9", 20.0), ("10+", None))]
+    facts = (("1-9", 20.0, 1.5), ("10+", None, None))
+    rows = [{"words": words, "sentences": 7, "bleu": bleu, "±": within} for words, bleu, within in facts]
     lengths.draw({LONG: rows, "none": [{**row, "bleu": 3.0} for row in rows]}, 9, 1, tmp_path / "lengths.png")
     axes = drawn[0].axes[0]
-    assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "x"] == [[1]]
+    bars = [bar.get_segments()[0] for bar in axes.collections]
+    assert [(bar[0][1], bar[1][1]) for bar in bars] == [(18.5, 21.5), (1.5, 4.5)]
+    assert bars[0][0][0] != bars[1][0][0]  # the bars of two systems stand side by side
+    assert axes.get_ylabel() == "sacreBLEU (bar: 95 % interval)"
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x"] == [1 + bars[0][0][0]]
     assert "trained on at most 9 words" in [text.get_text() for text in axes.texts]
     assert [row["sacreBLEU"] for row in table(tmp_path / "lengths.png")] == ["20.0", "refused", "3.0", "3.0"]
+    assert [row["±"] for row in table(tmp_path / "lengths.png")] == ["1.5", "", "1.5", ""]
 
 
 def test_accuracy_by_length(drawn: list[Figure], tmp_path: Path) -> None:

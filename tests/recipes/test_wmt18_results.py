@@ -77,9 +77,22 @@ def test_bleu_by_length_and_who_refused(tmp_path: Path, monkeypatch: pytest.Monk
     rope, learned = found["systems"]["rope"], found["systems"]["abs"]
     assert [(row["words"], row["sentences"], round(row["bleu"])) for row in rope] == [("1-4", 3, 100), ("8+", 1, 100)]
     assert learned[0]["bleu"] < 100
-    assert learned[1] == {"words": "8+", "sentences": 1, "bleu": None, "refused": 1}
+    assert learned[1] == {"words": "8+", "sentences": 1, "bleu": None, "±": None, "refused": 1}
+    assert [row["±"] is None for row in rope] == [False, True]  # one sentence has no interval
     assert found["reasons"]["abs"].startswith("has positions for 5 source pieces and any number of target pieces")
     assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_interval_is_that_of_the_paired_test() -> None:
+    score = pytest.importorskip("recipes.lib.translation.score")
+    bootstrap = pytest.importorskip("recipes.translation_wmt18.compare").bootstrap
+    references = [f"the cat number {number} sat on the old mat" for number in range(30)]
+    lines = [line.replace("old", "new") if number % 3 else line for number, line in enumerate(references)]
+    metric = score.bleu_of("en")
+    found, within = score.with_interval(metric, lines, references)
+    expected = bootstrap({"first": references, "other": lines}, references, "en")["other"]["BLEU"]
+    assert (found, within) == (pytest.approx(expected["score"]), pytest.approx(expected["ci"], rel=1e-4))
+    assert within > 1
 
 
 class Run:
@@ -252,8 +265,8 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     pieces = {"train": {"pairs": 4, "left out": 1}, "valid": split, "test": split}
     Run.write(tmp_path / "en-de" / "subwords" / "counts.json", [json.dumps(pieces)])
     rows = [
-        {"words": "1-12", "sentences": 1633, "bleu": 20.04, "refused": 0},
-        {"words": "13+", "sentences": 9, "bleu": None, "refused": 7},
+        {"words": "1-12", "sentences": 1633, "bleu": 20.04, "±": 1.36, "refused": 0},
+        {"words": "13+", "sentences": 9, "bleu": None, "±": None, "refused": 7},
     ]
     lengths = {"trained": 12, "systems": {"learned": rows}, "reasons": {"learned": "has positions for 20 pieces"}}
     for direction in ("en-de", "de-en"):
@@ -263,7 +276,7 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     assert "train 4, valid 5, test 5; 1 training pairs left out (too long or without a piece)" in report
     assert "it differs in: text, model, updates, training, decoding" not in report
     assert "it differs in: text, model, updates, training." in report
-    assert "| learned | 20.0 | 7 refused |" in report
+    assert "| learned | 20.0 ± 1.4 | 7 refused |" in report
     assert "| BLEU by source length in words | 1-12 (n = 1,633) | 13+ (n = 9) |" in report
     assert "`learned` refused sentences, because it has positions for 20 pieces." in report
     assert "(de-en/lengths.png)" in report

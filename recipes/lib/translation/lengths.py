@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -20,7 +20,7 @@ from recipes.lib.lines import read
 from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
-from recipes.lib.translation.score import bleu_of
+from recipes.lib.translation.score import bleu_of, with_interval
 
 
 @dataclass(frozen=True)
@@ -59,28 +59,36 @@ def members(sources: list[str], bounds: list[int]) -> dict[Bucket, list[int]]:
 def scored(
     translations: list[str], refused: set[int], references: list[str], groups: Mapping[Bucket, list[int]], language: str
 ) -> list[Row]:
-    """Return the BLEU of one system for each bucket, as one row per bucket."""
+    """Return the BLEU of one system for each bucket, with its 95 % interval over the sentences, as one row per bucket.
+
+    The interval is None if the bucket has a single sentence.
+    """
     metric = bleu_of(language)
     rows: list[Row] = []
     for bucket, numbers in groups.items():
         missing = len(refused.intersection(numbers))
-        bleu = None
+        bleu = within = None
         if not missing:
-            bleu = metric.corpus_score([translations[n] for n in numbers], [[references[n] for n in numbers]]).score
-        rows.append({"words": bucket.label, "sentences": len(numbers), "bleu": bleu, "refused": missing})
+            bleu, within = with_interval(metric, [translations[n] for n in numbers], [references[n] for n in numbers])
+        rows.append({"words": bucket.label, "sentences": len(numbers), "bleu": bleu, "±": within, "refused": missing})
     return rows
 
 
 def averaged(seeds: list[list[Row]]) -> list[Row]:
-    """Return the mean scores of several training runs, which all refuse the same sentences."""
+    """Return the mean scores and intervals of several training runs, which all refuse the same sentences."""
     return [
-        {**rows[0], "bleu": None if rows[0]["bleu"] is None else round(mean(row["bleu"] for row in rows), 2)}
+        {**rows[0], **{name: _mean(row[name] for row in rows) for name in ("bleu", "±")}}
         for rows in zip(*seeds, strict=True)
     ]
 
 
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(mean(known), 2) if known else None
+
+
 def draw(systems: Mapping[str, list[Row]], trained: int, within: int, path: Path) -> None:
-    """Draw a line of BLEU by length for each system, and a dashed line at the longest training length.
+    """Draw a line of BLEU by length with intervals for each system, and a dashed line at the longest training length.
 
     Args:
         systems: Rows of each system, keyed by its label.
@@ -92,7 +100,8 @@ def draw(systems: Mapping[str, list[Row]], trained: int, within: int, path: Path
     groups = [f"{row['words']}\nn = {row['sentences']}" for row in first]
     scores = {name: [row["bleu"] for row in rows] for name, rows in systems.items()}
     limit = (f"trained on at most {trained} words", within) if trained else None
-    draw_groups(groups, scores, ("length of the source in words", "sacreBLEU"), path, limit=limit)
+    widths = {name: [row["±"] for row in rows] for name, rows in systems.items()}
+    draw_groups(groups, scores, ("length of the source in words", "sacreBLEU"), path, limit=limit, within=widths)
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:

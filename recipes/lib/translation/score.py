@@ -12,6 +12,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from recipes.lib.lines import read
 from recipes.lib.package import write_whole
 
+SAMPLES = 1000  # bootstrap samples, as in sacrebleu's own commands
 THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
 
 
@@ -34,6 +35,12 @@ def bleu_of(language: str) -> BLEU:
         raise SystemExit(f"error: BLEU cannot be computed for {language}: {' '.join(str(error).split())}") from None
 
 
+def with_interval(metric: BLEU, translations: list[str], references: list[str]) -> tuple[float, float | None]:
+    """Return the BLEU, and half the width of its 95 % bootstrap interval over the sentences (None for one sentence)."""
+    score = metric.corpus_score(translations, [references], n_bootstrap=SAMPLES)
+    return score.score, score._ci if len(translations) > 1 else None  # sacrebleu prints it, but gives it no other name
+
+
 def tokenizer(language: str) -> str:
     """Return the name of BLEU's tokenizer for a language, as in sacrebleu's signature."""
     return str(bleu_of(language).tokenizer.signature())
@@ -42,7 +49,9 @@ def tokenizer(language: str) -> str:
 def score(
     translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
 ) -> dict[str, Any]:
-    """Return the unrounded scores. If translations are missing, the scores are None and `refused` lists the sentences.
+    """Return the unrounded scores, and as `±` half the width of the 95 % interval of BLEU over the sentences.
+
+    If translations are missing, the scores are None and `refused` lists the sentences.
 
     Args:
         translations: Detokenised translations, keyed by sentence number.
@@ -58,8 +67,10 @@ def score(
         raise SystemExit(f"error: {count} sentences were translated, but the test set has {len(references)}.")
     bleu, chrf = bleu_of(language), CHRF()
     lines, whole = list(translations.values()), not missing
+    score, within = with_interval(bleu, lines, references) if whole else (None, None)
     return {
-        "bleu": bleu.corpus_score(lines, [references]).score if whole else None,
+        "bleu": score,
+        "±": within,
         "signature": str(bleu.get_signature()) if whole else None,
         "chrf": chrf.corpus_score(lines, [references]).score if whole else None,
         "chrf_signature": str(chrf.get_signature()) if whole else None,

@@ -106,6 +106,27 @@ def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_segments(segments:
     assert filled(run) == set(expected)
 
 
+def test_training_losses_of_pretraining_stand_beside_the_papers(tmp_path: Path) -> None:
+    losses = {"none": (5.9, 5.8), "sentence-restart": (4.2, 4.3), "shaw": (1.5, None)}
+    rows = [
+        {"encoding": name, "perplexity": 90.0, "training loss, nats": ours, "paper": paper}
+        for name, (ours, paper) in losses.items()
+    ]
+    entries = read_runs([write_run(tmp_path / "run", rows, recipe="pretrain_mlm")])[0].entries
+    (table,) = papers.paper_tables(entries)
+    assert table.title == "M4M, Section 5.2 (loss)"
+    cells = {name: cells["loss"] for name, cells in table.rows.items()}
+    ours = {name: cell.ours and cell.ours.value for name, cell in cells.items()}
+    assert ours == {
+        "without any position embedding: none, RoBERTa-base": 5.9,
+        "real absolute positions: sentence-restart, RoBERTa-base": 4.2,
+        "a RoBERTa-base model normally: learned, RoBERTa-base": None,
+    }
+    (command,) = {cell.command for cell in cells.values() if cell.command}
+    assert command == "recipes/pretrain_mlm/run.sh --preset m4m-unsuccessful --books BOOKS --pos-enc learned"
+    assert [entry.main and entry.main.column for entry in entries] == ["perplexity"] * 3
+
+
 def test_losses_belong_to_the_row_with_the_longest_name(tmp_path: Path) -> None:
     rows = [row("shaw", 1.0), row("shaw[clip=4]", 2.0)]
     runs = read_runs([write_run(tmp_path / "run", rows, {"shaw.clip=4.s1": 50, "shaw.s2": 50, "other": 50})])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from recipes.lib.values import Refused
 TARGETS = {target.command: target for figure in every() if (target := target_of(figure))}
 
 
-def recipe(name: str) -> Recipe:
+def recipe(name: str) -> Recipe[Any]:
     module = importlib.import_module(f"recipes.{name}.__main__")
     return next(value for value in vars(module).values() if isinstance(value, Recipe))
 
@@ -34,6 +35,7 @@ def check(target: Target, output: Path) -> None:
     own = recipe(target.recipe)
     options = parse(own, target.arguments)
     settings = load(own, options.preset, options.config, options.settings)
+    settings.refuse_missing()
     assert own.plan(settings, output, "results").stages()
     language_model = target.recipe == "lm_wikitext103"
     shape = StackShape(layers=2, heads=2, dim=8, max_length=512, causal=language_model)

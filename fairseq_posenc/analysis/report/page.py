@@ -9,7 +9,7 @@ from ..results import SCORES
 from .charts import PALETTE, Chart, cost_charts, costs, library, loss_charts
 from .columns import Column, columns
 from .markup import code, element, image, json_script, package_file, policy, wrapped
-from .papers import PaperCell, PaperTable, paper_tables
+from .papers import BOOKS, MODEL, PaperCell, PaperTable, paper_tables
 from .runs import Entry, Run
 
 SCRIPTS = ("table.js", "charts.js")
@@ -136,7 +136,8 @@ def _papers(tables: Sequence[PaperTable]) -> str:
         return ""
     note = "Each cell shows the paper's number above our score. "
     note += "If our score is missing, the cell has a command that computes it. "
-    note += "MODEL stands for a checkpoint that was pretrained with the encoding of the row."
+    note += f"{MODEL} stands for a checkpoint that was pretrained with the encoding of the row, "
+    note += f"and {BOOKS} for a folder with one file per book."
     return element("p", note, class_="note") + "".join(map(_paper, tables))
 
 

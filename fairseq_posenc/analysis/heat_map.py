@@ -91,7 +91,8 @@ def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: i
     if isinstance(member, Tupe):
         # With reset, form=original has one more row before that of position 0.
         query, key = (of_layer(rows, rank, member.stack.heads)[head - 1, -shown:] for rows in member.project(shown))
-        return HeatMap(_numbers(query @ key.t()), 0, "query position i", "key position j", at_head)
+        title = f"{at_head}, product of positions"
+        return HeatMap(_numbers(query @ key.t()), 0, "query position i", "key position j", title)
     if isinstance(member, RelativeBias):
         longest = min(farthest, n - 1)
         tables = {table: _of_layer(getattr(member, table), rank) for table in member.layer_tables}

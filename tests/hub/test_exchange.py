@@ -214,7 +214,7 @@ def test_new_tables_start_as_their_encoding_says(tmp_path: Path) -> None:
 def test_two_new_m4m_start_alike_and_other_layers_are_noted(tmp_path: Path) -> None:
     source = read(saved(random_model("bert"), tmp_path / "hf"))
     model, report = converted(source, "m4m+m4m-2", "m4m.layers=1,m4m_2.layers=2")
-    for key in ("m4m", "m4m_2"):
+    for key in ("m4m", "m4m-2"):
         assert model.tensors[f"encoder.pos.{key}.weight"].std().item() == pytest.approx(0.02, rel=0.1)
     assert report.notes == [M4M_FACTS]
     _, report = converted(model, "m4m+m4m-2", "m4m.layers=2,m4m_2.layers=1")

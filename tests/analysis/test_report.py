@@ -78,6 +78,11 @@ def test_a_score_of_a_task_stands_in_its_column(tmp_path: Path) -> None:
     assert set(filled) == {"memory 640"}
 
 
+def test_a_task_is_named_by_the_folder_of_its_corpus(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "lm", [{"perplexity": 24.0}], settings={"corpus": "/data/of mine/WIKITEXT-2"})
+    assert read_runs([run])[0].entries[0].task == "WIKITEXT-2"
+
+
 def filled(run: Path) -> set[str]:
     """Return the names of the papers' rows that have a score of ours."""
     tables = papers.paper_tables(read_runs([run])[0].entries)

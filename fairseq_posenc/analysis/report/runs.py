@@ -162,7 +162,12 @@ def _number(value: Any) -> float | None:
 def _task(facts: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     settings = facts.get("settings")
     places = (row, settings if isinstance(settings, dict) else {})
-    names = [place[name] for place in places for name in TASK if isinstance(place.get(name), str)]
+    names = [
+        Path(place[name]).name if name == "corpus" else place[name]  # a user's own corpus is the path of a folder
+        for place in places
+        for name in TASK
+        if isinstance(place.get(name), str)
+    ]
     parts = [*names[:1], *(str(row[name]) for name in ("language",) if row.get(name))]
     return ", ".join([*parts, *(f"memory {row['memory']}" for _ in "1" if is_number(row.get("memory")))])
 

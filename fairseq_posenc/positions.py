@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
+__all__ = ["Positions", "restart_ids"]
+
 
 @dataclass(frozen=True, eq=False)
 class Positions:

@@ -20,6 +20,8 @@ from .attention.agreement import Size, check_past, check_tokens
 from .encodings import StackShape, build
 from .positions import Positions
 
+__all__ = ["ACTIVATIONS", "Block", "Norms", "Stack"]
+
 #: Activation functions by their names in fairseq.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Build .venv. Usage: setup_env.sh [demo|full]   (`demo` leaves out the test tools and the reference implementations)
+# Build .venv. Usage: setup_env.sh [demo|full|docs]   (`demo` leaves out the test tools and the reference
+# implementations; `docs` adds what `make docs` needs)
 # PYTHON=... chooses the interpreter. If it or .venv already has torch, that torch is kept, whatever its version.
 # A second run does nothing, unless the pinned versions, setup.py or these scripts changed.
 set -euo pipefail
@@ -98,8 +99,8 @@ pip_install() {
 }
 
 install_all() {
-  local extra="recipes" torch
-  if [[ $LEVEL == full ]]; then extra="test"; fi
+  local extra torch
+  case $LEVEL in demo) extra=recipes ;; full) extra=test ;; docs) extra=docs ;; esac
   step "pip" pip_install --upgrade pip
   step "build tools" pip_install setuptools wheel cython numpy
   torch=$(python_of_venv "$TORCH_VERSION")
@@ -127,8 +128,8 @@ take_lock() {
 }
 
 main() {
-  case $LEVEL in demo) is_ready demo full && return ;; full) is_ready full && return ;;
-    *) die "unknown level '$LEVEL'. Give demo or full." ;; esac
+  case $LEVEL in demo) is_ready demo full && return ;; full | docs) is_ready "$LEVEL" && return ;;
+    *) die "unknown level '$LEVEL'. Give demo, full or docs." ;; esac
   ASKED_PYTHON=${PYTHON:-}
   # Variables for the user's other environments must not affect this one.
   unset PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX

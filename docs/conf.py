@@ -13,6 +13,7 @@ from posixpath import join, normpath
 from typing import TYPE_CHECKING, Any
 
 from docutils.nodes import SkipNode
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.addnodes import pending_xref
 from sphinx.util.logging import getLogger
@@ -46,6 +47,8 @@ templates_path = ["templates"]
 
 html_theme = "furo"
 html_title = f"fairseq_posenc {__version__}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_additional_pages = {"index": "redirect.html"}
 html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx = False
 html_math_renderer = "mathml"
@@ -98,13 +101,22 @@ def _without_links_to_folders(app: Sphinx, tree: nodes.document) -> None:
 
 
 def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(_mathml(node, as_block=False))
     raise SkipNode
 
 
 def _block(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="math">{_mathml(node, as_block=True)}</div>')
     raise SkipNode
+
+
+def _mathml(node: nodes.Element, *, as_block: bool) -> str:
+    """Return a formula as MathML, which browsers show without a script."""
+    try:
+        return str(tex2mathml(node.astext(), as_block=as_block))
+    except MathError as error:
+        logger.warning("this formula cannot be shown: %s", error, location=node)
+        return ""
 
 
 def setup(app: Sphinx) -> None:

@@ -35,6 +35,17 @@ def test_readme_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
+def without_link(text: str) -> list[str]:
+    """Return the files and folders of the repository that a text names between backticks, but does not link to."""
+    paths = re.findall(r"(?<!\[)`([\w.-]+(?:/[\w.-]+)+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [path for path in paths if (ROOT / path).exists()]
+
+
+def test_all_paths_in_the_readme_are_links() -> None:
+    assert without_link(README) == []
+    assert without_link("`docs/index.md`, [`docs/index.md`](docs/index.md), `results/x.md`") == ["docs/index.md"]
+
+
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
 def test_links_lead_to_files(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text(encoding="utf-8"))

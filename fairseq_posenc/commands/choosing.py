@@ -4,8 +4,9 @@ The first line of a block says what the block contains:
 
     <!-- derived: m4m; m4[clip=32] -->    a table of these encodings, with parameters and capabilities
     <!-- derived: all -->                 the same table for every encoding
-    <!-- derived: without evidence -->    the encodings that the hand-written text does not mention
+    <!-- derived: without evidence -->    the encodings that are in no table of scores
     <!-- derived: names -->               every encoding, with a link to its page
+    <!-- derived: quote PAGE | ... -->    rows of a table on another page (see `quoting.py`)
     <!-- end -->
 """
 
@@ -24,9 +25,12 @@ from ..core.writing import write_whole
 from ..encodings import Composition, StackShape, get, names, specs
 from .listing import CAPABILITIES, declared, on_meta
 from .params import BASE, at_base_size, split
+from .quoting import MARK, quote
 
 PAGE = "which-encoding.md"
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: Beginning of blocks that quote times and memory, which are no scores.
+COST = f"{MARK}cost.md"
 #: Alignment of tables whose second column contains numbers.
 ONE_NUMBER = ("left", "right")
 #: Capabilities that the tables show, because readers choose an encoding by them.
@@ -35,27 +39,37 @@ COLUMNS = {key: text for key, text in CAPABILITIES.items() if key not in ("shift
 
 def write(path: Path) -> None:
     """Fill the generated blocks of the page in the file `path`."""
-    write_whole(path, filled(path.read_text(encoding="utf-8")))
+    write_whole(path, filled(path.read_text(encoding="utf-8"), path.parent))
 
 
-def filled(text: str) -> str:
+def filled(text: str, folder: Path = Path("docs")) -> str:
     """Return the text of a page with its blocks filled with current content.
 
+    Args:
+        text: The text of the page.
+        folder: The folder of the pages that the text quotes.
+
     Raises:
-        ValueError: An encoding is unknown, or a block has no start or no end, so that filling it could overwrite
-            hand-written text.
+        ValueError: An encoding is unknown, another page does not have what a block quotes, or a block has no start or
+            no end, so that filling it could overwrite hand-written text.
     """
     counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
     if len(set(counts)) > 1:
         raise ValueError("{} 'derived' and {} 'end' markers form {} blocks. Each block needs both.".format(*counts))
-    with_evidence = mentioned(by_hand(text))
-    unseen = [name for name in names() if name not in with_evidence]
-    return BLOCK.sub(partial(_block, unseen=unseen), text)
+    unseen = [name for name in names() if name not in scored(text)]
+    return BLOCK.sub(partial(_block, unseen=unseen, folder=folder), text)
 
 
 def by_hand(text: str) -> str:
     """Return the hand-written text of a page, without the generated blocks."""
     return BLOCK.sub("", text)
+
+
+def scored(text: str) -> set[str]:
+    """Return the encodings with a row in a hand-written table, or in a quoted table other than those of the cost."""
+    quotes = [what for _, what, _ in BLOCK.findall(text) if what.startswith(MARK) and not what.startswith(COST)]
+    labels = [label.strip() for what in quotes for label in what.rpartition(" | ")[2].split(";")]
+    return _names(labels + re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE))
 
 
 def quoted(text: str) -> list[str]:
@@ -65,15 +79,21 @@ def quoted(text: str) -> list[str]:
 
 def mentioned(text: str) -> set[str]:
     """Return the encodings that the text names in backticks, alone or composed, with or without options."""
-    return {name for label in quoted(text) for name in split(label)[0].split("+")} & set(names())
+    return _names(quoted(text))
 
 
-def _block(block: re.Match[str], unseen: list[str]) -> str:
+def _names(labels: list[str]) -> set[str]:
+    return {name for label in labels for name in split(label)[0].split("+")} & set(names())
+
+
+def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:
     head, what, end = block.groups()
     if what == "without evidence":
         body = ", ".join(f"`{name}`" for name in unseen) or "None."
     elif what == "names":
         body = names_with_links()
+    elif what.startswith(MARK):
+        body = quote(what, folder)
     else:
         body = table(specs() if what == "all" else [label.strip() for label in what.split(";")])
     return f"{head}\n{body}\n\n{end}"

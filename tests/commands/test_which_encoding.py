@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 from support_which_encoding import HAND, PAGE, ROOT, cells, sections
 
 from fairseq_posenc.__main__ import COMMANDS
-from fairseq_posenc.commands import choosing
+from fairseq_posenc.commands import choosing, quoting
 from fairseq_posenc.commands.params import at_base_size, rows, split
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
 
-MULTI30K = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
+QUOTES = re.findall(r"<!-- derived: quote (.+?) -->", PAGE)
 SHORT = "in-short"
 
 
@@ -31,7 +32,7 @@ def unfounded(text: str) -> set[str]:
     """Return the numbers in prose and in the summary that no table of their section contains."""
     missing: set[str] = set()
     tables = {anchor: numbers("\n".join(lines_of(body, True))) for anchor, body in sections(text).items()}
-    for anchor, body in sections(text).items():
+    for anchor, body in sections(choosing.by_hand(text)).items():
         if anchor != SHORT:
             missing |= numbers("\n".join(lines_of(body, False))) - tables[anchor]
     for line in lines_of(sections(text)[SHORT], True)[2:]:
@@ -68,15 +69,17 @@ def test_names_in_backticks_are_known() -> None:
 
 
 def test_every_encoding_has_evidence_or_is_listed_without_it() -> None:
-    with_evidence = choosing.mentioned(HAND)
-    listed = choosing.filled("`shaw`, `m4[clip=3]`, `t5+m2`\n<!-- derived: without evidence -->\n<!-- end -->\n")
-    assert choosing.mentioned(listed) == set(names())
-    assert not {"shaw", "m4", "t5", "m2"} & choosing.mentioned(listed.partition("<!--")[2])
-    assert with_evidence <= choosing.mentioned(PAGE) == set(names())
+    """A row of a table is evidence; a mention, or a row about the cost, is not."""
+    rows = "| `shaw` | 1 |\n| `t5+m2` | 2 |\n\n`xpos`\n\n<!-- derived: without evidence -->\n<!-- end -->\n"
+    listed = choosing.mentioned(choosing.filled(rows).partition("<!--")[2])
+    assert listed == set(names()) - {"shaw", "t5", "m2"}
+    quotes = "<!-- derived: quote {} | words | train | {} -->\n<!-- end -->"
+    assert choosing.scored(quotes.format("a.md", "m4[clip=3]; xl") + quotes.format("cost.md", "fire")) == {"m4", "xl"}
+    assert {"rope", "alibi"} < choosing.scored(PAGE) < choosing.mentioned(PAGE) == set(names())
 
 
 def test_numbers_in_prose_occur_in_the_tables_of_their_section() -> None:
-    assert unfounded(HAND) == set()
+    assert unfounded(PAGE) == set()
     table = "## Task\n\n| F1 |\n|---|\n| 88.5 |\n\n"
     assert unfounded(f"{table}Up to 88.6 (section 5.2).\n\n## In short\n") == {"88.6"}
     assert unfounded(f"{table}## In short\n\n| for |\n|---|\n| [it](#task): 88.5, SQuAD1.1 88.7 |\n") == {"88.7"}
@@ -84,25 +87,54 @@ def test_numbers_in_prose_occur_in_the_tables_of_their_section() -> None:
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", HAND))))
 def test_links_lead_somewhere(link: str) -> None:
-    if link.startswith("#"):
-        assert link[1:] in sections(HAND)
-    else:
-        assert (ROOT / "docs" / link).exists()
+    page, _, anchor = link.partition("#")
+    path = ROOT / "docs" / (page or choosing.PAGE)
+    assert path.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings]
 
 
-def test_multi30k_is_as_measured() -> None:
-    measured = {row[0]: row for row in cells(MULTI30K, "--pos-enc | BLEU | ±")}
-    on_the_page = cells(HAND, "--pos-enc | BLEU | ± | p against none")
-    assert on_the_page == [measured[row[0]][: len(row)] for row in on_the_page]
-    assert {row[0] for row in on_the_page} == set(measured)
-    back = cells(HAND, "--pos-enc | BLEU | ± | p against sinusoidal")
-    sentence = " and ".join(f"{bleu} ± {half} for `{name}`" for name, bleu, half, _ in back)
-    assert f"From German to English with SentencePiece, BLEU is {sentence} (p = {back[-1][-1]})." in MULTI30K
+@pytest.mark.parametrize("block", sorted(set(QUOTES)))
+def test_a_quoted_table_names_its_source_and_condition(block: str) -> None:
+    """The paragraph above the block links to the page; every number of the block occurs on this page."""
+    page = block.partition(" | ")[0]
+    above, _, table = PAGE.partition(f"<!-- derived: quote {block} -->")
+    paragraph = above.rstrip().rpartition("\n\n")[2]
+    assert re.search(rf"\]\({page}#[\w-]+\)", paragraph), paragraph
+    source = cells_with_numbers((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    quoted = cells_with_numbers(table.partition("<!-- end -->")[0])
+    assert quoted
+    assert {cell for cell in quoted - source if not cell.startswith("`")} == set()
+
+
+def cells_with_numbers(text: str) -> set[str]:
+    return {cell.strip() for line in lines_of(text, True) for cell in line.split("|") if re.search(r"\d", cell)}
+
+
+def test_every_section_says_what_is_not_known() -> None:
+    decisions = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\)", sections(HAND)[SHORT], re.MULTILINE)
+    assert len(decisions) > 10
+    for anchor in decisions:
+        assert "*Not known:*" in sections(HAND)[anchor], anchor
+
+
+def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("The scores\nof a run:\n\n| encoding | F1 |\n|---|---|\n| m4:clip=8 | 1.5 |\n")
+    good = "page.md | The scores of a run | F1 | m4[clip=8]"
+    assert "| `m4[clip=8]`  |  1.5 |" in quoting.quote(good, tmp_path)
+    for wrong, message in {
+        good.replace("scores", "times"): "has no table below a paragraph with the words 'The times of a run'",
+        good.replace("F1", "EM"): "the table has no column 'EM'. Choose from: encoding, F1",
+        good.replace("=8", "=9"): r"the table has no row 'm4\[clip=9\]'",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            quoting.quote(wrong, tmp_path)
 
 
 def test_the_demo_has_these_encodings() -> None:
     conf = tomllib.loads((ROOT / "recipes" / "demo" / "conf" / "demo.toml").read_text(encoding="utf-8"))
-    assert {row[0] for row in cells(HAND, "--pos-enc | BLEU of the demo")} == set(conf["encodings"])
+    assert {row[0].strip("`") for row in cells(HAND, "--pos-enc | BLEU of the demo")} == set(conf["encodings"])
 
 
 def test_parameters_are_those_that_the_papers_print_or_derived() -> None:

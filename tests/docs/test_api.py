@@ -48,7 +48,7 @@ FAULTS = {
     "a link to a heading that does not exist": ("[there](#nowhere)\n", "nowhere"),
     "a public function without a docstring": ("<!-- reference: faulty -->\n", "function faulty.bare is public"),
     "a module that does not say what is public": ("<!-- reference: open_module -->\n", "open_module has no __all__"),
-    "a formula that cannot be shown": ("$$\\nonsense$$\n", "nonsense"),
+    "a formula that cannot be shown": ("$$\\nonsense$$\n", 'cannot be shown: Unknown LaTeX command "\\nonsense"'),
 }
 
 
@@ -56,7 +56,8 @@ def build(folder: Path, page: str) -> subprocess.CompletedProcess[str]:
     """Build a site of one page with the project's configuration."""
     (folder / "docs" / "encodings").mkdir(parents=True)
     (folder / "docs" / "conf.py").write_text((ROOT / "docs" / "conf.py").read_text(encoding="utf-8"))
-    (folder / "docs" / "templates").symlink_to(ROOT / "docs" / "templates")
+    for name in ("templates", "static"):
+        (folder / "docs" / name).symlink_to(ROOT / "docs" / name)
     (folder / "docs" / "index.md").write_text(f"# Index\n\n{page}", encoding="utf-8")
     (folder / "faulty.py").write_text("'''Be faulty.'''\n__all__ = ['bare']\ndef bare(): pass\n")
     (folder / "open_module.py").write_text("'''Show everything.'''\n")

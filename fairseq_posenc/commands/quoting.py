@@ -1,0 +1,68 @@
+"""Copy rows of measurements from one page of the documentation into another, so that every number is written once.
+
+A block of docs/which-encoding.md names the page, words of the paragraph above the table, columns and rows (see
+`choosing.py`):
+
+    <!-- derived: quote lm-wikitext103.md | test perplexity by the length | memory 0; 150 | xl; t5 -->
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+from tabulate import tabulate
+
+MARK = "quote "
+Table = list[list[str]]
+
+
+def quote(block: str, folder: Path) -> str:
+    """Return a table with some rows and columns of a table on another page.
+
+    Args:
+        block: The text of the block after `derived: quote`.
+        folder: The folder of the pages.
+
+    Raises:
+        ValueError: The page has no such table, or the table has no such column or row.
+    """
+    page, words, columns, rows = (part.strip() for part in block.removeprefix(MARK).split(" | "))
+    head, *lines = _table(folder / page, words)
+    wanted = [0, *(_index(head, column.strip(), f"{page}: the table has no column") for column in columns.split(";"))]
+    labels = [_plain(line[0]) for line in lines]
+    chosen = [lines[_index(labels, row.strip(), f"{page}: the table has no row")] for row in rows.split(";")]
+    cells = [[_code(line[0]), *(line[column] for column in wanted[1:])] for line in chosen]
+    alignment = ("left", *["right"] * (len(wanted) - 1))
+    first = "`--pos-enc`" if head[0] in ("--pos-enc", "encoding", "decoder") else head[0]
+    titles = [first, *(head[column] for column in wanted[1:])]
+    return tabulate(cells, titles, tablefmt="pipe", disable_numparse=True, colalign=alignment)
+
+
+def _table(page: Path, words: str) -> Table:
+    """Return the cells of the first table whose paragraph above contains the words, with the head first."""
+    paragraphs = page.read_text(encoding="utf-8").split("\n\n")
+    for above, below in pairwise(paragraphs):
+        if words in " ".join(above.split()) and below.lstrip("\n").startswith("|"):
+            head, _, *lines = (re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in below.strip().splitlines())
+            return [[cell.strip() for cell in line] for line in (head, *lines)]
+    raise ValueError(f"{page.name} has no table below a paragraph with the words '{words}'. Change the words.")
+
+
+def _index(names: list[str], name: str, problem: str) -> int:
+    if name not in names:
+        raise ValueError(f"{problem} '{name}'. Choose from: {', '.join(names)}.")
+    return names.index(name)
+
+
+def _plain(label: str) -> str:
+    """Return the label of a row as recipes write an encoding: `m4[clip=64]`, also if the page has `m4:clip=64`."""
+    name, _, options = label.replace("`", "").removesuffix(" (decoder)").partition(":")
+    return f"{name}[{options}]" if options else name
+
+
+def _code(label: str) -> str:
+    """Return an encoding between backticks, and other labels, such as a direction of translation, as they are."""
+    name, is_decoder = _plain(label), label.endswith(" (decoder)")
+    return label if " " in name else f"`{name}`{' (decoder)' * is_decoder}"

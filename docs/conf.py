@@ -5,6 +5,7 @@ The source folder is the whole repository, so that relative links lead to the sa
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from importlib import import_module
@@ -30,8 +31,6 @@ PAGES = ("README.md", "docs/*.md", "docs/encodings/*.md", ".github/*.md")
 INDEXES = ("docs/index", "docs/encodings/index")
 #: On this site, the reference of a module stands in the place of this comment; Git hosts hide the comment.
 REFERENCE = re.compile(r"<!-- reference: (\S+) -->")
-#: What must have a docstring.
-DOCUMENTED = ("class", "exception", "function", "method", "module", "property")
 logger = getLogger(__name__)
 logging.getLogger("markdown_it").setLevel(logging.WARNING)  # fairseq lets all loggers write everything
 
@@ -81,16 +80,23 @@ def _contents(app: Sphinx, page: str, source: list[str]) -> None:
 
 def _reference(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the reference of a module, from its docstrings and `__all__`, where a page asks for it."""
-    directive = "```{{eval-rst}}\n.. automodule:: {}\n   :members:\n   :undoc-members:\n   :show-inheritance:\n```"
+    directive = "```{{eval-rst}}\n.. automodule:: {}\n   :members:\n   :show-inheritance:\n```"
     for module in REFERENCE.findall(source[0]):
         if not hasattr(import_module(module), "__all__"):
             logger.warning("%s has no __all__, which says what is public", module, location=page)
     source[0] = REFERENCE.sub(lambda found: directive.format(found[1]), source[0])
 
 
-def _require_docstring(app: Sphinx, kind: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
-    if kind in DOCUMENTED and not any(lines):
-        logger.warning("%s %s is public, but has no docstring", kind, name)
+def _require_docstring(app: Sphinx, kind: str, name: str, member: Any, skip: bool, options: Any) -> None:
+    """Warn about public classes, functions and methods that Sphinx skips, because they have no docstring."""
+    if skip and name[0] != "_" and (inspect.isroutine(member) or inspect.isclass(member)):
+        logger.warning("%s is public, but has no docstring", getattr(member, "__qualname__", name))
+
+
+def _keep_first_line(app: Sphinx, kind: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
+    """Put an empty line first, because napoleon takes what stands before a colon in the first line for a type."""
+    if kind in ("attribute", "data", "property"):
+        lines.insert(0, "")
 
 
 def _without_links_to_folders(app: Sphinx, tree: nodes.document) -> None:
@@ -123,6 +129,7 @@ def setup(app: Sphinx) -> None:
     """Connect the functions above to Sphinx."""
     app.connect("source-read", _contents)
     app.connect("source-read", _reference)
-    app.connect("autodoc-process-docstring", _require_docstring)
+    app.connect("autodoc-skip-member", _require_docstring)
+    app.connect("autodoc-process-docstring", _keep_first_line, priority=100)
     app.connect("doctree-read", _without_links_to_folders)
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))

@@ -100,7 +100,7 @@ pip_install() {
 
 install_all() {
   local extra torch
-  case $LEVEL in demo) extra=recipes ;; full) extra=test ;; docs) extra=docs ;; esac
+  case $LEVEL in demo) extra=recipes ;; full) extra="test" ;; docs) extra=docs ;; esac
   step "pip" pip_install --upgrade pip
   step "build tools" pip_install setuptools wheel cython numpy
   torch=$(python_of_venv "$TORCH_VERSION")

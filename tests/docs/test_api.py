@@ -46,7 +46,7 @@ def test_a_missing_docstring_is_found() -> None:
 FAULTS = {
     "a broken link": ("[there](nowhere.md)\n", "nowhere.md"),
     "a link to a heading that does not exist": ("[there](#nowhere)\n", "nowhere"),
-    "a public function without a docstring": ("<!-- reference: faulty -->\n", "function faulty.bare is public"),
+    "a public function without a docstring": ("<!-- reference: faulty -->\n", "bare is public, but has no docstring"),
     "a module that does not say what is public": ("<!-- reference: open_module -->\n", "open_module has no __all__"),
     "a formula that cannot be shown": ("$$\\nonsense$$\n", 'cannot be shown: Unknown LaTeX command "\\nonsense"'),
 }

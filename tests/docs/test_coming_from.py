@@ -24,7 +24,7 @@ OPTIONS = {option for name in names() for option in option_names(get(name).Optio
 
 def rows(library: str) -> list[list[str]]:
     """Return the cells of each row of the table whose first column has this library."""
-    table = PAGE.partition(f"| {library} | in the file | here |\n|---|---|---|\n")[2].partition("\n\n")[0]
+    table = PAGE.partition(f"| {library} | here | in the file |\n|---|---|---|\n")[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
 
 
@@ -33,15 +33,15 @@ def codes(text: str) -> list[str]:
 
 
 def missing(library: str, row: list[str]) -> list[str]:
-    """Return the names of a row that the file in its second column does not contain."""
+    """Return the names of a row that the file in its third column does not contain."""
     (folder,) = find_spec(PACKAGES[library]).submodule_search_locations  # type: ignore[union-attr]
-    source = (Path(folder) / codes(row[1])[0]).read_text(encoding="utf-8")
+    source = (Path(folder) / codes(row[2])[0]).read_text(encoding="utf-8")
     wanted = [name.partition("=")[0] for name in codes(row[0]) if not name.startswith("--")]
     return [name for name in wanted if not re.search(rf"\b{name}\b", source)]
 
 
 def unknown(text: str) -> list[str]:
-    """Return the flags, options and names in a cell of the third column that this package does not have."""
+    """Return the flags, options and names in a cell of the second column that this package does not have."""
     return [code for code in codes(text) if not known(code)]
 
 
@@ -64,12 +64,12 @@ def test_both_names_exist(library: str, row: list[str]) -> None:
     pytest.importorskip(PACKAGES[library])
     assert missing(library, row) == []
     others = {"memory", "export-hf", "rotary_emb_dim", "use_abs_pos_emb=False"}
-    assert [code for code in unknown(row[2]) if code not in others] == []
+    assert [code for code in unknown(row[1]) if code not in others] == []
 
 
 def test_wrong_names_are_found() -> None:
     assert len([row for name in PACKAGES for row in rows(name)]) > 30
-    assert missing("fairseq", ["`transformer_small`", "`models/transformer_lm.py`", ""]) == ["transformer_small"]
+    assert missing("fairseq", ["`transformer_small`", "", "`models/transformer_lm.py`"]) == ["transformer_small"]
     assert unknown("`--arch posenc_gpt`, `clop=3`, `clip=3`, `fairseq_posenc.stack.Stock`") == [
         *("--arch posenc_gpt", "clop=3", "fairseq_posenc.stack.Stock"),
     ]

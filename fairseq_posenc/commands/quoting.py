@@ -1,6 +1,6 @@
 """Copy rows of measurements from one page of the documentation into another, so that every number is written once.
 
-A block of docs/which-encoding.md names the page, words of the paragraph above the table, columns and rows (see
+A block of docs/which-encoding.md names the page, words above the table, columns and rows (see
 `choosing.py`):
 
     <!-- derived: quote lm-wikitext103.md | test perplexity by the length | memory 0; 150 | xl; t5 -->
@@ -9,13 +9,14 @@ A block of docs/which-encoding.md names the page, words of the paragraph above t
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import dropwhile
 from pathlib import Path
 
 from tabulate import tabulate
 
 MARK = "quote "
 Table = list[list[str]]
+_CELLS = re.compile(r"(?<!\\)\|")
 
 
 def quote(block: str, folder: Path) -> str:
@@ -41,13 +42,14 @@ def quote(block: str, folder: Path) -> str:
 
 
 def _table(page: Path, words: str) -> Table:
-    """Return the cells of the first table whose paragraph above contains the words, with the head first."""
+    """Return the cells of the first table after a paragraph or heading with the words, with the head first."""
     paragraphs = page.read_text(encoding="utf-8").split("\n\n")
-    for above, below in pairwise(paragraphs):
-        if words in " ".join(above.split()) and below.lstrip("\n").startswith("|"):
-            head, _, *lines = (re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in below.strip().splitlines())
-            return [[cell.strip() for cell in line] for line in (head, *lines)]
-    raise ValueError(f"{page.name} has no table below a paragraph with the words '{words}'. Change the words.")
+    after = dropwhile(lambda text: words not in " ".join(text.split()), paragraphs)
+    table = next((text.strip() for text in after if text.lstrip().startswith("|")), None)
+    if table is None:
+        raise ValueError(f"{page.name} has no table after the words '{words}'. Change the words.")
+    head, _, *lines = ([cell.strip() for cell in _CELLS.split(line.strip().strip("|"))] for line in table.splitlines())
+    return [head, *lines]
 
 
 def _index(names: list[str], name: str, problem: str) -> int:

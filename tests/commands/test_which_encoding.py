@@ -124,7 +124,7 @@ def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
     good = "page.md | The scores of a run | F1 | m4[clip=8]"
     assert "| `m4[clip=8]`  |  1.5 |" in quoting.quote(good, tmp_path)
     for wrong, message in {
-        good.replace("scores", "times"): "has no table below a paragraph with the words 'The times of a run'",
+        good.replace("scores", "times"): "has no table after the words 'The times of a run'",
         good.replace("F1", "EM"): "the table has no column 'EM'. Choose from: encoding, F1",
         good.replace("=8", "=9"): r"the table has no row 'm4\[clip=9\]'",
     }.items():

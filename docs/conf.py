@@ -102,7 +102,8 @@ def _keep_first_line(app: Sphinx, kind: str, name: str, obj: object, options: An
 def _without_links_to_folders(app: Sphinx, tree: nodes.document) -> None:
     """Show links to folders of the repository, which are not part of the site, as text."""
     for link in list(tree.findall(pending_xref)):
-        if (ROOT / Path(app.env.docname).parent / link["reftarget"]).is_dir():
+        target = ROOT / Path(app.env.docname).parent / link["reftarget"]
+        if link["reftype"] == "myst" and target.is_dir():
             link.replace_self(link.children)
 
 

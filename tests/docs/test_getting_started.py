@@ -28,7 +28,7 @@ def copy_of_the_clone(folder: Path) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the page activates a virtual environment")
 def test_a_newcomer_trains_and_scores_a_model(tmp_path: Path) -> None:
     commands = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL))

@@ -3,7 +3,7 @@
 If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
 package registers them itself because fairseq's --user-dir imports `models/` only if the package was not imported
 before. For the same reason, spawned workers, Hydra and a plain `import fairseq_posenc` work, too. The encodings
-themselves need only torch.
+themselves need only torch: `import fairseq_posenc as pe` gives what a model of your own needs (docs/python.md).
 """
 
 from __future__ import annotations
@@ -11,15 +11,54 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .attention import KeyValueCache, SelfAttention
+    from .encodings import Composition, StackShape, build, names
     from .hub import MaskedLM
+    from .positions import Positions
+    from .stack import Norms, Stack
 
-__all__ = ["__version__", "load"]
+__all__ = [
+    "Composition",
+    "KeyValueCache",
+    "Norms",
+    "Positions",
+    "SelfAttention",
+    "Stack",
+    "StackShape",
+    "__version__",
+    "build",
+    "load",
+    "names",
+]
 __version__ = "0.1.0"
+
+#: The module of each name that is imported at its first use, so that commands that need no torch start at once.
+_MODULES = {
+    "Composition": "encodings",
+    "KeyValueCache": "attention",
+    "Norms": "stack",
+    "Positions": "positions",
+    "SelfAttention": "attention",
+    "Stack": "stack",
+    "StackShape": "encodings",
+    "build": "encodings",
+    "names": "encodings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
 
 
 def load(source: str | Path) -> MaskedLM:

@@ -8,13 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 __all__ = ["Positions", "restart_ids"]
+
+T = TypeVar("T")
+
+
+class derived(Generic[T]):
+    """Compute an attribute at its first use and keep it, as `functools.cached_property` does.
+
+    Until Python 3.11, `cached_property` takes a lock, which torch.compile cannot trace.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, positions: Any, owner: type) -> T:
+        if positions is None:  # documentation tools read the attribute of the class
+            return self  # type: ignore[return-value]
+        value = self.make(positions)
+        object.__setattr__(positions, self.name, value)  # from now on, the attribute hides this object
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +99,31 @@ class Positions:
                 raise ValueError(
                     f"{name} covers {rows.shape[-1]} of {self.key_length} columns: give a value for every column"
                 )
-        if len({len(rows) for rows in self._rows.values()}) > 1:
+        samples = [rows.shape[0] for rows in self._rows.values()]  # `len` would be a constant in an exported graph
+        if any(count != samples[0] for count in samples):
             sizes = " and ".join(f"{name} has {len(rows)} samples" for name, rows in self._rows.items())
             raise ValueError(f"all tensors of one batch must have the same number of samples, but {sizes}")
         if self.cls_column is not None:
             self._check_cls(self.cls_column)
         if self.documents is not None:
             self._check_documents(self.documents)
+        if self.ids is not None:
+            _ = self._ends  # reads the data now, because a compiled model that gets this object could not
 
     def _check_cls(self, column: Tensor) -> None:
         """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
 
         On an accelerator, `common_cls_column` checks the range later, because reading the numbers waits for the device.
+        A compiled graph cannot read the numbers.
         """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(
                 f"cls_column must hold one integer per sample, [B], but it is {column.dtype} {list(column.shape)}"
             )
         for name, rows in self._rows.items():
-            if len(column) not in (1, len(rows)):
+            if column.shape[0] != 1 and column.shape[0] != rows.shape[0]:
                 raise ValueError(f"cls_column has {len(column)} samples, but {name} has {len(rows)}")
-        if column.device.type == "cpu":
+        if column.device.type == "cpu" and not torch.compiler.is_compiling():
             self._check_cls_range(set(column.tolist()))
 
     def _check_cls_range(self, columns: set[int]) -> None:
@@ -128,17 +155,6 @@ class Positions:
             self._shared[key] = make()
         return self._shared[key]
 
-    def prepared(self) -> Positions:
-        """Compute all derived tensors and return these positions.
-
-        Call this method before a compiled model runs, because some of the tensors depend on data that a compiled graph
-        cannot read.
-        """
-        for name, kind in vars(Positions).items():
-            if isinstance(kind, cached_property):
-                getattr(self, name)
-        return self
-
     @property
     def _rows(self) -> dict[str, Tensor]:
         """Return the tensors that have a row [K] for every sample, by name, without those that are None."""
@@ -148,24 +164,24 @@ class Positions:
             named["ids"] = self.ids
         return {name: rows for name, rows in named.items() if rows is not None}
 
-    @cached_property
+    @derived
     def batch(self) -> int | None:
         """Return the number of samples, B, or None if the positions fit any number of samples."""
         for rows in self._rows.values():
-            return len(rows)
-        return None if self.cls_column is None or len(self.cls_column) == 1 else len(self.cls_column)
+            return rows.shape[0]
+        return None if self.cls_column is None or self.cls_column.shape[0] == 1 else self.cls_column.shape[0]
 
     @property
     def offset(self) -> int:
         """Return i0 = K - Q, the column of the first query."""
         return self.key_length - self.query_length
 
-    @cached_property
+    @derived
     def query_columns(self) -> Tensor:
         """Return the columns of the queries, from i0 to K-1: [Q] int64."""
         return torch.arange(self.offset, self.key_length, device=self.device)
 
-    @cached_property
+    @derived
     def distances(self) -> Tensor:
         """Return every distance j - i that can occur, from -(K-1) to Q-1: [Q+K-1] int64.
 
@@ -176,7 +192,7 @@ class Positions:
             return self._distinct[0]
         return torch.arange(1 - self.key_length, self.query_length, device=self.device)
 
-    @cached_property
+    @derived
     def delta(self) -> Tensor:
         """Return j - i for all pairs of query and key, [Q, K] int64. Fast code reads `distances` instead.
 
@@ -184,7 +200,7 @@ class Positions:
         """
         return self._column_delta if self.ids is None else self.key_ids[..., None, :] - self.query_ids[..., None]
 
-    @cached_property
+    @derived
     def _column_delta(self) -> Tensor:
         """Return how many columns each key is to the right of each query, [Q, K] int64, whatever the positions are."""
         keys = torch.arange(self.key_length, device=self.device)
@@ -192,7 +208,7 @@ class Positions:
 
     # -- positions that the caller gives: every number below follows from `ids`
 
-    @cached_property
+    @derived
     def _distinct(self) -> tuple[Tensor, Tensor] | None:
         """Return the different distances and which of them each pair has, or None without `ids`."""
         if self.ids is None:
@@ -218,7 +234,7 @@ class Positions:
         """Return `key_ids` with an axis of samples, [1 or B, K]."""
         return self.key_ids.reshape(-1, self.key_length)
 
-    @cached_property
+    @derived
     def _ends(self) -> tuple[int, int, int]:
         """Return the largest position and the smallest and largest distance, as Python numbers."""
         if self.ids is None:
@@ -245,12 +261,17 @@ class Positions:
         """Return how many columns a sequence with the same largest distance has: this distance plus 1, or K."""
         return 1 + max(-self.ends[0], self.ends[1])
 
-    @cached_property
+    @derived
     def left_padded(self) -> bool:
-        """Return whether a sample has padding to the left of a token, as a Python bool because code branches on it."""
-        return self.padding is not None and bool((self.padding[:, :-1] & ~self.padding[:, 1:]).any())
+        """Return whether a sample may have padding to the left of a token, as a Python bool to branch on.
 
-    @cached_property
+        A compiled graph cannot read the data, so there the answer is true as soon as there is padding.
+        """
+        if self.padding is None or torch.compiler.is_compiling():
+            return self.padding is not None
+        return bool((self.padding[:, :-1] & ~self.padding[:, 1:]).any())
+
+    @derived
     def key_ids(self) -> Tensor:
         """Return the absolute positions of all columns from 0: [K], or [B, K] if they differ from the columns.
 
@@ -267,9 +288,14 @@ class Positions:
         assert self.padding is not None
         return (~self.padding).cumsum(-1).sub(1).clamp(min=0)
 
-    @cached_property
+    @derived
     def common_cls_column(self) -> int | None:
-        """Return the column of [CLS] as a Python int if it is the same in all samples, otherwise None."""
+        """Return the column of [CLS] as a Python int if it is the same in all samples, otherwise None.
+
+        It is also None in a compiled graph, which cannot read the data.
+        """
+        if torch.compiler.is_compiling():
+            return None
         columns = set() if self.cls_column is None else set(self.cls_column.tolist())
         self._check_cls_range(columns)
         return columns.pop() if len(columns) == 1 else None
@@ -279,7 +305,7 @@ class Positions:
         """Return the absolute positions of the queries, [Q] or [B, Q]; see `key_ids`."""
         return self.key_ids[..., self.offset :]
 
-    @cached_property
+    @derived
     def allowed(self) -> Tensor | None:
         """Return to which keys each query may attend, [1 or B, Q, K] bool, or None if all keys are allowed."""
         mask: Tensor | None = None
@@ -296,7 +322,7 @@ class Positions:
             mask = same if mask is None else mask & same
         return mask
 
-    @cached_property
+    @derived
     def block_mask(self) -> BlockMask | None:
         """Return `allowed` as a block mask for FlexAttention, or None if each query may see all keys.
 
@@ -318,10 +344,10 @@ class Positions:
                 seen = seen & (documents[b, i + offset] == documents[b, j])
             return seen if padding is None else seen & ~padding[b, j]
 
-        samples = next((len(rows) for rows in (padding, documents) if rows is not None), None)
+        samples = next((rows.shape[0] for rows in (padding, documents) if rows is not None), None)
         return create_block_mask(visible, samples, None, self.query_length, self.key_length, self.device)
 
-    @cached_property
+    @derived
     def forbidden(self) -> Tensor | None:
         """Return the query-key pairs to mask before the softmax, [1 or B, 1, Q, K] bool, or None if there are none.
 
@@ -333,9 +359,12 @@ class Positions:
         forbidden = ~self.allowed[:, None]
         return forbidden if self.empty_rows is None else forbidden & ~self.empty_rows
 
-    @cached_property
+    @derived
     def empty_rows(self) -> Tensor | None:
-        """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has an allowed key."""
+        """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has an allowed key.
+
+        A compiled graph cannot read the data, so there the tensor is returned even if it is false everywhere.
+        """
         if self.padding is None:
             return None
         if self.causal or self.documents is not None:
@@ -343,14 +372,14 @@ class Positions:
             empty = ~self.allowed.any(-1)
         else:  # a sample that is padding only; avoids making [B, Q, K], which compressed keys do not need otherwise
             empty = self.padding.all(-1, keepdim=True).expand(-1, self.query_length)
-        return empty[:, None, :, None] if bool(empty.any()) else None
+        return empty[:, None, :, None] if torch.compiler.is_compiling() or bool(empty.any()) else None
 
     @classmethod
     def of_tokens(
         cls,
         tokens: Tensor,
         *,
-        pad: int,
+        pad: int | None,
         boundaries: tuple[int, ...] = (),
         causal: bool = False,
         cached: int = 0,
@@ -368,7 +397,7 @@ class Positions:
 
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
-            pad: Id of the padding.
+            pad: Id of the padding; None if the tokens contain no padding.
             boundaries: Ids of the symbols after which positions restart (<s>, </s>). Positions within sentences are
                 computed if `boundaries` is not empty and there is no memory.
             causal, span: See the class `Positions`.
@@ -395,11 +424,13 @@ class Positions:
                 f"memory={memory} must be at least 0 and equal the number of columns of memory_padding, whose shape is "
                 f"{shape}"
             )
-        padding: Tensor | None = tokens.eq(pad)
+        is_pad = _is_pad(tokens, pad)
+        padding: Tensor | None = is_pad
         if memory:
-            earlier = tokens.new_zeros(len(tokens), memory, dtype=torch.bool)
-            padding = torch.cat([earlier if memory_padding is None else memory_padding, tokens.eq(pad)], 1)
-        if not bool(padding.any()):  # type: ignore[union-attr]
+            earlier = tokens.new_zeros(tokens.shape[0], memory, dtype=torch.bool)
+            padding = torch.cat([earlier if memory_padding is None else memory_padding, is_pad], 1)
+        never = pad is None and memory_padding is None
+        if never or not (torch.compiler.is_compiling() or bool(padding.any())):  # a compiled graph cannot read the data
             padding = None
         return cls(
             query_length=tokens.shape[1] - cached,
@@ -412,7 +443,7 @@ class Positions:
             restart_ids=restart_ids(tokens, pad, boundaries, documents) if boundaries and not memory else None,
             segments=segments,
             documents=documents,
-            cls_column=tokens.ne(pad).long().argmax(1) + memory if has_cls else None,
+            cls_column=(~is_pad).long().argmax(1) + memory if has_cls else None,
             ids=ids,
         )
 
@@ -433,7 +464,14 @@ def _check_least(least: int) -> None:
         raise ValueError(f"ids contains {least}, but positions start at 0: add {-least} to all ids")
 
 
-def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...], documents: Tensor | None = None) -> Tensor:
+def _is_pad(tokens: Tensor, pad: int | None) -> Tensor:
+    """Return which tokens are padding, in the shape of `tokens`."""
+    return torch.zeros_like(tokens, dtype=torch.bool) if pad is None else tokens == pad
+
+
+def restart_ids(
+    tokens: Tensor, pad: int | None, boundaries: tuple[int, ...], documents: Tensor | None = None
+) -> Tensor:
     """Return the position of each token within its sentence, from 1 (the 'real' absolute position of the M4M paper).
 
     The position of a token is its distance to the last boundary before the token. Without such a boundary, the position
@@ -442,7 +480,7 @@ def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...], documents
 
     Args:
         tokens: Token ids, [B, T] int64.
-        pad: Id of the padding.
+        pad: Id of the padding; None if the tokens contain no padding.
         boundaries: Ids of <s> and </s>.
         documents: Number of the document of each token, [B, T]. The last token of a document is a boundary too.
 
@@ -450,7 +488,7 @@ def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...], documents
         Positions, [B, T] int64.
     """
     columns = torch.arange(tokens.shape[1], device=tokens.device)
-    is_pad = tokens == pad
+    is_pad = _is_pad(tokens, pad)
     is_boundary = torch.zeros_like(is_pad)
     for symbol in set(boundaries) - {pad}:
         is_boundary |= tokens == symbol

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from ..ops.compiled import exporting
 from .base import PositionEncoding, StackShape
 
 
@@ -140,8 +141,11 @@ class GrownTables:
         """
         old = self._tables
         rows = len(old[0]) if old else 0
-        if rows < length or old[0].dtype != dtype or old[0].device != device:
-            longest = rows if rows >= length else max(length, 2 * rows, first)
-            with torch.inference_mode(False):  # training may save the tables for the backward
-                self._tables = tuple(table.to(device, dtype) for table in compute(longest))
-        return self._tables
+        if rows >= length and old[0].dtype == dtype and old[0].device == device:
+            return old
+        longest = rows if rows >= length else max(length, 2 * rows, first)
+        with torch.inference_mode(False):  # training may save the tables for the backward
+            tables = tuple(table.to(device, dtype) for table in compute(longest))
+        if not exporting():  # tensors of an exported graph have no numbers
+            self._tables = tables
+        return tables

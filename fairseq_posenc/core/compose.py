@@ -99,7 +99,7 @@ class Composition(nn.Module):
         self,
         tokens: Tensor,
         *,
-        pad: int,
+        pad: int | None,
         boundaries: tuple[int, ...] = (),
         cached: int = 0,
         memory: int = 0,
@@ -115,7 +115,7 @@ class Composition(nn.Module):
 
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
-            pad: Id of the padding.
+            pad: Id of the padding; None if the tokens contain no padding.
             boundaries: Ids of the symbols after which positions restart (<s>, </s>). They are ignored if no encoding
                 counts positions within sentences.
             cached: Number of tokens at the beginning that are in a cache, so that they are keys but not queries.

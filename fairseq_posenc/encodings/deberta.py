@@ -129,7 +129,8 @@ class Deberta(CachingEncoding, RelativeProducts):
     def _rows(self, positions: Positions) -> Tensor | slice:
         """Return the table row of each distance between queries and keys, counted from the first row that occurs."""
         first, rows = self._range_of(positions)
-        if positions.ids is None and self.row_per_distance and rows == len(positions.distances):
+        in_columns = positions.ids is None and not torch.compiler.is_compiling()
+        if in_columns and self.row_per_distance and rows == len(positions.distances):
             return slice(0, rows)
         # The key contains this module, because its rows depend on it and two stacks may share positions.
         return positions.shared((self, "rows"), lambda: self._all_rows(positions) - first)

@@ -161,6 +161,9 @@ class M3(RelativeTable):
             vectors = (toeplitz.take(table, rows, -2) * scale).to(q.dtype)
             product: Tensor = trilinear.TrilinearProduct.apply(q, k, vectors)
             return product
+        if compiled.exporting():  # the chunks and the choice between the formulas would be those of one length
+            windows = toeplitz.spread(toeplitz.take(table, rows, -2).transpose(-1, -2), positions)  # [1, h, D, Q, K]
+            return _contract((q * scale), k[:, :, None], windows.permute(0, 1, 3, 4, 2).to(q.dtype), flipped=False)
         q = q * scale  # each chunk casts the float32 table itself, so the gradients of all chunks add up in float32
         if 0 < 2 * self.clip < positions.key_length:
             return self._clipped(q, k, table, positions)

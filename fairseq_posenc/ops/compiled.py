@@ -46,6 +46,11 @@ def eagerly() -> bool:
     return not (traced or transformed) and _get_current_dispatch_mode() is None
 
 
+def exporting() -> bool:
+    """Return whether torch.export traces. Older versions of torch cannot tell torch.export from torch.compile."""
+    return bool(getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)())
+
+
 @functools.cache
 def compiled(kernel: Callable[..., Tensor], *, dynamic: bool | None = True) -> Callable[..., Tensor]:
     """Return a version of the function `kernel` for tensors of any size, which torch compiles at its first call."""

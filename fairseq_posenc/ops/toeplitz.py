@@ -85,9 +85,14 @@ def spread(vector: Tensor, positions: Lengths) -> Tensor:
     """Copy one number per distance, [..., L], to all pairs, [1 or B, ..., Q, K]: out[r, j] = vector[j - r + Q - 1].
 
     The slices that `unfold` returns are the rows in reverse order. Slicing takes a third of the time of indexing.
+    Compiled code uses `shift`, because `unfold` would be compiled again for every length.
     """
     if positions.pairs is not None:
         return _at(vector, positions.pairs, -1).movedim(-3, 0)
+    if torch.compiler.is_compiling():
+        return shift(vector[..., None, :].expand(*vector.shape[:-1], positions.query_length, -1), positions.key_length)[
+            None
+        ]
     return vector.unfold(-1, positions.key_length, 1).flip(-2)[None]
 
 

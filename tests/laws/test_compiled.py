@@ -18,7 +18,7 @@ def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[T
     """Return the output and the gradients of the input and of all parameters."""
     tokens = padded([length, length - 2], length, side)
     x = embedded(tokens, stack.shape.dim).requires_grad_()
-    positions = positions_of(tokens, stack).prepared()
+    positions = positions_of(tokens, stack)
 
     def forward(x: Tensor) -> Tensor:
         return stack(x, positions)[0]
@@ -46,7 +46,7 @@ def check_in_use(case: Case, dtype: torch.dtype, tolerance: float, layers: int) 
     """Compare both in evaluation without gradients, where encodings cache values."""
     stack = drawn(case.stack(case.shape(layers=layers))).eval().to(dtype)
     tokens = padded([6, 4], 6, "left")
-    x, positions = embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack).prepared()
+    x, positions = embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack)
     torch._dynamo.reset()
     run = torch.compile(stack, fullgraph=True, backend="aot_eager")
     with torch.no_grad():

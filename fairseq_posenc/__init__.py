@@ -13,6 +13,8 @@ import importlib.util
 import logging
 from typing import TYPE_CHECKING, Any
 
+from .core.quiet import unchanged
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -75,7 +77,8 @@ def _fairseq_works() -> bool:
     # One task of fairseq asks every user for tensorboardX, which only that task needs.
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
-        importlib.import_module("fairseq")
+        with unchanged():
+            importlib.import_module("fairseq")
     except Exception:
         text = "fairseq cannot be imported, so no models are registered with it. Run: python -m fairseq_posenc doctor"
         logging.getLogger(__name__).exception(text)

@@ -111,7 +111,7 @@ def _softmax(scores: Tensor) -> Tensor:
     On a CPU, torch does not vectorise the softmax of rows that are shorter than a vector register. This function
     transposes short rows first, because the softmax over columns is always vectorised.
     """
-    if scores.device.type != "cpu" or scores.shape[-1] >= SHORT or torch.compiler.is_compiling():
+    if scores.device.type != "cpu" or torch.compiler.is_compiling() or scores.shape[-1] >= SHORT:
         return scores.softmax(-1)
     columns = scores.flatten(0, -2).t().contiguous()  # [K, B h Q]
     return columns.softmax(0).t().contiguous().view(scores.shape)

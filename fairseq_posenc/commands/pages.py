@@ -20,7 +20,7 @@ from ..core.options import describe, fill
 from ..core.writing import write_whole
 from ..encodings import get, names, spec_of
 from ..encodings.building import form_of
-from . import choosing, paths_memory, paths_page, whole_models
+from . import choosing, notebook, paths_memory, paths_page, whole_models
 from .listing import CAPABILITIES, acts_in_layers, constant, declared
 from .params import rows
 
@@ -223,7 +223,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
         description=f"Write a page for every encoding and an index of these pages. Also update {paths_page.PAGE}, the "
-        f"generated blocks of {choosing.PAGE} and README.md, and {KNOWN}, but create none of these files.",
+        f"notebook of {notebook.PAGE}, the generated blocks of {choosing.PAGE} and README.md, and {KNOWN}, but create "
+        "none of these files.",
         epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
@@ -246,6 +247,9 @@ def main(argv: Sequence[str]) -> int:
         write_whole(top / KNOWN, known())
     if (folder.parent / paths_page.PAGE).exists():
         write_whole(folder.parent / paths_page.PAGE, paths_page.page())
+    if (folder.parent / notebook.PAGE).exists():
+        text = (folder.parent / notebook.PAGE).read_text(encoding="utf-8")
+        write_whole((folder.parent / notebook.PAGE).with_suffix(".ipynb"), notebook.of_page(text))
     if args.memory:
         write_whole(folder.parent / paths_memory.PAGE, paths_memory.page())
     pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")

@@ -143,7 +143,7 @@ class GrownTables:
         rows = len(old[0]) if old else 0
         if rows >= length and old[0].dtype == dtype and old[0].device == device:
             return old
-        longest = rows if rows >= length else max(length, 2 * rows, first)
+        longest = rows if rows >= length else max(first, 2 * rows, length)
         with torch.inference_mode(False):  # training may save the tables for the backward
             tables = tuple(table.to(device, dtype) for table in compute(longest))
         if not exporting():  # tensors of an exported graph have no numbers

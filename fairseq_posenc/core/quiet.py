@@ -17,3 +17,18 @@ def warnings_only(name: str | None = None) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """Keep the level and the handlers of the root logger.
+
+    A model of fairseq lets the root logger show debug messages. Torch then writes thousands of them when it compiles.
+    """
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

@@ -576,6 +576,14 @@ class OtherWhenCompiled(Raffel):
         return super().by_distance(tensors, distances) * (not torch.compiler.is_compiling())
 
 
+class ShortWhenCompiled(Raffel):
+    """Has a bias for short sequences, which a graph for all lengths cannot choose."""
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        bias = super().bias(positions, layer)
+        return bias if positions.key_length < 10 else bias * 2
+
+
 # -- positions that the caller gives (law 24) ----------------------------------------------------------
 
 

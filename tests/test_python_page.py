@@ -1,0 +1,78 @@
+"""docs/python.md: every code block runs, in order, in one session; its asserts are part of the page."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_posenc.commands import notebook
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
+ONNX = "onnx"
+
+
+def blocks(page: str) -> list[str]:
+    """Return the Python code of a page, one text for each block."""
+    return re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def run(codes: list[str]) -> dict[str, Any]:
+    """Run code blocks one after another, as a reader does, and return their names."""
+    namespace: dict[str, Any] = {"__name__": "page"}
+    for number, code in enumerate(codes, start=1):
+        exec(compile(code, f"docs/python.md, block {number}", "exec"), namespace)
+    return namespace
+
+
+def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models are traced, but not compiled by inductor, which the notebook does; `fullgraph` refuses to split them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))
+    torch._dynamo.reset()
+    names = run([code for code in blocks(PAGE) if ONNX not in code])
+    assert names["states"].shape == (2, 4, 64)
+    assert names["text"].shape == (1, 11)
+    assert [tuple(states.shape) for states in names["memory"]] == [(1, 16, 64)] * 2
+    assert names["y"].shape == (2, 4, 64)
+
+
+def test_a_wrong_block_fails() -> None:
+    wrong = PAGE.replace("states[1:, :2])", "states[1:, 1:3])", 1)
+    assert wrong != PAGE
+    with pytest.raises(AssertionError):
+        run(blocks(wrong)[:3])
+
+
+def test_an_encoder_takes_at_most_ten_lines() -> None:
+    (code,) = (code for code in blocks(PAGE) if "class Encoder" in code)
+    lines = code.split("\n\n\n")[0].splitlines()
+    assert len([line for line in lines if line]) <= 10
+
+
+def test_the_notebook_is_the_page() -> None:
+    """If this fails, run: python -m fairseq_posenc docs."""
+    assert (DOCS / "python.ipynb").read_text(encoding="utf-8") == notebook.of_page(PAGE)
+    cells = json.loads(notebook.of_page(PAGE))["cells"]
+    assert ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"] == [
+        code.rstrip("\n") for code in blocks(PAGE)
+    ]
+
+
+@pytest.mark.long
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    """This also runs inductor and the blocks about ONNX."""
+    assert importlib.util.find_spec("onnxruntime"), "install the extra `test`, which contains the extra `onnx`"
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.read(DOCS / "python.ipynb", as_version=4)
+    NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert {path.name for path in tmp_path.iterdir()} >= {"encoder.onnx", "encoder.pt", "encoder.safetensors"}

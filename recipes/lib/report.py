@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from .machine import machine, versions
 from .outputs import RESULT
@@ -16,9 +16,27 @@ from .recipe import Hints, Plan, Recipe, Row, S
 from .stages import SKIPPED, Ledger, Stage
 
 
+class Result(TypedDict):
+    """Describe result.json, which later versions of a recipe keep readable: a field is added, but never renamed.
+
+    `commit` holds several commits if the code changed during the run. `minutes` holds the duration of each stage.
+    """
+
+    recipe: str
+    command: str
+    commit: str
+    versions: dict[str, str]
+    seed: int
+    seeds: list[int]
+    machine: dict[str, object]
+    minutes: dict[str, float]
+    settings: dict[str, Any]
+    results: list[Row]
+
+
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
     """Write the report first and result.json last, so that there is never a result.json without a report."""
-    facts: dict[str, Any] = {
+    facts: Result = {
         "recipe": recipe.name,
         "command": shlex.join([recipe.program, *arguments]),
         "commit": " then ".join(commits(plan.stages(), ledger)),
@@ -117,8 +135,8 @@ def heading(seeds: Sequence[int]) -> str:
     return f"Results from {len(seeds)} seeds ({', '.join(map(str, seeds))})"
 
 
-def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dict[str, Any]) -> str:
-    host = facts["machine"]
+def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: Result) -> str:
+    host: dict[str, Any] = facts["machine"]
     where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]

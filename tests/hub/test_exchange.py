@@ -377,7 +377,7 @@ def test_the_encoder_compiles(name: str) -> None:
     torch._dynamo.reset()
     step = torch.compile(model.encoder, fullgraph=True, backend="aot_eager")
     inputs = batch("roberta")
-    where = model.positions(**inputs).prepared()
+    where = model.positions(**inputs)
     x = model.embed_tokens(inputs["input_ids"])
     with torch.no_grad():
         close(step(x, where)[0], model.encoder(x, where)[0])

@@ -192,7 +192,7 @@ def test_flex_is_refused() -> None:
 def test_a_compiled_stack_has_the_same_outputs() -> None:
     stack = SCENE.stack(Case("shaw", {"clip": 2}))
     tokens = padded([5, 5], 5)
-    where = replace(positions_of(tokens, stack), ids=torch.tensor([[0, 3, 4, 9, 12], [1, 2, 3, 4, 5]])).prepared()
+    where = replace(positions_of(tokens, stack), ids=torch.tensor([[0, 3, 4, 9, 12], [1, 2, 3, 4, 5]]))
     x = embedded(tokens, stack.shape.dim)
     with torch.no_grad():
         compiled = torch.compile(stack, backend="eager", fullgraph=True)

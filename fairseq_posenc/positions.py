@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
+from .ops.compiled import exporting
+
 __all__ = ["Positions", "restart_ids"]
 
 _T = TypeVar("_T")
@@ -494,11 +496,19 @@ def restart_ids(
         is_boundary |= tokens == symbol
     if documents is not None:
         is_boundary[:, :-1] |= documents[:, 1:] != documents[:, :-1]
-    last = torch.where(is_boundary, columns, -1).cummax(-1).values
+    last = _largest_so_far(torch.where(is_boundary, columns, -1))
     before = torch.nn.functional.pad(last[:, :-1], (1, 0), value=-1)
     pads_before = is_pad.cumsum(-1)
     ids = columns - torch.where(before >= 0, before, pads_before - 1)
     return ids.masked_fill(is_pad, 1)
+
+
+def _largest_so_far(x: Tensor) -> Tensor:
+    """Return the largest number up to each column, for numbers from -1: [B, T] -> [B, T]."""
+    if not exporting():
+        return x.cummax(-1).values
+    later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)  # ONNX has no cummax
+    return x[:, None].masked_fill(later, -1).amax(-1)
 
 
 def _within_documents(documents: Tensor, padding: Tensor | None) -> Tensor:
@@ -506,5 +516,5 @@ def _within_documents(documents: Tensor, padding: Tensor | None) -> Tensor:
     real = torch.ones_like(documents, dtype=torch.bool) if padding is None else ~padding
     before = real.cumsum(-1) - real.long()  # number of tokens before each column
     begins = torch.nn.functional.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
-    start = torch.where(begins, before, 0).cummax(-1).values
+    start = _largest_so_far(torch.where(begins, before, 0))
     return (before - start - (~real).long()).clamp(min=0)

@@ -26,6 +26,9 @@ class Page:
     delay: float = 0.0  # seconds to wait before the content, or
     stall: int = 0  # after this number of bytes of it
     shift: int = 0  # send another part than requested
+    headers: dict[str, str] = field(default_factory=dict)  # send these headers in place of the right ones
+    chunked: bool = False  # send the content as one chunk of a chunked answer
+    reason: str | None = None  # words after the status; None: the usual ones
 
 
 @dataclass
@@ -59,7 +62,10 @@ class Handler(BaseHTTPRequestHandler):
         headers |= {"Content-Length": str(len(body))} if page.length else {}
         if start is not None:
             headers["Content-Range"] = f"bytes {start}-{len(page.content) - 1}/{len(page.content)}"
-        self._head(206 if start is not None else page.status, headers)
+        headers |= ({"Transfer-Encoding": "chunked"} if page.chunked else {}) | page.headers
+        self._head(206 if start is not None else page.status, headers, page.reason)
+        if page.chunked:
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         self.wfile.write(body[: page.stall])
         time.sleep(page.delay)
         body = body[page.stall :]
@@ -72,8 +78,8 @@ class Handler(BaseHTTPRequestHandler):
         unchanged = self.headers.get("If-Range", page.etag) == page.etag
         return int(match[1]) if match and page.ranges and unchanged and page.status == 200 else None
 
-    def _head(self, status: int, headers: dict[str, str]) -> None:
-        self.send_response(status)
+    def _head(self, status: int, headers: dict[str, str], reason: str | None = None) -> None:
+        self.send_response(status, reason)
         for name, value in headers.items():
             if value:
                 self.send_header(name, value)

@@ -16,6 +16,8 @@ from .errors import FetchError
 
 COLUMNS = ["corpus", "file", "urls", "sha256", "bytes", "licence", "remarks"]
 NAME = re.compile(r"[\w][\w.+-]*", re.ASCII)  # name of a corpus or file: one plain name, never a path
+#: Names that fetch.py gives to its own files; `fetched.tsv.gz` would be unpacked to such a name.
+RESERVED = re.compile(r"fetched\.tsv(\..*)?|.*\.(part|part\.json|partial)", re.ASCII | re.IGNORECASE)
 MD5 = "md5:"  # prefix of an md5 in the column sha256
 SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, which a shell would expand in the same way
 
@@ -85,6 +87,8 @@ def _source(row: dict[str, str], where: str) -> Source:
             raise FetchError(f"{where}: the column `{column}` holds {row[column]!r} instead of {allowed}.")
     if not NAME.fullmatch(SHARDS.sub("0", row["file"])):
         raise FetchError(f"{where}: the column `file` holds {row['file']!r} instead of a file name without folders.")
+    for name in (row["corpus"], row["file"]):
+        _refuse_reserved(name, where)
     size = int(row["bytes"]) if row["bytes"] else None
     urls = tuple(_checked(url, where) for url in row["urls"].split())
     is_md5 = row["sha256"].startswith(MD5)
@@ -96,13 +100,27 @@ def from_url(url: str) -> Source:
     """Return the source of a file that the user chose by its address; its name is the last part of the address."""
     name = unquote(urlsplit(_checked(url, "command line")).path).rpartition("/")[2]
     if not NAME.fullmatch(name):
-        raise FetchError(f"{url}: the address does not end with a file name. Give the address of a file.")
+        raise FetchError(f"{url!r}: the address does not end with a file name. Give the address of a file.")
+    _refuse_reserved(name, "command line")
     return Source("", name, (url,))
 
 
+def _refuse_reserved(name: str, where: str) -> None:
+    if RESERVED.fullmatch(name):
+        raise FetchError(
+            f"{where}: a file named {name} would overwrite a file in which fetch.py keeps its records. Download this "
+            "file with another program."
+        )
+
+
 def _checked(url: str, where: str) -> str:
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise FetchError(f"{where}: the address {url!r} must begin with http:// or https://.")
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:  # a wrong port or IPv6 address
+        raise FetchError(f"{where}: the address {url!r} is not valid ({error}). Correct it.") from error
+    if not is_web:
+        raise FetchError(f"{where}: the address {url!r} must begin with http:// or https:// and the name of a server.")
     return url
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from .partial import Origin, Partial
 from .sources import Source
 
 CHUNK = 1 << 16  # bytes; a timeout in the middle of a chunk loses it
+LENGTH = re.compile(r"[0-9]{1,18}")  # a Content-Length; Python also reads other digits, but no 4,301 of them
 TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes after which a later attempt may succeed
 
 
@@ -50,8 +52,10 @@ class Transfer:
                 self.url, headers=self._headers(resumed), stream=True, timeout=self.policy.timeout
             ) as response:
                 fits = self._take(response, resumed)
-        except (requests.exceptions.InvalidURL, requests.exceptions.SSLError) as error:
+        except (requests.exceptions.SSLError, requests.TooManyRedirects) as error:
             raise MirrorError(str(error)) from error
+        except (ValueError, OverflowError) as error:  # an address, or one to which the server redirects
+            raise MirrorError(f"the address, or one to which it leads, cannot be used ({printable(error)})") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise CutError(self._brief(error)) from error
         if not fits:  # the file on the server has changed since the partial file was begun
@@ -83,19 +87,20 @@ class Transfer:
             Whether the body was written; False if the response does not continue the partial file as requested.
         """
         status = response.status_code
+        reason = printable(response.reason)
         if status in TEMPORARY:
-            raise CutError(f"HTTP {status} {response.reason}")
+            raise CutError(f"HTTP {status} {reason}")
         encoding = response.headers.get("Content-Encoding", "identity")
         if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers call archives encoded
             raise MirrorError(
-                f"the server sends the file with the content encoding {encoding}, which was not requested"
+                f"the server sends the file with the content encoding {printable(encoding)}, which was not requested"
             )
         if status == 200:  # the whole file; servers may ignore the request for a part
             self._receive(response, _origin(self.url, response), 0)
         elif resumed and _continues(response, self.partial.size(), resumed):
             self._receive(response, resumed, self.partial.size())
         elif status not in (206, 416) or not resumed:
-            raise MirrorError(f"HTTP {status} {response.reason}")
+            raise MirrorError(f"HTTP {status} {reason}")
         else:
             return False
         return True
@@ -111,6 +116,7 @@ class Transfer:
                     file.write(chunk)
                     progress.update(len(chunk))
                     self._stop_beyond(file.tell())
+        self._compare(origin.total)
 
     def _judge(self, origin: Origin, offset: int) -> None:
         """Raise an error before the transfer if the announced size is wrong, or exceeds --limit or the free space."""
@@ -130,6 +136,15 @@ class Transfer:
                 f"{self.partial.path}: the download needs {origin.total - offset:,} more bytes, but the disk has less. "
                 "Free some space, or choose another disk with --output."
             )
+
+    def _compare(self, announced: int | None) -> None:
+        """Raise an error if the server sent another number of bytes than it announced; chunked answers may do so."""
+        received = self.partial.size()
+        if announced is not None and received < announced:
+            raise CutError(f"the server sent {received:,} bytes, but announced {announced:,}")
+        if announced is not None and received > announced:
+            self.partial.remove()
+            raise MirrorError(f"the server sent {received:,} bytes, but announced {announced:,}")
 
     def _stop_beyond(self, received: int) -> None:
         """Stop a transfer that exceeds the published size or --limit; not all servers announce the size."""
@@ -159,5 +174,13 @@ def _continues(response: requests.Response, offset: int, origin: Origin) -> bool
 def _origin(url: str, response: requests.Response) -> Origin:
     etag = response.headers.get("ETag", "")
     validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")  # weak ETags begin with W/
-    length = response.headers.get("Content-Length", "")
-    return Origin(url, validator, int(length) if length.isdigit() else None)
+    length = response.headers.get("Content-Length")
+    if length is not None and not LENGTH.fullmatch(length):
+        raise MirrorError(f"the server announces the size {printable(length)}, which is not a number of bytes")
+    return Origin(url, validator, None if length is None else int(length))
+
+
+def printable(text: object) -> str:
+    """Return a text of a server in at most 80 characters, none of which can control a terminal."""
+    shown = "".join(character if character.isprintable() else "?" for character in str(text))
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

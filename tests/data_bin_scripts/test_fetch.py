@@ -132,6 +132,68 @@ def test_the_next_mirror_is_tried(lab, site, bad):
     assert lab.files() == {"text/a.txt"}
 
 
+#: what a hostile or broken first mirror sends, and a part of the error if there is no other mirror
+BAD_ANSWERS: dict[str, tuple[dict[str, object], str]] = {
+    "a length of 45,000 digits": ({"headers": {"Content-Length": "9" * 45_000}}, "999..., which is not a number"),
+    "a length of 4,000 digits": ({"headers": {"Content-Length": "9" * 4_000}}, "999..., which is not a number"),
+    "a digit that is not ASCII": ({"headers": {"Content-Length": "1\xb2"}}, "the size 1\xb2, which is not a number"),
+    "a negative length": ({"headers": {"Content-Length": "-1"}}, "the size -1, which is not a number"),
+    "fewer bytes than announced": (
+        {"chunked": True, "headers": {"Content-Length": str(len(TEXT) + 9)}},
+        "the server sent 262,144 bytes, but announced 262,153",
+    ),
+    "more bytes than announced": (
+        {"chunked": True, "headers": {"Content-Length": "9"}},
+        "the server sent 262,144 bytes, but announced 9",
+    ),
+    "a terminal escape": ({"status": 404, "reason": "\x1b[2Jgone"}, "HTTP 404 ?[2Jgone"),
+    **{
+        f"a redirect to {location[:20]}": ({"status": 302, "location": location}, "cannot be used (")
+        for location in (
+            *("http://[::1", "http://host:port/a", "http://a:99999/a", "http://" + "a" * 70 + ".org/a"),
+            *("http://..../a", "file:///etc/passwd", "http://\xff\xfe/a", "http://*.a..b/"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("page", "problem"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+def test_a_bad_answer_is_one_line_and_the_next_mirror_is_tried(lab, site, page, problem):
+    first = site.put("first", **{"content": TEXT, **page})
+    lab.row("a.txt", first)
+    alone = lab.run("text", "--retries", 0)
+    assert alone.status == 1
+    assert problem in alone.error.splitlines()[-1]
+    lab.row("b.txt", f"{first} {site.put('second', TEXT)}")
+    assert lab.run("text/b.txt", "--retries", 0).status == 0
+    assert (lab.output / "text/b.txt").read_bytes() == TEXT
+
+
+def test_a_redirect_loop_ends(lab, site):
+    lab.row("a.txt", site.put("loop", status=302, location=f"{site.address}/loop"))
+    assert "Exceeded 30 redirects" in lab.run("text").error
+    assert len(site.asked) == 31
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1/a.txt", "http://host:port/a.txt", "http:///a.txt", "http://host:99999/a.txt", "ftp://h/a.txt"]
+)
+def test_an_address_that_is_not_valid_is_named(lab, url):
+    assert f"command line: the address {url!r}" in lab.run(url).error
+    lab.row("a.txt", url)
+    assert f"sources.tsv:2: the address {url!r}" in lab.run("text").error
+
+
+@pytest.mark.parametrize("name", ["fetched.tsv", "Fetched.tsv", "fetched.tsv.gz", "fetched.tsv.partial", "a.txt.part"])
+def test_the_records_cannot_be_overwritten(lab, site, name):
+    lab.run(site.put("a.txt", TEXT))
+    before = (lab.output / "fetched.tsv").read_bytes()
+    assert f"a file named {name} would overwrite" in lab.run(site.put(name, b"file\n")).error
+    assert (lab.output / "fetched.tsv").read_bytes() == before
+    lab.row(name, site.put(name, b"file\n"))
+    assert f"sources.tsv:2: a file named {name} would overwrite" in lab.run("text").error
+
+
 def test_an_address_itself_can_be_fetched(lab, site):
     assert lab.run(site.put("some.txt", TEXT)).status == 0
     assert (lab.output / "some.txt").read_bytes() == TEXT

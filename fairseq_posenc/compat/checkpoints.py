@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import pickletools
 import re
+import shlex
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,9 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import checkpoint_names
+from . import checkpoint_names, checkpoint_parts, checksums
 from .literals import evaluate_literals_only
-from .patching import overlay, replace
+from .patching import overlay, replace, say_once
+
+logger = logging.getLogger(__name__)
 
 
 class CheckpointError(RuntimeError):
@@ -55,7 +59,7 @@ def mend() -> None:
     from fairseq import checkpoint_utils
 
     torch.serialization.add_safe_globals(allowed_globals())
-    overlay(checkpoint_utils, "torch", load=safe_load)
+    overlay(checkpoint_utils, "torch", load=_load_for_fairseq)
     replace(checkpoint_utils, "load_checkpoint_to_cpu", _checked_again)
     evaluate_literals_only()
 
@@ -72,12 +76,26 @@ def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs
     return state
 
 
+def _load_for_fairseq(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
+    """Load a checkpoint with `safe_load`, and raise CheckpointError if fairseq could not read its parts."""
+    state = safe_load(file, map_location, **options)
+    if problem := checkpoint_parts.problem(state):
+        raise CheckpointError(
+            f"{_name(file)}: this is not a checkpoint of fairseq-train, because {problem}. Give a file that "
+            "fairseq-train wrote."
+        )
+    return state
+
+
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
     """Load a checkpoint from a path or an open file with `torch.load`, without running any code in the file.
 
+    The checksums are checked first. With `mmap=True`, those of the tensors are left out, because the tensors may never
+    be read.
+
     Raises:
         UnsafeCheckpointError: The file contains objects or a configuration that could run code.
-        CheckpointError: The file cannot be read.
+        CheckpointError: The file cannot be read, or does not match its checksums.
     """
     if options.pop("weights_only", True) is not True:
         raise ValueError(
@@ -85,6 +103,9 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         )
     torch.serialization.add_safe_globals(allowed_globals())
     try:
+        has_checksums = checksums.check(file, weights=not options.get("mmap"))
+        if not has_checksums:
+            options.pop("mmap", None)  # files in the old format cannot be memory-mapped
         state = torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these errors name the file or have another cause
@@ -94,6 +115,9 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
             raise CheckpointError(_unreadable(file, error)) from error
         raise UnsafeCheckpointError(_refusal(file, offending)) from error
     _refuse_offence(state, file)
+    if not has_checksums:
+        text = "the file has no checksums, so damage to its weights cannot be noticed. Compare it with its source."
+        say_once(logger, f"{_name(file)}: {text}")
     return state
 
 
@@ -188,10 +212,25 @@ def _unreadable(file: Any, error: Exception) -> str:
     message = str(error).strip() or "it ends too early"
     match = re.search(r"WeightsUnpickler error:\s*(.+)", message)
     reason = match.group(1) if match else message.splitlines()[0]
+    if not isinstance(error, checksums.DamagedError):
+        reason = f"{type(error).__name__}: {reason}"
     return (
-        f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {type(error).__name__}: {reason}). The file "
-        "may be incomplete because of a full disk or an interrupted copy. Copy the file again, or give another "
-        "checkpoint, such as checkpoint_best.pt or checkpointN.pt, to --checkpoint, --path or --restore-file."
+        f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {reason}). The file may be incomplete or "
+        f"damaged because of a full disk, a failing disk or an interrupted copy. {_cure(Path(_name(file)))}"
+    )
+
+
+def _cure(damaged: Path) -> str:
+    """Return what to do about a file that cannot be read; name the newest undamaged checkpoint beside it."""
+    flags = "--checkpoint, --path or --restore-file"
+    other = checksums.newest_undamaged(damaged.parent, besides=damaged) if damaged.is_file() else None
+    if other is None:
+        named = "such as checkpoint_best.pt or checkpointN.pt"
+        return f"Copy the file again, or give another checkpoint, {named}, to {flags}."
+    copy = f"cp {shlex.quote(str(other))} {shlex.quote(str(damaged))}"
+    return (
+        f"The newest undamaged checkpoint beside it is {other}. Give that one to {flags}, or let the training continue "
+        f"from it: {copy}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Log the update in which a loss or gradient is not finite. fairseq ends the training but does not log it.
+"""End a training whose loss or gradients are not finite with one line, and log the update; fairseq does not say it.
 
 The training ends in trainer.py:970. The recipes read the log line, for example `diverged | {"num_updates": 340, "loss":
 7.3}`.
@@ -9,18 +9,32 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from . import checksums
 from .patching import replace
 
 logger = logging.getLogger("diverged")
+_ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_encoder", "pos_enc_encoder_args")
+_ENCODING += ("pos_enc_decoder", "pos_enc_decoder_args")  # the options of a model that name its encoding
+
+
+class DivergedError(FloatingPointError):
+    """Raised if a loss or a gradient is not finite; the message names the update, the encoding and a checkpoint."""
 
 
 def mend() -> None:
-    """If non-finite values end a training, log the update and the mean loss since the last line of the log."""
+    """If non-finite values end a training, log the update and the mean loss since the last line of the log.
+
+    fairseq also repeats the step to log the module with the first such value. This failed with StopIteration for each
+    model whose encoder returns a dictionary.
+    """
+    from fairseq.nan_detector import NanDetector
     from fairseq.trainer import Trainer
 
     replace(Trainer, "train_step", _with_update)
+    replace(NanDetector, "add_hooks", _backward_at_leaves)
 
 
 def _with_update(original: Callable[..., Any], trainer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -30,9 +44,28 @@ def _with_update(original: Callable[..., Any], trainer: Any, *args: Any, **kwarg
         return original(trainer, *args, **kwargs)
     except Exception as error:
         # fairseq then repeats the step to find the first NaN, which may fail and hide the first error.
-        if not any(isinstance(found, FloatingPointError) for found in (error, error.__context__)):
+        causes = [cause for cause in (error, error.__context__) if isinstance(cause, FloatingPointError)]
+        if not causes:
             raise
         meter = metrics.get_meter("train_inner", "loss")
         loss = meter.smoothed_value if meter is not None and meter.count else None
-        logger.error(json.dumps({"num_updates": trainer.get_num_updates() + 1, "loss": loss}))
-        raise
+        update = trainer.get_num_updates() + 1
+        logger.error(json.dumps({"num_updates": update, "loss": loss}))
+        raise DivergedError(_message(trainer.cfg, update, causes[-1])) from error
+
+
+def _message(cfg: Any, update: int, cause: BaseException) -> str:
+    given = ((name, getattr(cfg.model, name, None)) for name in _ENCODING)
+    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given if value)
+    checkpoint = checksums.newest_undamaged(Path(cfg.checkpoint.save_dir))
+    last = f"The last good checkpoint is {checkpoint}." if checkpoint else "No checkpoint had been saved before."
+    text = f"The training{' with ' if flags else ''}{flags} diverged in update {update}: {str(cause).strip()}. {last}"
+    return f"{text} Give a smaller --lr or more --warmup-updates, or clip gradients with --clip-norm."
+
+
+def _backward_at_leaves(original: Callable[..., None], detector: Any, module: Any) -> None:
+    """Watch the gradients of modules without children only: torch cannot watch those that return a dictionary."""
+    wanted = detector.backward
+    detector.backward = wanted and next(module.children(), None) is None
+    original(detector, module)
+    detector.backward = wanted

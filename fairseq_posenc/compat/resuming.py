@@ -10,11 +10,15 @@ from __future__ import annotations
 import inspect
 import logging
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from . import checksums
+from .checkpoints import CheckpointError
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -112,6 +116,7 @@ def _with_workers_of_the_epoch(
 
 def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
     """Load the checkpoint, restore the counter of --patience, and patch fairseq_cli.train, which calls this."""
+    _refuse_lost_checkpoint(cfg, trainer)
     extra_state, epoch_itr = original(cfg, trainer, **kwargs)
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
     counter = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
@@ -122,6 +127,20 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
         vars(module.should_stop_early).clear()
         vars(module.should_stop_early).update({key: counter[key] for key in ("best", "num_runs") if key in counter})
     return extra_state, epoch_itr
+
+
+def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
+    """Raise CheckpointError if training would start from zero, although --save-dir has checkpoints of it."""
+    last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"
+    is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save
+    if not is_default or last.exists() or trainer.data_parallel_rank:
+        return
+    if other := checksums.newest_undamaged(last.parent):
+        raise CheckpointError(
+            f"{last} does not exist, so training would start from zero, but the folder has {other}. To continue from "
+            f"it: cp {shlex.quote(str(other))} {shlex.quote(str(last))}. To start from zero, give another --save-dir, "
+            "or move its checkpoints away."
+        )
 
 
 def _train_modules() -> Iterator[ModuleType]:

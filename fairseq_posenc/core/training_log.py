@@ -12,8 +12,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: The last line of the error with which fairseq-train ends if a loss or a gradient is not finite.
-NOT_FINITE = re.compile(r"^(\[rank\d+\]: ?)?FloatingPointError", re.MULTILINE)
+#: What a training leaves in its log if a loss or a gradient is not finite: the plugin's line, or fairseq's error.
+NOT_FINITE = re.compile(r" \| diverged \| {|^(\[rank\d+\]: ?)?FloatingPointError", re.MULTILINE)
 PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 #: A loss that was lower has risen again if it is at least this multiple of its lowest value.
 RISEN = 1.2

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
-from . import names, tokenizer
+from . import names, sums, tokenizer
 from .convert import as_it_is, converted
 from .folder import SAFE, new_folder
 from .model import ModelConfig
@@ -42,7 +42,7 @@ UNREADABLE = "No class of transformers can load this folder, because transformer
 
 
 def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
-    """Write the weights, config.json, the vocabulary, a model card and, if there is one, the tokenizer.
+    """Write the weights, config.json, the vocabulary, a model card, SHA256SUMS and, if there is one, the tokenizer.
 
     Raises:
         CheckpointError: The folder `output` is not empty.
@@ -59,6 +59,7 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
             (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in model.vocabulary), "utf-8")
         if tokens is not None:
             tokenizer.write(tokens, folder, max_length=config.max_length, segments=config.has_segments)
+        sums.write(folder)
 
 
 def as_roberta(config: ModelConfig) -> bool:

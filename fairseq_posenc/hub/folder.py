@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError, safe_load
 from ..core.writing import whole_folder
+from . import sums
 
 SAFE, BINARY = "model.safetensors", "pytorch_model.bin"
 CHECKPOINT = "checkpoint.pt"  # the file that import-hf writes beside dict.txt
@@ -34,6 +35,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is not valid JSON ({error}). Download the file again.") from None
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} is not a JSON object with settings. Download the file again.")
+    sums.check(path)
     return settings
 
 
@@ -72,6 +74,7 @@ def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, T
 
 
 def _tensors(path: Path, read: Callable[[Path], Any]) -> dict[str, Tensor]:
+    sums.check(path)
     tensors = read(path)
     if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
         raise CheckpointError(f"{path} contains something other than weights. Give a file of a model's weights.")
@@ -93,6 +96,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 def read_vocabulary(folder: Path) -> list[str] | None:
     """Return the pieces in the order of their ids, from the vocabulary file; None if there is no such file."""
     if (folder / "vocab.txt").is_file():
+        sums.check(folder / "vocab.txt")
         return (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():
         return _by_id(json.loads((folder / "vocab.json").read_text("utf-8")), folder / "vocab.json")

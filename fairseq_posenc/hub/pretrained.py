@@ -264,10 +264,7 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist. Give a checkpoint.")
-    try:
-        state = safe_load(path, mmap=True)
-    except CheckpointError:  # old files cannot be mapped
-        state = safe_load(path)
+    state = safe_load(path, mmap=True)
     if not isinstance(state, dict):
         raise CheckpointError(
             f"{path} is not a fairseq checkpoint, because it has no 'model'. Give a checkpoint that fairseq wrote."

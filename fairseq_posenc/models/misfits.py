@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 #: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
 _HEADS = ("encoder_attention_heads", "decoder_attention_heads")
 _COMPUTING = (*ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
+#: What fairseq raises if the optimizer's state is not of the kind that the command line asks for.
+_STATE_ERRORS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 _FAILED = "Cannot load model parameters from checkpoint"
 
 
@@ -46,6 +48,11 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
             raise CheckpointError(refusal(filename, other_heads, [], theirs, mine))
         try:
             loaded = original(trainer, filename, *args, **kwargs)
+        except _STATE_ERRORS as error:
+            raise CheckpointError(
+                f"{filename}: the state of the training cannot be restored ({type(error).__name__}: {error}). To load "
+                f"only the weights, give --finetune-from-model {filename} and another --save-dir."
+            ) from error
         except Exception as error:
             if not str(error).startswith(_FAILED):
                 raise
@@ -57,16 +64,14 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
 
 
 def _state(filename: str) -> Any:
-    """Return the checkpoint with its tensors memory-mapped; None if fairseq itself reports the problem."""
+    """Return the checkpoint with its tensors memory-mapped; None if there is no file, or it is no checkpoint.
+
+    fairseq loads the file again, and then reports that it is no checkpoint.
+    """
     if not os.path.isfile(filename):
         return None
-    for mapped in ({"mmap": True}, {}):  # files in the old format cannot be memory-mapped
-        try:
-            state = safe_load(filename, **mapped)
-        except CheckpointError:
-            continue
-        return state if isinstance(state, dict) and isinstance(state.get("model"), dict) else None
-    return None
+    state = safe_load(filename, mmap=True)
+    return state if isinstance(state, dict) and isinstance(state.get("model"), dict) else None
 
 
 def _length(task: Settings) -> Settings:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from fairseq.logging import metrics
 
-from fairseq_posenc.compat.divergence import _with_update
+from fairseq_posenc.compat import refusals
+from fairseq_posenc.compat.divergence import DivergedError, _with_update
+
+
+def trainer(folder: Path, **model: str) -> Any:
+    cfg = SimpleNamespace(model=SimpleNamespace(**model), checkpoint=SimpleNamespace(save_dir=str(folder)))
+    return SimpleNamespace(cfg=cfg, get_num_updates=lambda: 46)
 
 
 def diverge(trainer: Any) -> None:
@@ -31,20 +39,39 @@ def fail(trainer: Any) -> None:
 @pytest.mark.parametrize("step", [diverge, diverge_and_fail])
 @pytest.mark.parametrize(("losses", "shown"), [([], "null"), ([4.0, 6.0], "5.0")])
 def test_the_update_and_the_mean_loss_since_the_last_line_are_logged(
-    losses: list[float], shown: str, step: Any, caplog: pytest.LogCaptureFixture
+    losses: list[float], shown: str, step: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trainer = SimpleNamespace(get_num_updates=lambda: 46)
     with metrics.aggregate("train_inner", new_root=True), caplog.at_level(logging.ERROR):
         metrics.reset_meters("train_inner")
         for loss in losses:
             metrics.log_scalar("loss", loss)
-        with pytest.raises((FloatingPointError, RuntimeError)):
-            _with_update(step, trainer)
+        with pytest.raises(DivergedError):
+            _with_update(step, trainer(tmp_path))
     assert caplog.messages == ['{"num_updates": 47, "loss": %s}' % shown]  # noqa: UP031
 
 
+@pytest.mark.parametrize("step", [diverge, diverge_and_fail])
+def test_one_line_names_the_update_the_encoding_and_the_last_good_checkpoint(
+    step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(refusals.DEBUG, raising=False)
+    model = {"pos_enc": "shaw", "pos_enc_args": "clip=4", "pos_enc_decoder": "none"}
+    named = "--pos-enc shaw --pos-enc-args clip=4 --pos-enc-decoder none diverged in update 47: gradients are Nan/Inf"
+    with pytest.raises(SystemExit, match=rf"error: .*{named}\. No checkpoint had been saved"), refusals.in_one_line():
+        _with_update(step, trainer(tmp_path, **model))
+    torch.save({}, tmp_path / "checkpoint_last.pt")
+    with pytest.raises(SystemExit) as end, refusals.in_one_line():
+        _with_update(step, trainer(tmp_path))
+    assert f"The last good checkpoint is {tmp_path}/checkpoint_last.pt." in str(end.value)
+    assert len(str(end.value).splitlines()) == 1
+    assert not isinstance(end.value.code, int)  # a text is printed, and the exit status is 1
+    monkeypatch.setenv(refusals.DEBUG, "1")
+    with pytest.raises(DivergedError), refusals.in_one_line():
+        _with_update(step, trainer(tmp_path))
+
+
 def test_another_error_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="out of memory"):
         _with_update(fail, SimpleNamespace())
     assert caplog.messages == []
 

@@ -147,6 +147,7 @@ def _text(row: dict[str, Any]) -> str:
         f"  capabilities  {', '.join(row['capabilities'])}",
     ]
     for option in row["options"]:
-        choices = f" [{'|'.join(option['choices'])}]" if option["choices"] else ""
-        lines.append(f"  {option['name']}={option['default']}{choices}  {option['help']}")
+        allowed = "|".join(option["choices"]) or option["range"]
+        allowed = f" [{allowed}]" if allowed else ""
+        lines.append(f"  {option['name']}={option['default']}{allowed}  {option['help']}")
     return "\n".join(lines)

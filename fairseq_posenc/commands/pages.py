@@ -178,8 +178,10 @@ def _options(options: list[dict[str, Any]]) -> str:
     for option in options:
         default = "unset" if option["default"] is None else str(option["default"])
         help = option["help"].replace("|", r"\|")
-        lines.append([f"`{option['name']}`", default, ", ".join(option["choices"]), help])
-    return tabulate(lines, ["option", "default", "choices", "meaning"], tablefmt="github", disable_numparse=True)
+        lines.append([f"`{option['name']}`", default, ", ".join(option["choices"]) or option["range"], help])
+    return tabulate(
+        lines, ["option", "default", "choices or range", "meaning"], tablefmt="github", disable_numparse=True
+    )
 
 
 def _counts(counted: list[dict[str, Any]]) -> str:

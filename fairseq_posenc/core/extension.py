@@ -25,7 +25,8 @@ def extend_option() -> Any:
 
 def extend_to_option() -> Any:
     """Return the option `extend_to`, the number of positions to which a table is stretched."""
-    return option(None, "Number of positions to which extend=interpolate stretches the table.", example=32)
+    text = "Number of positions to which extend=interpolate stretches the table."
+    return option(None, text, between=(2, 10_000_000), example=32)
 
 
 class Extended(PositionEncoding):

@@ -25,7 +25,7 @@ def rank_option() -> Any:
         "Width d_p of the two factors whose product is the bias; the rank of the bias is at most d_p (unset: the head "
         "width D)."
     )
-    return option(None, text, least=1, example=3)
+    return option(None, text, between=(1, 4096), example=3)
 
 
 def rank_of(rank: int | None, stack: StackShape) -> int:

@@ -15,6 +15,8 @@ from typing import Any
 from . import schedule
 from .words import suggestion
 
+#: Bound of options that may not exceed the stack's maximum length. The encoding checks it, as it knows the stack.
+N = "n"
 #: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
 NUMBERS = tuple[float, ...]
 _KIND_NAMES: dict[Any, str] = {
@@ -30,8 +32,7 @@ def option(
     help: str,
     *,
     choices: tuple[str, ...] | None = None,
-    least: int | None = None,
-    positive: bool = False,
+    between: tuple[float, float | str] | None = None,
     example: Any = None,
 ) -> Any:
     """Return a dataclass field that describes an option.
@@ -40,13 +41,13 @@ def option(
         default: Value of the option if the user does not set it.
         help: Text that explains the option, for the command `list` and the documentation.
         choices: Allowed values, if the option is a word.
-        least: Smallest allowed value, if the option is a number.
-        positive: Whether the value must be greater than zero.
+        between: Smallest and largest allowed value, if the option is a number or several numbers. They keep tables at
+            a size that can be allocated, and results finite.
         example: A value other than the default, for tests and docs; if unset, one of `choices`.
     """
     if example is None and choices:
         example = next(choice for choice in choices if choice != default)
-    meta = {"help": help, "choices": choices, "least": least, "positive": positive, "example": example}
+    meta = {"help": help, "choices": choices, "between": between, "example": example}
     return dataclasses.field(default=default, metadata=meta)
 
 
@@ -57,13 +58,14 @@ class Options:
     layers: str | None = option(None, schedule.HELP, example="2")
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a number is less than its option allows."""
+        """Raise ValueError if a number is outside of the range of its option."""
         for field in dataclasses.fields(self):
-            value, least = getattr(self, field.name), field.metadata.get("least")
-            if value is not None and least is not None and value < least:
-                raise ValueError(f"{written(field)}={value} must be at least {least}")
-            if value is not None and field.metadata.get("positive") and value <= 0:
-                raise ValueError(f"{written(field)}={value} must be positive")
+            value, between = getattr(self, field.name), field.metadata.get("between")
+            if value is None or between is None or between[1] == N:
+                continue
+            low, high = between
+            if not all(low <= number <= high for number in (value if isinstance(value, tuple) else (value,))):
+                raise ValueError(f"{written(field)}={_show(value)} must be from {written_range(field)}")
 
     def __str__(self) -> str:
         """Return the options as the user writes them, without those of all encodings that are unset."""
@@ -80,6 +82,12 @@ def own_fields(cls: type[Options]) -> list[dataclasses.Field[Any]]:
 def written(field: dataclasses.Field[Any]) -> str:
     """Return the name of an option as the user writes it: the field `lambda_` is the option `lambda`, for example."""
     return field.name.removesuffix("_")
+
+
+def written_range(field: dataclasses.Field[Any]) -> str:
+    """Return the smallest and the largest value of an option, such as `1 to n`; empty if it has no range."""
+    between = field.metadata.get("between")
+    return "" if between is None else " to ".join(b if isinstance(b, str) else f"{b:.10g}" for b in between)
 
 
 def names(cls: type[Options]) -> list[str]:
@@ -133,7 +141,7 @@ def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
 
 
 def describe(cls: type[Options]) -> list[dict[str, Any]]:
-    """Return a row for each option of an encoding, with its name, default, choices and help text.
+    """Return a row for each option of an encoding, with its name, default, choices, range and help text.
 
     The options that all encodings have are left out; `describe_common` returns them.
     """
@@ -150,6 +158,7 @@ def _row(field: dataclasses.Field[Any]) -> dict[str, Any]:
         "name": written(field),
         "default": field.default,
         "choices": list(field.metadata["choices"] or []),
+        "range": written_range(field),
         "help": field.metadata["help"],
     }
 
@@ -171,7 +180,7 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
     kind = next(kind for kind in kinds if kind is not type(None))
     try:
         converted = {bool: _bool, int: _whole, float: _finite, NUMBERS: _numbers}.get(kind, kind)(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # float() refuses whole numbers of more than 308 digits
         kind_name = _KIND_NAMES[kind]
         raise ValueError(f"{written(field)}={value} must be {kind_name}") from None
     choices = field.metadata["choices"]

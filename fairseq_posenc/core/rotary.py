@@ -25,7 +25,10 @@ class RotaryOptions(Options):
         choices=("interleaved", "half"),
     )
     base: float = option(
-        10000.0, "Base of the angles: pair m is rotated by position * base^(-2m/D) radians.", example=100.0
+        10000.0,
+        "Base of the angles: pair m is rotated by position * base^(-2m/D) radians.",
+        between=(1.001, 1e12),
+        example=100.0,
     )
 
 
@@ -39,8 +42,6 @@ class Rotary(PositionEncoding):
         super().__init__(options, stack)
         if features % 2 or not features:
             raise ValueError(f"the head width is {stack.head_dim}, but it must be even to rotate pairs of features")
-        if options.base <= 1:
-            raise ValueError(f"base={options.base} must be greater than 1")
         self.features = features
         self._tables = GrownTables()
 

@@ -49,12 +49,13 @@ class ScalingOptions(RotaryOptions):
         None,
         "Factor s by which sequences become longer. Every scaling except longrope needs this option (longrope, "
         "unset: n divided by original_length).",
+        between=(1.001, 10_000),
         example=4.0,
     )
     original_length: int | None = option(
         None,
         "Maximum length L of the model before scaling=yarn, llama3 or longrope extends it (unset: n).",
-        least=1,
+        between=(1, 10_000_000),
         example=8,
     )
     form: str = option(
@@ -67,36 +68,39 @@ class ScalingOptions(RotaryOptions):
         None,
         "Number of turns: if a pair makes fewer turns within L positions, scaling=llama3 divides its angles by "
         "`factor` (unset: 1).",
-        positive=True,
+        between=(0.001, 1e6),
         example=0.5,
     )
     high_freq_factor: float | None = option(
         None,
         "Number of turns: if a pair makes more turns within L positions, scaling=llama3 does not change it (unset: 4).",
-        positive=True,
+        between=(0.001, 1e6),
         example=3.0,
     )
     short_factor: tuple[float, ...] | None = option(
         None,
         "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are not longer than L: one "
         "number per pair, such as 1.0:1.1:1.3, or a single number for all pairs.",
+        between=(0.001, 1e6),
         example=(1.5,),
     )
     long_factor: tuple[float, ...] | None = option(
         None,
         "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are longer than L "
         "(factor s above 1), written like those of short_factor. Only one of the two lists has an effect in a model.",
+        between=(0.001, 1e6),
         example=(2.5,),
     )
     attention_factor: float | None = option(
         None,
         "Factor by which scaling=yarn and longrope multiply queries and keys; the logits are therefore multiplied "
         "by its square (unset: 0.1 ln s + 1 for yarn, and sqrt(1 + ln s / ln L) for longrope if s is above 1).",
-        positive=True,
+        between=(0.001, 100),
         example=1.2,
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, scalings in _BELONGS_TO.items():
             changed = getattr(self, name) != type(self).__dataclass_fields__[name].default
             if name != "factor" and changed and self.scaling not in scalings:
@@ -106,12 +110,9 @@ class ScalingOptions(RotaryOptions):
                 f"scaling={self.scaling} and factor={self.factor} do not match: set both, "
                 "e.g. scaling=linear,factor=2, or neither"
             )
-        if self.factor is not None and self.factor <= 1:
-            raise ValueError(f"factor={self.factor} must be greater than 1, because scaling is for longer sequences")
         if self.scaling == "longrope" and None not in (self.factor, self.attention_factor, self.original_length):
             problem = "only the unset ones of factor and attention_factor are computed from it"
             raise ValueError(f"original_length={self.original_length} has no effect, because {problem}: leave it out")
-        super().__post_init__()
         if self.turns[0] >= self.turns[1]:
             raise ValueError("low_freq_factor={:g} must be less than high_freq_factor={:g}".format(*self.turns))
 
@@ -209,7 +210,5 @@ class Scaling:
                     f"{name} has {len(numbers)} numbers, but {pairs} pairs of features are rotated: give one number "
                     "per pair, or a single number for all pairs"
                 )
-            if min(numbers) <= 0:
-                raise ValueError(f"{name} contains {min(numbers):g}, but every number must be positive")
         if self.factor > 1 and self.length < 2 and self.options.attention_factor is None:
             raise ValueError(f"original_length={self.length} must be at least 2 for scaling=longrope")

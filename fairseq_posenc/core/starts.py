@@ -18,12 +18,10 @@ def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset:
         unset: Standard deviation of `normal` if `std` is None.
 
     Raises:
-        ValueError: The standard deviation is negative, or `init` does not use one.
+        ValueError: The user set a standard deviation, but `init` does not use one.
     """
     if std is not None and init != "normal":
         raise ValueError(f"init_std={std} has no effect with init={init}: leave it out, or set init=normal")
-    if std is not None and std < 0:
-        raise ValueError(f"init_std={std} must be at least 0")
     if init == "normal":
         nn.init.normal_(weight, std=unset if std is None else std)
     elif init == "xavier-uniform":

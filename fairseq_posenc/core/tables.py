@@ -11,7 +11,7 @@ from torch import Tensor
 from ..ops.compiled import exporting
 from ..positions import Positions
 from .base import StackShape
-from .options import option
+from .options import N, option
 
 SHARING = ("none", "head-wise", "layer-wise", "all")
 INITS = ("normal", "zeros", "ones", "xavier-uniform")
@@ -33,7 +33,7 @@ def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
 
 def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
     """Return the option `init_std`, the standard deviation of init=normal."""
-    return option(None, f"Standard deviation of init=normal (unset: {unset}).", example=example)
+    return option(None, f"Standard deviation of init=normal (unset: {unset}).", between=(0, 100), example=example)
 
 
 def clip_option() -> Any:
@@ -42,7 +42,7 @@ def clip_option() -> Any:
         "Largest distance k with its own row in the table; larger distances share the row of k (unset: the maximum "
         "length minus 1)."
     )
-    return option(None, text, example=2)
+    return option(None, text, between=(1, N), example=2)
 
 
 def copies(share: str, stack: StackShape) -> tuple[int, int]:

@@ -19,7 +19,10 @@ class CopeOptions(Options):
     """Define the options of CoPE."""
 
     n_max: int | None = option(
-        None, "Number of position vectors; tokens with a larger position use the last vector (unset: n).", example=3
+        None,
+        "Number of position vectors; tokens with a larger position use the last vector (unset: n).",
+        between=(2, 65_536),
+        example=3,
     )
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("zeros")
@@ -49,8 +52,6 @@ class Cope(PositionEncoding):
     options: CopeOptions
 
     def __init__(self, options: CopeOptions, stack: StackShape) -> None:
-        if options.n_max is not None and options.n_max < 2:
-            raise ValueError(f"n_max={options.n_max} must be at least 2, because CoPE interpolates between two vectors")
         super().__init__(options, stack)
 
     capabilities = replace(RELATIVE, bidirectional=False)

@@ -21,7 +21,7 @@ SLOPE = 0.01
 class DapeOptions(Options):
     """Define the options of DAPE."""
 
-    hidden: int = option(32, "Number of hidden units of the MLP.", least=1, example=5)
+    hidden: int = option(32, "Number of hidden units of the MLP.", between=(1, 4096), example=5)
 
 
 class Dape(PositionEncoding):

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding
-from ..core.options import Options, option
+from ..core.options import N, Options, option
 from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..core.starts import draw_with_matrices
@@ -37,6 +37,7 @@ class DebertaOptions(Options):
         None,
         "Largest distance k with its own row; larger distances share the row of k (unset: n - 1, or n with "
         "form=original).",
+        between=(1, N),
         example=2,
     )
     tie_wr_wt: bool = option(False, "Use one matrix for both position terms (form=paper only).", example=True)
@@ -44,6 +45,7 @@ class DebertaOptions(Options):
         None,
         "Number of logarithmic buckets per direction, which cover the distances up to k; DeBERTa v2 and v3 use 256 "
         "(form=original only; unset: no buckets).",
+        between=(4, 4096),
         example=4,
     )
     share_att_key: bool = option(

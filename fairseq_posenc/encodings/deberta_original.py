@@ -170,9 +170,9 @@ def _longest(options: DebertaOptions, stack: StackShape) -> int:
     """Return the largest distance k, which is the option `clip` or, if unset, n. The logarithmic buckets end at the
     distance k."""
     buckets = options.buckets
-    if buckets is not None and (buckets < 4 or buckets % 2):
+    if buckets is not None and buckets % 2:
         raise ValueError(
-            f"buckets={buckets} must be an even number of at least 4: half of the buckets hold a single distance each, "
+            f"buckets={buckets} must be an even number: half of the buckets hold a single distance each, "
             "the other half hold ranges of distances"
         )
     if options.clip is None:

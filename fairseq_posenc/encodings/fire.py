@@ -31,10 +31,10 @@ class FireOptions(Options):
         512.0,
         "Initial threshold T. Distances are measured relative to T if the position of the query is at most T, and "
         "relative to the position of the query otherwise.",
-        positive=True,
+        between=(0.001, 1e6),
         example=3.0,
     )
-    width: int = option(32, "Width of the hidden layer.", least=1, example=5)
+    width: int = option(32, "Width of the hidden layer.", between=(1, 4096), example=5)
     share: str = tables.share_option("none")
 
 

@@ -21,6 +21,7 @@ class GCDFOptions(XLOptions):
         4.0,
         "Height lambda of the functions R, which are close to 0 for keys far to the right and close to lambda for keys "
         "far to the left.",
+        between=(1e-6, 1e6),
         example=2.0,
     )
 
@@ -47,8 +48,6 @@ class GCDF(XL):
     options: GCDFOptions
 
     def __init__(self, options: GCDFOptions, stack: StackShape) -> None:
-        if options.lambda_ <= 0:
-            raise ValueError(f"lambda={options.lambda_} must be positive: it is the height of the functions R")
         super().__init__(options, stack)
 
     def encode(self, p: Tensor) -> Tensor:

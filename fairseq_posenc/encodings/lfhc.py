@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape
-from ..core.options import Options, option
+from ..core.options import N, Options, option
 from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..positions import Positions
@@ -26,6 +26,7 @@ class LFHCOptions(Options):
         None,
         "Number k of table rows per direction. Layer l divides every distance by l and rounds it; if the result is "
         "larger than k, it uses the row of k (unset: 16, or n - 1 if that is smaller).",
+        between=(1, N),
         example=2,
     )
     rounding: str = option(

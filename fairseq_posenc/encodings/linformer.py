@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..core import factors, tables
 from ..core.base import ABSOLUTE, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.factors import FACTOR_INITS, FactoredBias
-from ..core.options import Options, option
+from ..core.options import N, Options, option
 from ..core.starts import draw
 from ..positions import Positions
 from .diet import DIVISOR, PAPER
@@ -98,6 +98,7 @@ class LinformerOptions(Options):
     slots: int | None = option(
         None,
         "Number k of slots to which the n columns are compressed (unset: n / 4, as in fairseq's example).",
+        between=(1, N),
         example=2,
     )
     share_kv: bool = option(False, "Compress the values with the same matrix as the keys (F = E).", example=True)

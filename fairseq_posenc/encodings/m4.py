@@ -25,7 +25,7 @@ class M4Options(Options):
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
-    scale: float = option(1.0, "Scale s: all three terms are divided by sqrt(s D).", positive=True, example=3.0)
+    scale: float = option(1.0, "Scale s: all three terms are divided by sqrt(s D).", between=(1e-6, 1e6), example=3.0)
     scale_mode: str = option(
         "sqrt",
         "Divisor of all terms: sqrt(s D) as in the papers (sqrt), or s sqrt(D) (linear).",
@@ -176,18 +176,19 @@ class M4MOptions(Options):
         0.0,
         "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With o = 1 and a small table, adding "
         "M4M hardly changes the outputs of a model that was trained without positions.",
+        between=(0, 1000),
         example=1.0,
     )
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option(unset="D^-0.5")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         o = self.gate_offset
         if o < 0:
             raise ValueError(
                 f"gate_offset={o} must not be negative: use {-o}, which gives the same model if the table is negated"
             )
+        super().__post_init__()
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(
                 "a table of zeros never learns, because all its gradients are zero: choose another init or init_std"

@@ -23,19 +23,18 @@ class RopeOptions(ScalingOptions):
         1.0,
         "Fraction of each head's features that is rotated, rounded down to whole pairs. The angles are those of a "
         "head that has only the rotated features (GPT-NeoX: 0.25).",
+        between=(0.001, 1),
         example=0.5,
     )
     proportion: float = option(
         1.0,
         "Proportion p of the pairs that are rotated, rounded down to whole pairs. These are the pairs with the "
         "largest angles, and the angles are those of the whole head (p-RoPE; Gemma 4: 0.25).",
+        between=(0.001, 1),
         example=0.5,
     )
 
     def __post_init__(self) -> None:
-        for name in ("fraction", "proportion"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be above 0 and up to 1")
         if self.fraction < 1 and self.proportion < 1:
             raise ValueError(
                 f"fraction={self.fraction} and proportion={self.proportion} choose the rotated features in two ways: "

@@ -21,7 +21,7 @@ class SandwichOptions(Options):
     width: int = option(
         128,
         "Width d' of the sinusoidal vectors, an even number, which may differ from the width of the model.",
-        least=2,
+        between=(2, 4096),
         example=6,
     )
 

@@ -21,7 +21,7 @@ from ..positions import Positions
 
 def segments_option() -> Any:
     """Return the option `segments`, the number of segments."""
-    return option(2, "Number of segments; their ids start at 0.", example=3)
+    return option(2, "Number of segments; their ids start at 0.", between=(2, 256), example=3)
 
 
 def missing(name: str, flag: str) -> str:
@@ -42,8 +42,6 @@ class Segmented(PositionEncoding):
     name: ClassVar[str]
 
     def __init__(self, options: Any, stack: StackShape) -> None:
-        if options.segments < 2:
-            raise ValueError(f"segments={options.segments} must be at least 2: a single segment distinguishes nothing")
         super().__init__(options, stack)
 
     capabilities = replace(RELATIVE, causal=False, memory=False, directional=False)

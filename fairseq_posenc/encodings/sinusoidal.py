@@ -25,7 +25,10 @@ class SinusoidalOptions(Options):
         choices=("paper", "t2t"),
     )
     offset: int = option(
-        0, "Number added to every position (fairseq's own encoding starts at padding_idx + 1 = 2).", example=2
+        0,
+        "Number added to every position (fairseq's own encoding starts at padding_idx + 1 = 2).",
+        between=(0, 1_000_000),
+        example=2,
     )
 
 
@@ -43,8 +46,6 @@ class Sinusoidal(PositionEncoding):
 
     def __init__(self, options: SinusoidalOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
-        if options.offset < 0:
-            raise ValueError(f"offset={options.offset} is negative: give 0 or more")
         if options.freq == "t2t" and stack.dim < 4:
             raise ValueError(f"freq=t2t needs a width of at least 4, but the width is {stack.dim}: use freq=paper")
         self._tables = GrownTables()

@@ -21,8 +21,10 @@ from ..positions import Positions
 class T5Options(Options):
     """Define the options of T5."""
 
-    buckets: int = option(32, "Number of buckets into which the distances are sorted.", example=8)
-    max_distance: int = option(128, "Distances of at least this value share the last bucket.", example=16)
+    buckets: int = option(32, "Number of buckets into which the distances are sorted.", between=(2, 4096), example=8)
+    max_distance: int = option(
+        128, "Distances of at least this value share the last bucket.", between=(2, 10_000_000), example=16
+    )
     content_scale: str = option(
         "head",
         "Divide q.k by sqrt(D), as BERT does (head), or do not divide it (one). T5 does not divide, and instead "

@@ -22,7 +22,7 @@ PARAMETERS = ("amplitudes", "sharpness", "centres")
 class TisaOptions(Options):
     """Define the options of TISA."""
 
-    kernels: int = option(5, "Number S of radial basis functions per head.", least=1, example=2)
+    kernels: int = option(5, "Number S of radial basis functions per head.", between=(1, 1024), example=2)
     share: str = tables.share_option("none")
 
 

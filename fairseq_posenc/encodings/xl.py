@@ -27,6 +27,7 @@ class XLOptions(Options):
         None,
         "Largest distance with an encoding of its own; longer distances use the encoding of this distance "
         "(Transformer-XL's clamp_len; unset: no limit).",
+        between=(1, 10_000_000),
         example=2,
     )
     biases: str = option(
@@ -61,8 +62,6 @@ class XL(CachingEncoding, RelativeProducts):
 
     def __init__(self, options: XLOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
-        if options.clamp is not None and options.clamp < 1:
-            raise ValueError(f"clamp={options.clamp} must be at least 1; to set no limit, leave clamp out")
         self._fixed = GrownTables()
 
     def reset_parameters(self) -> None:

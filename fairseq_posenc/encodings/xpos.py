@@ -22,7 +22,10 @@ class XPosOptions(rotary.RotaryOptions):
     """Define the options of xPos."""
 
     scale_base: float = option(
-        512.0, "Distance at which the product of pair m has decayed to (2m/D + 0.4) / 1.4.", positive=True, example=64.0
+        512.0,
+        "Distance at which the product of pair m has decayed to (2m/D + 0.4) / 1.4.",
+        between=(1, 1e9),
+        example=64.0,
     )
 
 

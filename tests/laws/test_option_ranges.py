@@ -1,0 +1,130 @@
+"""Law: every number has a range that its option declares; within it all outputs are finite, beyond it is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fairseq_posenc.core import options as opts
+from fairseq_posenc.core.options import NUMBERS, N, Options, option
+from fairseq_posenc.encodings import get
+from fairseq_posenc.stack import Stack
+
+from .cases import Case, defaults, every
+from .compare import assert_finite, refusal
+from .scene import attend_all, drawn, embedded, padded, positions_of
+from .test_options import fields, shown
+
+LENGTH = 12
+#: Every option that is a number, or several, with its encoding.
+NUMERIC = [*fields(int), *fields(float)]
+NUMERIC += [pair for pair in fields() if pair[1].name in ("short_factor", "long_factor")]
+#: What no option allows. A YAML file may hold whole numbers of any size.
+HUGE = ["1e300", "-1e300", 10**400, -(10**400), "9" * 5000, 1e300]
+
+
+def is_numeric(cls: type[Options], field: dataclasses.Field[Any]) -> bool:
+    hint = typing.get_type_hints(cls)[field.name]
+    return bool({int, float, NUMBERS} & {hint, *typing.get_args(hint)})
+
+
+def with_value(name: str, field: dataclasses.Field[Any], value: Any) -> Case:
+    """Return a case of an encoding that has this option set, together with the options that it needs."""
+    cases = every(lambda case: case.name == name)
+    case = next((case for case in cases if field.name in case.args), cases[0])
+    return dataclasses.replace(case, args={**case.args, field.name: value})
+
+
+def bounds(field: dataclasses.Field[Any]) -> tuple[float, float]:
+    low, high = field.metadata["between"]
+    return low, LENGTH if high == N else high
+
+
+def at(field: dataclasses.Field[Any], part: float) -> float:
+    """Return the value at this part of the range, on a logarithmic scale: the range may have many orders."""
+    low, high = bounds(field)
+    start = low or 1e-9 * high
+    return low if part == 0 else min(high, start * math.exp(part * math.log(high / start)))
+
+
+def check_value(case: Case, field: dataclasses.Field[Any], part: float) -> None:
+    """Check that all outputs in float32 are finite with this value, or that the encoding refuses it for a reason."""
+    value = at(field, part)
+    is_whole = all(isinstance(bound, int | str) for bound in field.metadata["between"])
+    case = dataclasses.replace(case, args={**case.args, field.name: round(value) if is_whole else value})
+    try:
+        outputs = output_of(case)
+    except ValueError as error:
+        refused = str(error)
+    else:
+        refused = opts.written(field)
+        assert_finite(outputs, str(case))
+    assert opts.written(field) in refused
+
+
+def output_of(case: Case) -> torch.Tensor:
+    """Return the output of a layer with drawn parameters, in float32."""
+    stack: Stack = drawn(case.stack(case.shape(layers=1, max_length=LENGTH))).float()
+    tokens = padded([LENGTH, LENGTH - 3], LENGTH)
+    with torch.no_grad():
+        return attend_all(stack, embedded(tokens, stack.shape.dim).float(), positions_of(tokens, stack))
+
+
+def test_every_number_declares_a_range() -> None:
+    for name, field in fields():
+        cls = get(name).Options
+        assert bool(field.metadata["between"]) == is_numeric(cls, field), f"{name}: {field.name}"
+        assert bool(opts.written_range(field)) == is_numeric(cls, field)
+    assert len(NUMERIC) == sum(is_numeric(get(name).Options, field) for name, field in fields())
+
+
+@pytest.mark.parametrize(("name", "field"), NUMERIC, ids=shown)
+@settings(max_examples=1)
+@given(part=st.floats(0, 1))
+@example(part=0.0)
+@example(part=1.0)
+def test_every_number_within_the_range_gives_finite_outputs(
+    name: str, field: dataclasses.Field[Any], part: float
+) -> None:
+    check_value(with_value(name, field, field.metadata["example"]), field, part)
+
+
+@pytest.mark.parametrize(("name", "field"), NUMERIC, ids=shown)
+def test_every_number_beyond_the_range_is_refused_and_the_range_is_named(
+    name: str, field: dataclasses.Field[Any]
+) -> None:
+    low, high = bounds(field)
+    reasons = (f"must be from {opts.written_range(field)}", "number from 1 to n", "must not be negative", "must be a ")
+    for value in [low - 1, high + 1 if high < 1e9 else 2 * high, *HUGE]:
+        case = with_value(name, field, value)
+        message = refusal(lambda case=case: case.encoding(case.shape(max_length=LENGTH)))
+        assert opts.written(field) in message
+        assert any(reason in message for reason in (*reasons, "must be numbers")), message
+
+
+@dataclasses.dataclass(frozen=True)
+class Wide(Options):
+    """An option with a range that is too wide: the square of its largest value is infinite."""
+
+    size: float = option(1.0, "a size", between=(1, 1e30), example=2.0)
+
+
+def test_a_range_that_is_too_wide_is_caught() -> None:
+    class Overflows(get("alibi")):  # type: ignore[misc]
+        Options = Wide
+
+        def bias(self, positions: Any, layer: Any) -> torch.Tensor:
+            return super().bias(positions, layer).float() * self.options.size**2
+
+    case = dataclasses.replace(defaults(lambda case: case.spec == "alibi")[0], spec="overflows", cls=Overflows)
+    field = dataclasses.fields(Wide)[-1]
+    check_value(case, field, 0.0)
+    with pytest.raises(AssertionError):
+        check_value(case, field, 1.0)

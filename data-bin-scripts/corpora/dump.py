@@ -47,7 +47,7 @@ def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
                 unwanted.add((element.text or "").lower())
             elif event == "end" and name == "page":
                 number += 1
-                if (markup := _article(element)) is not None:
+                if (markup := _article(path, number, element)) is not None:
                     yield Document(number, _Page(markup, frozenset(unwanted)))
                 root.clear()  # otherwise all pages would stay in memory
     except ElementTree.ParseError as error:
@@ -62,12 +62,24 @@ def _name(element: ElementTree.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _article(page: ElementTree.Element) -> str | None:
-    """Return the markup of a page, empty if it is too long, or None if the page is not an article."""
-    parts = {_name(element): element for element in page.iter()}
-    if parts["ns"].text != "0" or "redirect" in parts:
+def _article(path: Path, number: int, page: ElementTree.Element) -> str | None:
+    """Return the markup of a page, empty if it is too long, or None if the page is not an article.
+
+    Raises:
+        CorpusError: The page has no namespace or no text.
+    """
+    parts = {_name(element): element.text or "" for element in page.iter()}
+
+    def part(name: str) -> str:
+        if name not in parts:
+            title = parts.get("title", "without a title")
+            missing = f"page {number} ({title}) has no element <{name}>, which every page of a Wikipedia dump has"
+            raise CorpusError(f"{path}: {missing}. Fetch pages-articles.xml again.")
+        return parts[name]
+
+    if part("ns") != "0" or "redirect" in parts:
         return None
-    text = parts["text"].text or ""
+    text = part("text")
     return text if len(text) <= LONGEST else ""
 
 

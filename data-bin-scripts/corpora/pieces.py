@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from shared import write_whole
+from shared import NotTextError, read_utf8, write_whole
 
 from .errors import CorpusError
 
@@ -115,7 +115,7 @@ def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
         tokenizer = ByteLevelBPETokenizer.from_file(str(encoder), str(merges))
     except Exception as error:  # noqa: BLE001  (tokenizers raises Exception itself)
         raise CorpusError(f"{encoder} and {merges} are not in the format of GPT-2's vocabulary ({error}).") from None
-    symbols = [line.split(" ")[0] for line in dictionary.read_text("utf-8").splitlines() if line.strip()]
+    symbols = [line.split(" ")[0] for line in _text(dictionary).splitlines() if line.strip()]
     at = {int(symbol): number for number, symbol in enumerate(symbols, len(SPECIALS)) if symbol.isdecimal()}
     pieces = [tokenizer.id_to_token(number) for number in range(tokenizer.get_vocab_size())]
     # no text contains <|endoftext|>, and some of fairseq's dictionaries lack it
@@ -129,6 +129,14 @@ def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
     return Pieces(symbols, _batches(tokenizer), ids, _begins("gpt2", pieces, ids, len(symbols)))
 
 
+def _text(path: Path) -> str:
+    """Return the text of a vocabulary, or raise a CorpusError that names the line that is not UTF-8."""
+    try:
+        return read_utf8(path)
+    except NotTextError as error:
+        raise CorpusError(str(error)) from None
+
+
 def _batches(tokenizer: Any) -> Tokenise:
     return lambda sentences: [encoding.ids for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
 
@@ -136,10 +144,7 @@ def _batches(tokenizer: Any) -> Tokenise:
 def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
     from tokenizers import BertWordPieceTokenizer
 
-    try:
-        pieces = vocabulary.read_text("utf-8").rstrip("\n").split("\n")
-    except UnicodeDecodeError:
-        pieces = []
+    pieces = _text(vocabulary).rstrip("\n").split("\n")
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
         raise CorpusError(f"{vocabulary} is not a WordPiece vocabulary: it lacks [UNK], or pieces that begin with ##.")
     _unique(vocabulary, pieces)
@@ -182,7 +187,7 @@ def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
         counts: Frequency of each id in the training text.
     """
     if scheme == "gpt2":
-        return (folder / "dict.txt").read_text("utf-8")
+        return _text(folder / "dict.txt")
     return "".join(
         f"{symbol} {max(1, int(counts[number]))}\n" for number, symbol in enumerate(pieces.symbols, len(SPECIALS))
     )
@@ -220,7 +225,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
         is_cased, reason = not lowercase, f"{settings.name} in its folder sets do_lower_case to {json.dumps(lowercase)}"
     else:
         # [UNK], [unused7] and <S> are not text; pieces of text do not begin with [ or <, which are split from words
-        pieces = (piece for piece in vocabulary.read_text("utf-8").split("\n") if piece[:1] not in ("[", "<"))
+        pieces = (piece for piece in _text(vocabulary).split("\n") if piece[:1] not in ("[", "<"))
         capital = next((piece for piece in pieces if piece != piece.lower()), None)
         is_cased, reason = capital is not None, f"it has capitals ({capital!r})" if capital else "it has no capitals"
     if is_cased and not cased:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError, safe_load
+from ..core.reading import read_utf8
 from ..core.writing import whole_folder
 from . import sums
 
@@ -97,7 +98,7 @@ def read_vocabulary(folder: Path) -> list[str] | None:
     """Return the pieces in the order of their ids, from the vocabulary file; None if there is no such file."""
     if (folder / "vocab.txt").is_file():
         sums.check(folder / "vocab.txt")
-        return (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
+        return read_utf8(folder / "vocab.txt").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():
         return _by_id(json.loads((folder / "vocab.json").read_text("utf-8")), folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():

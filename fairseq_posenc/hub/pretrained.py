@@ -14,6 +14,7 @@ from torch import Tensor
 from .. import stack
 from ..compat import checkpoints
 from ..compat.checkpoints import CheckpointError, load_model, safe_load
+from ..core.reading import read_utf8
 from ..data.words import MASK
 from ..encodings.building import with_defaults
 from . import names
@@ -292,7 +293,7 @@ def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
 
 def symbols_of(dictionary: Path) -> list[str]:
     """Return the pieces of dict.txt in the order of their ids, with the special symbols and <mask>."""
-    lines = dictionary.read_text("utf-8").rstrip("\n").split("\n")
+    lines = read_utf8(dictionary).rstrip("\n").split("\n")
     pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
     return pieces if MASK in pieces else [*pieces, MASK]
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fairseq_posenc.analysis.results import interval as interval
+    from fairseq_posenc.core.reading import NotTextError as NotTextError
+    from fairseq_posenc.core.reading import read_utf8 as read_utf8
     from fairseq_posenc.core.training_log import Curve as Curve
     from fairseq_posenc.core.training_log import Divergence as Divergence
     from fairseq_posenc.core.training_log import Points as Points
@@ -37,6 +39,7 @@ else:
     PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
     SHARED = {
         "analysis/results.py": ("interval",),
+        "core/reading.py": ("NotTextError", "read_utf8"),
         "core/training_log.py": (
             *("Curve", "Divergence", "Points"),
             *("read_divergence", "read_losses", "read_parameters", "read_validations"),

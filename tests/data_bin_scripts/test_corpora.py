@@ -318,6 +318,8 @@ class TestRefused:
         assert ended.status == 1
         assert "dict.txt lacks " in ended.error
         assert "(the first is 200), so the files belong to different tokenizers" in ended.error
+        (folder / "dict.txt").write_bytes(b"0 1\n\xff 1\n")
+        assert "dict.txt:2: the line is not UTF-8, because it contains the byte 0xff" in corpora.run(*words).error
         (folder / "dict.txt").unlink()
         assert "dict.txt is not a file. --tokenizer gpt2 needs a folder with" in corpora.run(*words).error
 
@@ -339,6 +341,13 @@ class TestRefused:
         ended = corpora.run(*corpora.both(), "--tokenizer", scheme, "--tokenizer-path", path)
         assert ended.status == 1
         assert message in ended.error
+
+    def test_a_vocabulary_that_is_not_text(self, corpora):
+        path = corpora.write("vocab.txt", "")
+        path.write_bytes(b"[UNK]\n[CLS]\n[SEP]\n##\xe9\n")
+        ended = corpora.run(*corpora.both(), "--tokenizer", "wordpiece", "--tokenizer-path", path)
+        assert (ended.status, ended.error.count("\n")) == (1, 1)
+        assert "vocab.txt:4: the line is not UTF-8, because it contains the byte 0xe9" in ended.error
 
     def test_more_shards_than_documents(self, corpora):
         train = corpora.write("train.txt", text(documents(2)))

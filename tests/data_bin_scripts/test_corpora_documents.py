@@ -132,6 +132,7 @@ def test_text_is_composed_and_without_control_characters():
         (b'<doc id="1" a>\na\n<doc id="2" b>\n', ":3: the document in line 1 has no </doc>"),
         (b'<doc id="1" a>\na\n', ":1: the file ends within this document"),
         (b'<doc id="1" a>\na\n</doc>\nstray\n', ":4: the line is outside"),
+        (DUMP.replace("<ns>0</ns>", "").encode(), ": page 1 .Weg. has no element <ns>, which every page"),
         (DUMP.encode()[:-60], ":17: the dump is damaged or incomplete"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.hub import folder as folders
+from fairseq_posenc.hub.export_hf import export
 from fairseq_posenc.hub.folder import SAFE
+from fairseq_posenc.hub.pretrained import read
 
 
 def test_unusual_vocabularies_become_dictionaries(tmp_path: Path) -> None:
@@ -146,6 +149,26 @@ def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_export_is_noticed(tmp_path: Path) -> None:
+    """Safetensors has no checksums: without SHA256SUMS, the flipped bit loads as another weight."""
+    pretrained = read(saved(random_model("bert"), tmp_path / "hf"))
+    out = tmp_path / "out"
+    export(pretrained, out)
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=True)
+    read(out)
+    for name in (SAFE, "config.json", "vocab.txt"):
+        whole = (out / name).read_bytes()
+        at = len(whole) - 30 if name == SAFE else whole.index(b"1" if name == "config.json" else b"[MASK]") + 3
+        (out / name).write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(CheckpointError, match=rf"{name} .*(its sha256 is not the one in .*SHA256SUMS|not valid)"):
+            read(out)
+        (out / name).write_bytes(whole)
+    weights = (out / SAFE).read_bytes()
+    (out / SAFE).write_bytes(weights[:-30] + bytes([weights[-30] ^ 1]) + weights[-29:])
+    (out / "SHA256SUMS").unlink()
+    read(out)
 
 
 def test_checkpoints_of_other_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

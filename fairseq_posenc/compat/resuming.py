@@ -7,16 +7,19 @@ process's first epoch. Moreover, a resumed run makes one update before fairseq c
 
 from __future__ import annotations
 
+import filecmp
 import inspect
 import logging
 import math
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..core.writing import whole
 from . import checksums
 from .checkpoints import CheckpointError
 from .patching import replace, say_once
@@ -130,17 +133,28 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 
 
 def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
-    """Raise CheckpointError if training would start from zero, although --save-dir has checkpoints of it."""
+    """Raise CheckpointError if training would start from zero, although --save-dir has checkpoints of it.
+
+    If they are all copies of one, a process was killed after it saved its first checkpoint and before it copied this to
+    checkpoint_last.pt. The copy is then made here.
+    """
     last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"
     is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save
     if not is_default or last.exists() or trainer.data_parallel_rank:
         return
-    if other := checksums.newest_undamaged(last.parent):
-        raise CheckpointError(
-            f"{last} does not exist, so training would start from zero, but the folder has {other}. To continue from "
-            f"it: cp {shlex.quote(str(other))} {shlex.quote(str(last))}. To start from zero, give another --save-dir, "
-            "or move its checkpoints away."
-        )
+    other = checksums.newest_undamaged(last.parent)
+    if other is None:
+        return
+    if all(filecmp.cmp(other, path, shallow=False) for path in last.parent.glob("checkpoint*.pt")):
+        logger.info(f"{last} does not exist; training continues from a copy of {other}, the only checkpoint.")
+        with whole(last) as partial:
+            shutil.copyfile(other, partial)
+        return
+    raise CheckpointError(
+        f"{last} does not exist, so training would start from zero, but the folder has {other}. To continue from it: "
+        f"cp {shlex.quote(str(other))} {shlex.quote(str(last))}. To start from zero, give another --save-dir, or move "
+        "its checkpoints away."
+    )
 
 
 def _train_modules() -> Iterator[ModuleType]:

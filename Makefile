@@ -3,7 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm lint docs format clean clean-env
+.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm torture sanitize lint docs format
+.PHONY: clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -56,6 +57,12 @@ test-browser: setup ## run the tests that open pages in a headless browser (skip
 
 test-slurm: setup ## start a Slurm cluster on this machine, train on it and stop it (as root; may install slurm-wlm)
 	@$(ENV) $(ONE_THREAD) tests/slurm/cluster.sh python -m pytest -m slurm $(PYTEST_ARGS) tests/slurm
+
+torture: setup ## kill, damage, fill, attack and feed the code with bad data; write docs/reliability.md (resumable)
+	@$(ENV) $(ONE_THREAD) $(COMPLETE) PYTHONPATH=. python -m tests.faults.torture
+
+sanitize: setup ## run the C++ functions under AddressSanitizer and UBSan; write docs/reliability.md (resumable)
+	@$(ENV) $(ONE_THREAD) PYTHONPATH=. python -m tests.faults.sanitize
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)

@@ -16,8 +16,8 @@ from . import checksums
 from .patching import replace
 
 logger = logging.getLogger("diverged")
-_ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_encoder", "pos_enc_encoder_args")
-_ENCODING += ("pos_enc_decoder", "pos_enc_decoder_args")  # the options of a model that name its encoding
+#: Options of a model that name its encoding.
+_ENCODING = tuple(f"pos_enc{stack}{args}" for stack in ("", "_encoder", "_decoder") for args in ("", "_args"))
 
 
 class DivergedError(FloatingPointError):

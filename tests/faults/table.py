@@ -1,0 +1,41 @@
+"""Keep the results of `make torture` and `make sanitize`, and write their table to docs/reliability.md."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, PAGE = ROOT / "results" / "reliability", ROOT / "docs" / "reliability.md"
+HEAD = """# Reliability
+
+`make torture` kills, damages, fills, attacks and feeds the code with bad data. It runs the tests that do so, including
+the long ones, and counts each test as one trial, or as the number of its trials if it has several. `make sanitize`
+calls the C++ functions with random sizes under AddressSanitizer and UndefinedBehaviorSanitizer. Both commands continue
+where they were interrupted, and write this page. They forget their results when you delete `results/reliability`.
+
+| fault | trials | survived |
+|---|---|---|
+"""
+
+
+def done(fault: str) -> bool:
+    """Return whether an earlier run has finished the trials of this fault."""
+    return _path(fault).exists()
+
+
+def record(fault: str, trials: int, survived: int) -> None:
+    """Store the number of trials and of survived ones, and write the page."""
+    path = _path(fault)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps({"fault": fault, "trials": trials, "survived": survived}), encoding="utf-8")
+    partial.replace(path)
+    print(f"{fault}: {survived} of {trials} survived", flush=True)
+    rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
+    lines = "".join(f"| {row['fault']} | {row['trials']:,} | {row['survived']:,} |\n" for row in rows)
+    PAGE.write_text(HEAD + lines, encoding="utf-8")
+
+
+def _path(fault: str) -> Path:
+    return RESULTS / f"{''.join(letter if letter.isalnum() else '-' for letter in fault)}.json"

@@ -1,0 +1,77 @@
+"""Kill, damage, fill, attack and feed the code with bad data (`make torture`), and write docs/reliability.md.
+
+Each fault is a set of tests, among them the long ones. A fault whose tests have passed is not repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.faults import table
+
+#: Arguments of pytest for each fault.
+FAULTS: dict[str, str] = {
+    "kill: training, 40 random moments and inside the writing of checkpoints": "tests/integration/test_killed.py",
+    "kill: every stage of three recipes": (
+        "tests/recipes/test_recipes_killed.py -k 'demo or lm_wikitext103 or text_classification'"
+    ),
+    "kill: downloads and copies": "tests/data_bin_scripts/test_fetch.py tests/compat/test_saving.py -k kill",
+    "damage: checkpoints, binarised data, dictionaries, exported models": (
+        "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "
+        "tests/hub/test_exchange_refused.py"
+    ),
+    "disk full: checkpoints, downloads, recipes": (
+        "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch.py tests/recipes/test_recipes.py "
+        "-k 'full_disk or little_space or no_folder'"
+    ),
+    "malice: pickles and configurations that run code": (
+        "tests/compat/test_checkpoints.py tests/compat/test_checkpoint_names.py "
+        "tests/integration/test_checkpoint_attack.py -k 'not average and not mean'"
+    ),
+    "malice: archives and servers": (
+        "tests/data_bin_scripts/test_fetch_archives.py tests/data_bin_scripts/test_fetch.py "
+        "-k 'archives or bad_answer or loop or overwritten or not_valid'"
+    ),
+    "bad data: options, corpora, questions": (
+        "tests/laws/test_option_ranges.py tests/data_bin_scripts/test_corpora_documents.py "
+        "tests/data_bin_scripts/test_questions_refused.py"
+    ),
+    "concurrency: two runs in one folder": (
+        "tests/data_bin_scripts tests/recipes -k 'two_runs or second_run or only_one or another_run'"
+    ),
+}
+
+
+def run(arguments: str, report: Path) -> tuple[int, int]:
+    """Run tests, and return the number of tests and of those that passed."""
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider -n 2 --dist loadscope -m '' --junitxml {report}"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(table.ROOT)}
+    subprocess.run(f"{command} {arguments}", shell=True, cwd=table.ROOT, env=environment, check=False)
+    suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
+    tests, *others = (int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped"))
+    return tests, tests - sum(others)
+
+
+def main() -> int:
+    """Run the tests of all faults that no earlier run has finished, and return 1 if a test failed."""
+    failed = 0
+    for fault, arguments in FAULTS.items():
+        if table.done(fault):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            tests, passed = run(arguments, Path(folder) / "report.xml")
+        if tests and passed == tests:
+            table.record(fault, tests, passed)
+        else:
+            print(f"{fault}: {passed} of {tests} tests passed", file=sys.stderr, flush=True)
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

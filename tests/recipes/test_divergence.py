@@ -31,6 +31,7 @@ def log(*losses: float | str, end: str = "") -> str:
     return "$ fairseq-train\n" + "".join(lines) + end
 
 
+LINE = "fairseq-train: error: The training with --pos-enc shaw diverged in update 47: gradients are Nan/Inf.\n"
 EXACT = 'x | ERROR | diverged | {"num_updates": 47, "loss": 8.5}\n'
 
 
@@ -39,12 +40,14 @@ EXACT = 'x | ERROR | diverged | {"num_updates": 47, "loss": 8.5}\n'
     [
         (log(7, 5, end=ERROR), Divergence(40, 5, finite=False)),
         (log(7, 5, end=EXACT + ERROR), Divergence(47, 8.5, finite=False)),
+        (log(7, 5, end=EXACT + LINE), Divergence(47, 8.5, finite=False)),
         (log(end=ERROR), Divergence(0, None, finite=False)),
         (log(7, 5, "nan"), Divergence(40, 5, finite=False)),
         (log(7, 5, 6, 8, 9), Divergence(80, 9, finite=True)),
         (log(7, 5, 6, 6.9), None),
         (log(7, 6.9, 7.0, 7.1), None),  # it learned nothing, but lost nothing either
         (log(7, 5, end=ERROR) + log(7, 5, 4), None),  # the error of an earlier attempt
+        (log(7, 5, end=EXACT + LINE) + log(7, 5, 4), None),
         (log(7, 5, end="RuntimeError: out of memory\n"), None),
     ],
 )

@@ -23,6 +23,7 @@ COMMANDS = {
     "doctor": ("commands.doctor", "Check this installation and explain how to repair it."),
     "path": ("commands.path", "Print the folder of this package, for fairseq's --user-dir."),
     "average": ("commands.average", "Average the parameters of several checkpoints."),
+    "generate-text": ("commands.generate_text", "Continue prompts with a language model."),
     "import-hf": ("hub.import_hf", "Convert a pretrained BERT or RoBERTa to fairseq, with any position encoding."),
     "export-hf": ("hub.export_hf", "Export a masked language model for fairseq_posenc.load and Hugging Face."),
 }
@@ -33,7 +34,7 @@ ALWAYS = ("doctor", "path")
 
 def usage() -> str:
     """Return the usage text, with one line per command."""
-    lines = [f"  {name:<9} {help}" for name, (_, help) in COMMANDS.items()]
+    lines = [f"  {name:<13} {help}" for name, (_, help) in COMMANDS.items()]
     return (
         "usage: python -m fairseq_posenc COMMAND [options]\n       python -m fairseq_posenc --version\n\n"
         + "\n".join(lines)

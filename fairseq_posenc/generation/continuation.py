@@ -5,6 +5,7 @@ Legend: B prompts, P tokens of a prompt, S steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,12 +13,27 @@ from torch import Tensor
 
 from ..attention.memory import SegmentMemory
 
+#: Chooses the next tokens [B] by their log-probabilities [B, V].
+Choice = Callable[[Tensor], Tensor]
+
+
+def most_probable(log_probs: Tensor) -> Tensor:
+    """Return the most probable token of each row, [B, V] -> [B]."""
+    return log_probs.argmax(-1)
+
 
 @torch.no_grad()
 def continued(
-    model: Any, prompt: Tensor, steps: int, *, segment: int, remembered: int, same_length: bool = False
+    model: Any,
+    prompt: Tensor,
+    steps: int,
+    *,
+    segment: int,
+    remembered: int,
+    same_length: bool = False,
+    choose: Choice = most_probable,
 ) -> tuple[Tensor, Tensor]:
-    """Continue each prompt with the most probable next token, S times.
+    """Continue each prompt with a next token, S times.
 
     The memory is empty when the prompt begins. As in `posenc_lm_memory`, a token's context is the memory and the
     earlier tokens of its segment. At the end of a segment, the segment's states become the memory and the cache of keys
@@ -25,11 +41,12 @@ def continued(
 
     Args:
         model: A `posenc_transformer_lm` in evaluation mode.
-        prompt: Tokens [B, P]; each prompt begins with </s> and has no padding.
+        prompt: Tokens [B, P]; each prompt begins with </s> (or <s>, as in training) and has no padding.
         steps: S, the number of new tokens.
         segment: Number of tokens per segment.
         remembered: Number of states that the memory holds.
         same_length: Whether each query sees only the last `remembered` keys.
+        choose: How the next tokens are chosen. Default: the most probable ones.
     Returns:
         Tokens [B, P + S], and the log-probabilities of the new tokens [B, S].
     Raises:
@@ -46,7 +63,8 @@ def continued(
             model(tokens[:, start : start + segment], memory=memory.begin(start // segment))
             start, state = start + segment, {}
         out = model(tokens[:, start:], incremental_state=state, memory=memory)
-        best = model.get_normalized_probs(out, log_probs=True)[:, -1].max(-1)
-        tokens = torch.cat([tokens, best.indices[:, None]], 1)
-        scores.append(best.values)
+        log_probs = model.get_normalized_probs(out, log_probs=True)[:, -1]
+        chosen = choose(log_probs)[:, None]
+        tokens = torch.cat([tokens, chosen], 1)
+        scores.append(log_probs.gather(1, chosen)[:, 0])
     return tokens, torch.stack(scores, 1) if scores else tokens.new_empty((len(tokens), 0), dtype=torch.float32)

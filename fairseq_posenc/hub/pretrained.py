@@ -263,6 +263,20 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         CheckpointError: The file is not a checkpoint, or the model is neither BERT nor RoBERTa.
     """
+    return _settings(_mapped(path), path)
+
+
+def task_of(path: Path) -> dict[str, Any]:
+    """Return a checkpoint's settings of the task, if possible without reading the weights.
+
+    Raises:
+        CheckpointError: The file is not a checkpoint.
+    """
+    return checkpoints.settings_of(_mapped(path), "task")
+
+
+def _mapped(path: Path) -> dict[str, Any]:
+    """Load a checkpoint, if possible without reading the weights."""
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist. Give a checkpoint.")
     state = safe_load(path, mmap=True)
@@ -270,7 +284,7 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise CheckpointError(
             f"{path} is not a fairseq checkpoint, because it has no 'model'. Give a checkpoint that fairseq wrote."
         )
-    return _settings(state, path)
+    return state
 
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

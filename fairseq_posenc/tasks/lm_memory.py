@@ -241,8 +241,8 @@ class LMMemoryTask(FairseqTask):
     def inference_step(self, *args: Any, **kwargs: Any) -> Any:
         """Raise, because this task does not generate text."""
         raise ValueError(
-            "--task posenc_lm_memory only scores text. Use --task language_modeling for fairseq-generate, or "
-            "fairseq_posenc.generation.continuation.continued to continue a prompt with memory."
+            "--task posenc_lm_memory only scores text. To continue a prompt with memory, run "
+            "`python -m fairseq_posenc generate-text`. For fairseq-generate, use --task language_modeling."
         )
 
     # -- checkpoints -----------------------------------------------------------------------------------

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .fit import fitted
 from .sources import FORMS, Tokenizer, beside, read
-from .write import copy_sources, write
+from .write import built, copy_sources, write
 
-__all__ = ["FORMS", "Tokenizer", "beside", "copy_sources", "fitted", "read", "write"]
+__all__ = ["FORMS", "Tokenizer", "beside", "built", "copy_sources", "fitted", "read", "write"]

@@ -23,18 +23,21 @@ BYTE_SPACE = "\u0120"
 FEW = 0.01
 
 
-def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool) -> tuple[Tokenizer, list[str]]:
+def fitted(
+    source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool = False, causal: bool = False
+) -> tuple[Tokenizer, list[str]]:
     """Return a tokenizer.json's contents, and the pieces of `source` that it omits because the dictionary lacks them.
 
     Args:
         source: Tokenizer to convert, with its own ids.
-        symbols: The symbols of the dictionary in the order of their ids, including <mask>.
+        symbols: The symbols of the dictionary in the order of their ids; for a masked language model with <mask>.
         where: The file of the tokenizer, for error messages.
         segments: Whether the second text of a pair is segment 1.
+        causal: Whether the model is a language model, whose texts begin with </s>, instead of a masked one.
     Raises:
         CheckpointError: The tokenizer does not belong to this dictionary, or its ids are not in fairseq's order.
     """
-    if tuple(symbols[: len(SPECIALS)]) != SPECIALS or MASK not in symbols:
+    if tuple(symbols[: len(SPECIALS)]) != SPECIALS or not (causal or MASK in symbols):
         raise CheckpointError(f"{where}: the model's ids are not in fairseq's order. Convert the model with import-hf.")
     model = source["model"]
     own = _scores(model, source.get("added_tokens") or ())
@@ -49,7 +52,7 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
         "added_tokens": _added(source.get("added_tokens") or (), ids),
         "normalizer": source.get("normalizer"),
         "pre_tokenizer": source.get("pre_tokenizer"),
-        "post_processor": _template(ids, segments),
+        "post_processor": after_end(ids) if causal else _template(ids, segments),
         "decoder": source.get("decoder"),
         "model": _model(model, own, names, ids),
     }
@@ -130,8 +133,8 @@ def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[s
 
 
 def _added(theirs: Sequence[Mapping[str, Any]], ids: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the added tokens: fairseq's special symbols, and pieces that are never split."""
-    special = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK)]
+    """Return the added tokens: fairseq's special symbols, <mask> if there is one, and pieces that are never split."""
+    special = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK) if name in ids]
     others = [token for token in theirs if not token.get("special") and token["content"] in ids]
     whole = [_token(token["content"], ids[token["content"]], normalized=token.get("normalized")) for token in others]
     return sorted(special + whole, key=lambda token: token["id"])
@@ -141,6 +144,19 @@ def _token(name: str, number: int, *, special: bool = False, normalized: Any = F
     """Return an added token. <mask> absorbs the space before it, which belongs to the masked word."""
     how = {"single_word": False, "lstrip": name == MASK, "rstrip": False, "normalized": bool(normalized)}
     return {"id": number, "content": name, **how, "special": special}
+
+
+def after_end(ids: Mapping[str, int]) -> dict[str, Any]:
+    """Return the template of a language model in fairseq, whose texts begin with </s>."""
+    end = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    tokens = {"</s>": {"id": "</s>", "ids": [ids["</s>"]], "tokens": ["</s>"]}}
+    return {
+        "type": "TemplateProcessing",
+        "single": [end, first],
+        "pair": [end, first, second],
+        "special_tokens": tokens,
+    }
 
 
 def _template(ids: Mapping[str, int], segments: bool) -> dict[str, Any]:

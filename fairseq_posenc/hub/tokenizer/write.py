@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from ...compat.checkpoints import CheckpointError
 from .sources import BYTE_LEVEL, Tokenizer
@@ -18,20 +19,25 @@ _SPECIAL = {
     "unk_token": "<unk>",
     "mask_token": "<mask>",
 }
+#: The special symbols of a language model, whose texts begin with </s>.
+_CAUSAL = {"bos_token": "</s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
-def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> None:
+def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool = False, causal: bool = False) -> None:
     """Write tokenizer.json, tokenizer_config.json and special_tokens_map.json.
 
+    Args:
+        contents: Contents of tokenizer.json, which `fitted` returned for the same `segments` and `causal`.
+        folder: Folder to write to.
+        max_length: Longest text in tokens.
     Raises:
         CheckpointError: The `tokenizers` package is not installed, or cannot read the tokenizer back.
     """
-    _check(contents)
-    mask = next(token for token in contents["added_tokens"] if token["content"] == "<mask>")
-    special = {**_SPECIAL, "mask_token": {key: mask[key] for key in mask if key not in ("id", "special")}}
+    built(contents)
+    special: dict[str, Any] = dict(_CAUSAL if causal else _SPECIAL)
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        **_SPECIAL,
+        **special,
         "added_tokens_decoder": {
             str(token["id"]): {key: value for key, value in token.items() if key != "id"}
             for token in contents["added_tokens"]
@@ -40,6 +46,11 @@ def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool)
         "model_input_names": ["input_ids", *["token_type_ids"] * segments, "attention_mask"],
         "clean_up_tokenization_spaces": False,
     }
+    if causal:  # generation needs the last tokens of all texts in one column
+        settings["padding_side"] = "left"
+    else:
+        mask = next(token for token in contents["added_tokens"] if token["content"] == "<mask>")
+        special["mask_token"] = {key: mask[key] for key in mask if key not in ("id", "special")}
     files = {"tokenizer.json": contents, "tokenizer_config.json": settings, "special_tokens_map.json": special}
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -54,13 +65,18 @@ def copy_sources(source: Path, folder: Path) -> None:
             shutil.copyfile(source / theirs, folder / ours)
 
 
-def _check(contents: Tokenizer) -> None:
+def built(contents: Tokenizer) -> Any:
+    """Return the tokenizer with the contents of a tokenizer.json.
+
+    Raises:
+        CheckpointError: The `tokenizers` package is not installed, or cannot read the contents.
+    """
     try:
         from tokenizers import Tokenizer as Reader
     except ImportError:
-        raise CheckpointError("writing a tokenizer needs the package tokenizers. Run: pip install tokenizers") from None
+        raise CheckpointError("a tokenizer.json needs the package tokenizers. Run: pip install tokenizers") from None
     try:
-        Reader.from_str(json.dumps(contents))
+        return Reader.from_str(json.dumps(contents))
     except Exception as error:  # noqa: BLE001 - the package raises nothing narrower
-        problem = f"the tokenizer cannot be written as tokenizer.json ({error})"
+        problem = f"the tokenizer cannot be expressed as tokenizer.json ({error})"
         raise CheckpointError(f"{problem}. Give another tokenizer.") from None

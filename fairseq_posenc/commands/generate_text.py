@@ -1,0 +1,243 @@
+"""`python -m fairseq_posenc generate-text`: continue prompts with a language model that fairseq-train wrote."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..compat.checkpoints import CheckpointError
+from ..core.quiet import warnings_only
+from ..generation.continuation import continued
+from ..generation.prompts import Text
+from ..generation.sampling import sampler
+from ..hub import tokenizer
+from ..hub.pretrained import dictionary_of, task_of
+
+EPILOG = """\
+examples:
+  generate-text --checkpoint checkpoints/checkpoint_best.pt --prompt 'the city of' --length 50 --samples 3
+  generate-text --checkpoint checkpoints/checkpoint_best.pt --input prompts.txt --temperature 0 --until-eos
+
+A text continues beyond </s>, which is printed as a line end, because language models are usually trained on
+consecutive lines. Models of --task posenc_lm_memory read the text in segments and with memory, as in evaluation.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Hold a generated text.
+
+    Args:
+        prompt: Number of the prompt, from 1. sample: Number of the text for this prompt, from 1.
+        text: The prompt and its continuation.
+        tokens: Number of generated tokens. log_probability: Sum over these tokens, before --temperature and the like.
+    """
+
+    prompt: int
+    sample: int
+    text: str
+    tokens: int
+    log_probability: float
+
+
+def _number(least: float, most: float = float("inf"), *, whole: bool = False) -> Any:
+    """Return a type for argparse: numbers from `least` to `most`."""
+
+    def number(text: str) -> float:
+        value = int(text) if whole else float(text)
+        if not least <= value <= most:
+            limit = f"at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
+            raise argparse.ArgumentTypeError(f"{text} is out of range: the number must be {limit}")
+        return value
+
+    number.__name__ = "whole number" if whole else "number"
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc generate-text",
+        description="Continue prompts with a language model (posenc_transformer_lm).",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--checkpoint", required=True, type=Path, metavar="FILE", help="Checkpoint of a language model.")
+    prompts = parser.add_mutually_exclusive_group(required=True)
+    prompts.add_argument("--prompt", metavar="TEXT", help="Text to continue. An empty text starts a new text.")
+    prompts.add_argument("--input", type=Path, metavar="FILE", help="File with one prompt per line.")
+    add("--length", type=_number(1, whole=True), default=100, metavar="N", help="New tokens per text (default: 100).")
+    add("--until-eos", action="store_true", help="End each text before its first new </s>, the end of a line.")
+    add(
+        "--temperature",
+        type=_number(0),
+        default=1.0,
+        metavar="T",
+        help="Divisor of the log-probabilities before a token is drawn (default: 1). 0 always takes the most probable "
+        "token.",
+    )
+    add("--top-k", type=_number(1, whole=True), metavar="N", help="Draw from the N most probable tokens only.")
+    add(
+        "--top-p",
+        type=_number(0, 1),
+        metavar="P",
+        help="Draw from the smallest set of most probable tokens whose probabilities sum up to P, from 0 to 1.",
+    )
+    add("--samples", type=_number(1, whole=True), default=1, metavar="N", help="Texts per prompt (default: 1).")
+    add("--seed", type=int, default=1, metavar="N", help="Random seed, which is set for each prompt (default: 1).")
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="Folder with dict.txt. Default: the folder of the checkpoint or, without dict.txt there, the data of its "
+        "training.",
+    )
+    add(
+        "--tokenizer",
+        type=Path,
+        metavar="FILE_OR_FOLDER",
+        help=f"File or folder of the tokenizer that split the training text: {tokenizer.FORMS}. Default: the folder "
+        "tokenizer/ beside dict.txt; without one, tokens are separated by spaces.",
+    )
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device that computes (default: cpu).")
+    add("--json", action="store_true", help="Print a JSON list with one object per text, and nothing else.")
+    return parser
+
+
+def _check(parser: argparse.ArgumentParser, args: Namespace) -> None:
+    """End with an error if options contradict each other."""
+    if args.temperature == 0:
+        for name in ("top_k", "top_p"):
+            if getattr(args, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                parser.error(f"{flag} has no effect with --temperature 0. Leave one of them out.")
+        if args.samples > 1:
+            parser.error(f"--samples {args.samples}: with --temperature 0, all texts would be equal. Leave it out.")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: no GPU can be used. Leave the flag out.")
+
+
+def _dictionary(args: Namespace) -> Path:
+    """Return the path of the model's dict.txt.
+
+    Raises:
+        CheckpointError: There is no such file.
+    """
+    path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, task_of(args.checkpoint))
+    if path is None or not path.is_file():
+        problem = f"{args.data} has no dict.txt" if args.data else f"there is no dict.txt for {args.checkpoint}"
+        raise CheckpointError(f"{problem}. Give the folder of the training data with --data.")
+    return Path(path)
+
+
+def _loaded(args: Namespace, dictionary: Path) -> tuple[Any, Any]:
+    """Return the model in evaluation mode, and its task.
+
+    Raises:
+        CheckpointError: The checkpoint cannot be read, or holds no language model of this package.
+    """
+    from fairseq import checkpoint_utils
+
+    with warnings_only("fairseq"):
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task(
+            [str(args.checkpoint)], {"data": str(dictionary.parent)}
+        )
+    if not getattr(models[0], "remembers", False):
+        problem = f"{args.checkpoint}: the model is {type(models[0]).__name__}, which is not a language model"
+        raise CheckpointError(f"{problem} of this package. Give a checkpoint of posenc_transformer_lm.")
+    return models[0].eval().to(args.device), task
+
+
+def _context(model: Any, task: Any, length: int) -> dict[str, Any]:
+    """Return how a text of `length` tokens is read: the arguments `segment`, `remembered`, `same_length`.
+
+    A model that was trained without segments reads the text as one sequence.
+    """
+    if getattr(task, "trained", None):
+        return {
+            "segment": task.eval_length,
+            "remembered": task.eval_memory,
+            "same_length": bool(task.cfg.same_length),
+        }
+    return {"segment": length, "remembered": 0}
+
+
+def _check_length(model: Any, context: dict[str, Any], prompt: int, length: int) -> None:
+    """Raise if the model would read more tokens at once than its encoding is defined for.
+
+    Args:
+        prompt: Number of tokens in the prompt, including </s> at its start. length: Number of new tokens.
+    """
+    total = prompt + length - 1  # the last new token is not read
+    limit = model.max_positions()
+    if min(total, context["segment"]) + context["remembered"] <= limit:
+        return
+    allowed = limit - prompt + 1
+    cure = f"Lower --length to at most {allowed}" if allowed > 0 else "Shorten the prompt"
+    raise ValueError(
+        f"--length {length}: with a prompt of {prompt} tokens (including </s> before it), the model would read {total} "
+        f"tokens, but its position encoding is defined up to {limit}. {cure}."
+    )
+
+
+def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
+    """Yield the continuations of all prompts."""
+    path = _dictionary(args)
+    model, task = _loaded(args, path)
+    dictionary = task.source_dictionary
+    text = Text(dictionary, args.tokenizer or tokenizer.beside(path))
+    first = dictionary.bos() if getattr(task.cfg, "add_bos_token", False) else dictionary.eos()
+    generator = torch.Generator(args.device)
+    excluded = [dictionary.pad(), dictionary.bos()]  # no text that the model was trained on has them
+    choose = sampler(
+        temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, excluded=excluded, generator=generator
+    )
+    encoded = [[first, *text.ids(prompt)] for prompt in prompts]
+    contexts = [_context(model, task, len(ids) + args.length) for ids in encoded]
+    for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
+        _check_length(model, context, len(ids), args.length)
+        if unknown := ids.count(dictionary.unk()):
+            note = f"{unknown} tokens of prompt {number} are not in {path}, so the model reads them as <unk>"
+            print(f"generate-text: {note}.", file=sys.stderr)
+    for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
+        generator.manual_seed(args.seed)
+        start = torch.tensor([ids] * args.samples, device=args.device)
+        tokens, scores = continued(model, start, args.length, **context, choose=choose)
+        for sample, (row, own) in enumerate(zip(tokens[:, len(ids) :].tolist(), scores.tolist(), strict=True), 1):
+            count = row.index(dictionary.eos()) if args.until_eos and dictionary.eos() in row else len(row)
+            yield Row(number, sample, text.text([*ids[1:], *row[:count]]), count, sum(own[:count]))
+
+
+def _prompts(args: Namespace) -> list[str]:
+    return [args.prompt] if args.input is None else args.input.read_text("utf-8").removesuffix("\n").split("\n")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the texts. Return 0, or print an error message of one line and return 1."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    _check(parser, args)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        prompts = _prompts(args)
+        rows = []
+        for row in _texts(args, prompts):
+            rows.append(row)
+            if not args.json:
+                several = len(prompts) * args.samples > 1
+                print(f"=== prompt {row.prompt}, text {row.sample} ===\n" * several + row.text, flush=True)
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"generate-text: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
+    return 0

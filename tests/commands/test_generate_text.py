@@ -1,0 +1,157 @@
+"""Test `generate-text` on a tiny trained language model: what it draws from, what it refuses, and its texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import torch
+from fairseq import checkpoint_utils
+from integration import lm
+
+from fairseq_posenc.__main__ import main
+from fairseq_posenc.generation.sampling import sampler
+
+PROMPT = "w3 w5 w7"
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return models without and with memory, and one whose encoding ends after 8 tokens."""
+    folder = tmp_path_factory.mktemp("generate")
+    data = lm.write_corpus(folder / "data-bin")
+    kinds = {"plain": ("rope", lm.STOCK_TASK), "memory": ("xl", lm.TASK), "short": ("learned", lm.STOCK_TASK)}
+    for kind, (name, task) in kinds.items():
+        saving = ["--save-dir", folder / kind, "--no-epoch-checkpoints"]
+        lm.train(data, "--pos-enc", name, *saving, "--max-update", 12, task=task)
+    return {kind: folder / kind / "checkpoint_last.pt" for kind in kinds}
+
+
+def generated(capsys: pytest.CaptureFixture[str], *arguments: Any) -> list[dict[str, Any]]:
+    assert main(["generate-text", "--json", *map(str, arguments)]) == 0
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return rows
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    try:
+        assert main(["generate-text", *map(str, arguments)]) == 1
+    except SystemExit as stop:
+        assert stop.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def recomputed(path: Path, prompt: str, length: int) -> str:
+    """Return the greedy text of a model without memory, computed from the first token at each step."""
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+    dictionary, model = task.source_dictionary, models[0].eval()
+    ids = [dictionary.eos(), *(dictionary.index(word) for word in prompt.split())]
+    for _ in range(length):
+        logits = model(torch.tensor([ids]))[0][0, -1]
+        logits[[dictionary.pad(), dictionary.bos()]] = float("-inf")
+        ids.append(int(logits.argmax()))
+    words = ["\n" if number == dictionary.eos() else dictionary.symbols[number] for number in ids[1:]]
+    return " ".join(words).replace(" \n", "\n").replace("\n ", "\n")
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, ""])
+def test_greedy_text_is_as_recomputed(
+    prompt: str, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = checkpoints["plain"]
+    (row,) = generated(capsys, "--checkpoint", path, "--prompt", prompt, "--length", 15, "--temperature", 0)
+    assert row["text"] == recomputed(path, prompt, 15)
+    assert (row["prompt"], row["sample"], row["tokens"]) == (1, 1, 15)
+    assert row["log_probability"] < 0
+
+
+def test_a_model_with_memory_reads_texts_longer_than_a_segment(
+    checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = generated(capsys, "--checkpoint", checkpoints["memory"], "--prompt", PROMPT, "--length", 3 * lm.SEGMENT)
+    assert row["tokens"] == 3 * lm.SEGMENT
+
+
+def test_the_seed_decides_the_samples_of_each_prompt(
+    tmp_path: Path, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "prompts.txt").write_text(f"{PROMPT}\n\n{PROMPT}\n", "utf-8")
+    base = ["--checkpoint", checkpoints["plain"], "--input", tmp_path / "prompts.txt", "--samples", 2, "--length", 12]
+    rows = generated(capsys, *base)
+    assert [(row["prompt"], row["sample"]) for row in rows] == [(p, s) for p in (1, 2, 3) for s in (1, 2)]
+    texts = [row["text"] for row in rows]
+    assert texts[0] == texts[4]
+    assert texts[0] != texts[1]
+    assert all(text.startswith(PROMPT) for text in texts[:2])
+    assert generated(capsys, *base) == rows
+    assert generated(capsys, *base, "--seed", 2) != rows
+    (only,) = generated(
+        capsys, "--checkpoint", checkpoints["plain"], "--prompt", PROMPT, "--length", 40, "--until-eos", "--top-k", 5
+    )
+    assert "\n" not in only["text"]
+
+
+def test_texts_are_printed(checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["generate-text", "--checkpoint", str(checkpoints["plain"]), "--prompt", f"{PROMPT} nonsense"]
+    assert main([*base, "--length", "2", "--samples", "2"]) == 0
+    printed = capsys.readouterr()
+    assert "=== prompt 1, text 2 ===" in printed.out
+    assert f"{PROMPT} <unk>" in printed.out
+    assert "1 tokens of prompt 1 are not in" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--length", "6"], "--length 6: with a prompt of 4 tokens .* up to 8. Lower --length to at most 5."),
+        (["--prompt", " ".join(["w1"] * 9)], "Shorten the prompt"),
+        (["--temperature", "0", "--top-k", "3"], "--top-k has no effect with --temperature 0"),
+        (["--temperature", "0", "--samples", "3"], "all texts would be equal"),
+        (["--length", "0"], "the number must be at least 1"),
+        (["--top-p", "1.5"], "the number must be from 0 to 1"),
+        (["--data", "nowhere"], "nowhere has no dict.txt"),
+        (["--checkpoint", "nothing.pt"], "nothing.pt does not exist"),
+    ],
+)
+def test_what_cannot_be_generated_is_refused(
+    words: Sequence[str], message: str, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = refused(capsys, "--checkpoint", checkpoints["short"], "--prompt", PROMPT, *words)
+    assert re.search(message, error), error
+
+
+def test_the_longest_text_that_the_error_allows_is_generated(
+    checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = generated(capsys, "--checkpoint", checkpoints["short"], "--prompt", PROMPT, "--length", 5)
+    assert row["tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        ({}, {0, 1, 2, 3}),
+        ({"top_k": 2}, {0, 1}),
+        ({"top_p": 0.75}, {0, 1}),
+        ({"top_p": 0.0}, {0}),
+        ({"top_k": 3, "top_p": 0.99}, {0, 1, 2}),
+        ({"temperature": 0.0}, {0}),
+        ({"temperature": 1e-3}, {0}),
+    ],
+)
+def test_tokens_are_drawn_from_the_allowed_set(options: dict[str, Any], allowed: set[int]) -> None:
+    """Token 4 is the most probable one, but excluded."""
+    log_probs = torch.tensor([0.25, 0.125, 0.0625, 0.0625, 0.5]).log().expand(400, -1)
+    generator = torch.Generator().manual_seed(0)
+    settings = {"temperature": 1.0, "top_k": None, "top_p": None, **options}
+    chosen = sampler(**settings, excluded=[4], generator=generator)(log_probs)
+    assert set(chosen.tolist()) == allowed
+    if not options:
+        torch.testing.assert_close(chosen.eq(0).float().mean(), torch.tensor(0.5), rtol=0, atol=0.1)

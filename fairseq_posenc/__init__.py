@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .attention import KeyValueCache, SelfAttention
     from .encodings import Composition, StackShape, build, names
-    from .hub import MaskedLM
+    from .hub import CausalLM, MaskedLM
     from .positions import Positions
     from .stack import Norms, Stack
 
@@ -63,8 +63,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
 
-def load(source: str | Path) -> MaskedLM:
-    """Load a masked language model in plain torch; see `fairseq_posenc.hub.load`."""
+def load(source: str | Path) -> MaskedLM | CausalLM:
+    """Load a masked language model or a language model in plain torch; see `fairseq_posenc.hub.load`."""
     from .hub import load
 
     return load(source)

@@ -25,7 +25,7 @@ COMMANDS = {
     "average": ("commands.average", "Average the parameters of several checkpoints."),
     "generate-text": ("commands.generate_text", "Continue prompts with a language model."),
     "import-hf": ("hub.import_hf", "Convert a pretrained BERT or RoBERTa to fairseq, with any position encoding."),
-    "export-hf": ("hub.export_hf", "Export a masked language model for fairseq_posenc.load and Hugging Face."),
+    "export-hf": ("hub.export_hf", "Export a masked or plain language model for transformers and fairseq_posenc.load."),
 }
 CLOSED = 141  # exit status of a shell after SIGPIPE
 #: Commands that import nothing but their own modules, so they run even if this installation is broken.

@@ -59,9 +59,10 @@ class Block(nn.Module):
         attention_dropout: float,
         norms: Norms = Norms(),
         activation: str = "gelu",
+        attention_bias: bool = True,
     ) -> None:
         super().__init__()
-        self.self_attn = SelfAttention(dim, heads, dropout=attention_dropout)
+        self.self_attn = SelfAttention(dim, heads, dropout=attention_dropout, bias=attention_bias)
         self.self_attn_layer_norm = nn.LayerNorm(dim, eps=norms.eps)
         self.fc1 = nn.Linear(dim, ffn)
         self.fc2 = nn.Linear(ffn, dim)
@@ -109,6 +110,7 @@ class Stack(nn.Module):
         checkpoint_activations: Whether to recompute each block in the backward pass to save memory.
         norms: Where the layer norms are.
         activation: Name of the feed-forward layers' activation function, one of `ACTIVATIONS`.
+        attention_bias: Whether the projections of self-attention have biases.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Stack(nn.Module):
         checkpoint_activations: bool = False,
         norms: Norms = Norms(),
         activation: str = "gelu",
+        attention_bias: bool = True,
     ) -> None:
         super().__init__()
         self.shape = shape
@@ -138,6 +141,7 @@ class Stack(nn.Module):
                 attention_dropout=attention_dropout,
                 norms=norms,
                 activation=activation,
+                attention_bias=attention_bias,
             )
             for _ in range(shape.layers)
         ]

@@ -20,7 +20,7 @@ from ..generation.continuation import continued
 from ..generation.prompts import Text
 from ..generation.sampling import sampler
 from ..hub import tokenizer
-from ..hub.pretrained import dictionary_of, task_of
+from ..hub.pretrained import dictionary_of, part_of
 
 EPILOG = """\
 examples:
@@ -132,7 +132,7 @@ def _dictionary(args: Namespace) -> Path:
     Raises:
         CheckpointError: There is no such file.
     """
-    path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, task_of(args.checkpoint))
+    path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, part_of(args.checkpoint, "task"))
     if path is None or not path.is_file():
         problem = f"{args.data} has no dict.txt" if args.data else f"there is no dict.txt for {args.checkpoint}"
         raise CheckpointError(f"{problem}. Give the folder of the training data with --data.")

@@ -50,7 +50,8 @@ def form_of(cls: type[PositionEncoding], options: opts.Options) -> type[Position
 
 def _class_at(place: str) -> type[PositionEncoding]:
     module, _, attribute = place.partition(":")
-    cls: type[PositionEncoding] = getattr(import_module(f".{module}", __package__), attribute)
+    folder = __name__.removesuffix("building")  # in an exported model, files have names such as `encodings_rope.py`
+    cls: type[PositionEncoding] = getattr(import_module(f"{folder}{module}"), attribute)
     return cls
 
 

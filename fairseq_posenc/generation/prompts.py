@@ -54,5 +54,5 @@ class Text:
 
 def _tokenizer(dictionary: Any, place: Path) -> Any:
     contents, where = tokenizer.read(place)
-    contents, _ = tokenizer.fitted(contents, dictionary.symbols, where, causal=True)
+    contents, _ = tokenizer.fitted(contents, dictionary.symbols, where, first="</s>")
     return tokenizer.built(contents)

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .causal_lm import CausalConfig, CausalLM
 from .model import MaskedLM, ModelConfig
 
-__all__ = ["MaskedLM", "ModelConfig", "load"]
+__all__ = ["CausalConfig", "CausalLM", "MaskedLM", "ModelConfig", "load"]
 
 
-def load(source: str | Path) -> MaskedLM:
-    """Load a masked language model in plain torch, in evaluation mode: `model(input_ids, attention_mask)` gives logits.
+def load(source: str | Path) -> MaskedLM | CausalLM:
+    """Load a model in plain torch, in evaluation mode: `model(input_ids, attention_mask)` gives logits.
 
     Args:
         source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT or RoBERTa, or a
-            fairseq checkpoint.
+            fairseq checkpoint of a masked language model or a language model.
     Raises:
         CheckpointError: The source cannot be read. The message names the file and says what to do.
     """
     from ..compat.checkpoints import CheckpointError
+    from . import language_model
     from .convert import as_it_is, converted, model_of
     from .pretrained import read
 
-    pretrained = read(Path(source))
+    path = Path(source)
+    if path.is_file() and language_model.is_language_model(path):
+        return language_model.model_of(language_model.of_checkpoint(path))
+    if language_model.is_exported(path):
+        return language_model.model_of(language_model.of_folder(path))
+    pretrained = read(path)
     if any(not name.startswith(("encoder.", "embed_tokens.", "lm_head.")) for name in pretrained.tensors):
         pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
         if report.made:

@@ -85,9 +85,7 @@ def converted(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = MaskedLM(replace(config, pos_enc_args=text))
-    state = {
-        name: tensor for name, tensor in model.state_dict().items() if not (config.tied and name == "lm_head.weight")
-    }
+    state = model.state_dict()
     _copy(source, state, report)
     _positions(source, model.encoder.pos, state, report)
     surplus = [name for name in source.tensors if name.startswith(_OWN) and ".pos." not in name and name not in state]
@@ -215,11 +213,8 @@ def _segments(types: Tensor, tables: dict[str, Tensor], members: Mapping[str, An
 def model_of(source: Pretrained) -> MaskedLM:
     """Build the plain model with the weights of `source`, in evaluation mode."""
     model = MaskedLM(source.config)
-    state = dict(source.tensors)
-    if source.config.tied:
-        state["lm_head.weight"] = state["embed_tokens.weight"]
     try:
-        model.load_state_dict(state)
+        model.load_state_dict(dict(source.tensors))
     except RuntimeError as error:
         raise CheckpointError(f"the weights do not fit the settings: {error}. {_ONE_MODEL}") from None
     return model.eval()

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
-from . import names, sums, tokenizer
+from . import export_lm, language_model, names, sums, tokenizer
+from .code import ENTRY, code
 from .convert import as_it_is, converted
 from .folder import SAFE, new_folder
 from .model import ModelConfig
-from .pretrained import OWN, Pretrained, read
+from .pretrained import OWN, OWN_MASKED, Pretrained, read
 
 ROBERTA = "roberta"
 
@@ -38,11 +39,18 @@ trained on sequences of up to {max_length} tokens. {options}
 """
 READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too."
 TOKENIZER = "`transformers.AutoTokenizer` loads the tokenizer."
-UNREADABLE = "No class of transformers can load this folder, because transformers does not have this encoding."
+OTHER = """transformers runs the code in this folder, because it does not have this encoding itself:
+
+    from transformers import AutoModelForMaskedLM
+    model = AutoModelForMaskedLM.from_pretrained("DIR", trust_remote_code=True)
+
+"""
 
 
 def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
-    """Write the weights, config.json, the vocabulary, a model card, SHA256SUMS and, if there is one, the tokenizer.
+    """Write the weights, config.json, the vocabulary, a model card, SHA256SUMS, and the tokenizer and code if needed.
+
+    transformers needs the code to run a model that it does not know itself.
 
     Raises:
         CheckpointError: The folder `output` is not empty.
@@ -54,7 +62,9 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
         weights = {name: tensor.contiguous().clone() for name, tensor in _weights(model).items()}
         save_file(weights, folder / SAFE, metadata={"format": "pt"})
         (folder / "config.json").write_text(json.dumps(settings(config), indent=2) + "\n", "utf-8")
-        (folder / "README.md").write_text(_card(config, tokens is not None), "utf-8")
+        files = {} if as_roberta(config) else code(config.pos_enc)
+        for name, text in {"README.md": _card(config, tokens is not None), **files}.items():
+            (folder / name).write_text(text, "utf-8")
         if model.vocabulary is not None:
             (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in model.vocabulary), "utf-8")
         if tokens is not None:
@@ -71,9 +81,11 @@ def as_roberta(config: ModelConfig) -> bool:
 def settings(config: ModelConfig) -> dict[str, Any]:
     """Return the contents of config.json; settings that only this package reads are under `fairseq_posenc`."""
     known = as_roberta(config)
+    classes = {"AutoConfig": f"{ENTRY}.PosEncConfig", "AutoModelForMaskedLM": f"{ENTRY}.PosEncForMaskedLM"}
     return {
-        "model_type": ROBERTA if known else OWN,
-        "architectures": ["RobertaForMaskedLM"] if known else ["MaskedLM"],
+        "model_type": ROBERTA if known else OWN_MASKED,
+        "architectures": ["RobertaForMaskedLM"] if known else ["PosEncForMaskedLM"],
+        **({} if known else {"auto_map": classes, "torch_dtype": "float32"}),
         "vocab_size": config.vocabulary,
         "hidden_size": config.dim,
         "num_hidden_layers": config.layers,
@@ -88,7 +100,7 @@ def settings(config: ModelConfig) -> dict[str, Any]:
         "bos_token_id": config.bos,
         "pad_token_id": config.pad,
         "eos_token_id": config.eos,
-        "tie_word_embeddings": config.tied,
+        "tie_word_embeddings": config.tied and known,  # other tied models have no second matrix to tie
         OWN: asdict(config),
     }
 
@@ -96,7 +108,7 @@ def settings(config: ModelConfig) -> dict[str, Any]:
 def _weights(model: Pretrained) -> dict[str, Tensor]:
     config, tensors = model.config, dict(model.tensors)
     if not as_roberta(config):
-        return tensors  # under our own names, so that transformers cannot mistake them for a RoBERTa
+        return {f"model.{name}": tensor for name, tensor in tensors.items()}  # as in our class for transformers
     table = tensors.pop("encoder.pos.learned.weight")
     unread = torch.zeros(config.pad + 1, config.dim, dtype=table.dtype)
     tensors_by_name = names.to_hf(tensors)
@@ -108,7 +120,7 @@ def _weights(model: Pretrained) -> dict[str, Tensor]:
 
 def _card(config: ModelConfig, tokens: bool) -> str:
     options = f"The options of the encoding are `{config.pos_enc_args}`.\n" if config.pos_enc_args else ""
-    known = READABLE if as_roberta(config) else UNREADABLE
+    known = READABLE if as_roberta(config) else OTHER
     texts = {"options": options, "transformers": known, "tokenizer": TOKENIZER if tokens else ""}
     return CARD.format(**{**asdict(config), **texts}).replace(" \n", "\n")
 
@@ -131,12 +143,16 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc export-hf",
-        description="Export a masked language model of fairseq to a folder that fairseq_posenc.load reads.",
+        description="Export a masked language model or a language model of fairseq to a folder that transformers and "
+        "fairseq_posenc.load read.",
         epilog="example:\n  export-hf checkpoints/checkpoint_best.pt --output my-model\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "checkpoint", metavar="CHECKPOINT", type=Path, help="Checkpoint of posenc_roberta or of fairseq's roberta."
+        "checkpoint",
+        metavar="CHECKPOINT",
+        type=Path,
+        help="Checkpoint of posenc_roberta or posenc_transformer_lm, or of fairseq's roberta or transformer_lm.",
     )
     parser.add_argument(
         "--output", required=True, type=Path, metavar="DIR", help="Folder to write, which must be new or empty."
@@ -145,8 +161,8 @@ def _parser() -> argparse.ArgumentParser:
         "--tokenizer",
         type=Path,
         metavar="FILE_OR_FOLDER",
-        help=f"File or folder of the tokenizer: {tokenizer.FORMS}. Default: the folder tokenizer/ beside dict.txt. "
-        "With `none`, no tokenizer is written.",
+        help=f"File or folder of the tokenizer: {tokenizer.FORMS}. Default: the folder tokenizer/ beside dict.txt; if "
+        "a language model has none, its tokens are words between spaces. With `none`, no tokenizer is written.",
     )
     return parser
 
@@ -155,24 +171,44 @@ def main(argv: Sequence[str]) -> int:
     """Export the model that the command line names. Return 0, or print an error message of one line and return 1."""
     args = _parser().parse_args(argv)
     try:
-        pretrained = read(args.checkpoint)
-        config = pretrained.config
-        model, report = converted(pretrained, as_it_is(config, pretrained.tensors), config.pos_enc_args)
-        if lost := [*report.made, *report.dropped]:
-            unexported = [name for name in lost if not name.startswith("classification_heads.")]
-            if unexported:
-                problem = f"{args.checkpoint}: the weight {unexported[0]} is missing or cannot be exported"
-                raise CheckpointError(f"{problem}. Give the checkpoint of a masked language model.")
-        tokens, line = _tokenizer(pretrained, args.tokenizer)
-        export(model, args.output, tokens)
+        is_causal = args.checkpoint.is_file() and language_model.is_language_model(args.checkpoint)
+        lines = (_export_lm if is_causal else _export_masked)(args.checkpoint, args.output, args.tokenizer)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"export-hf: {error}", file=sys.stderr)
         return 1
-    print(f"Wrote {len(report.copied)} weights with the encoding {model.config.pos_enc} to {args.output}.")
-    for name, why in report.dropped.items():
-        print(f"dropped: {name}: {why}")
-    print(line if tokens else f"note: {line}")
-    if model.vocabulary is None:
-        reason = "there is no dict.txt beside the checkpoint or in its data folder"
-        print(f"note: the folder has no vocabulary, because {reason}")
+    print("\n".join(lines))
     return 0
+
+
+def _export_lm(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
+    """Export a language model and return lines about it."""
+    model = language_model.of_checkpoint(checkpoint)
+    language_model.model_of(model)  # raises if weights are missing or left over
+    tokens, line = export_lm.tokens_of(model, files)
+    export_lm.export(model, output, tokens)
+    lines = [f"Wrote {len(model.tensors)} weights with the encoding {model.config.pos_enc} to {output}."]
+    lines += [line if tokens else f"note: {line}", *(f"note: {note}." for note in model.notes)]
+    return [*lines, _no_vocabulary()] if model.vocabulary is None else lines
+
+
+def _export_masked(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
+    """Export a masked language model and return lines about it."""
+    pretrained = read(checkpoint)
+    config = pretrained.config
+    model, report = converted(pretrained, as_it_is(config, pretrained.tensors), config.pos_enc_args)
+    if lost := [*report.made, *report.dropped]:
+        unexported = [name for name in lost if not name.startswith("classification_heads.")]
+        if unexported:
+            problem = f"{checkpoint}: the weight {unexported[0]} is missing or cannot be exported"
+            raise CheckpointError(f"{problem}. Give the checkpoint of a masked language model.")
+    tokens, line = _tokenizer(pretrained, files)
+    export(model, output, tokens)
+    lines = [f"Wrote {len(report.copied)} weights with the encoding {model.config.pos_enc} to {output}."]
+    lines += [f"dropped: {name}: {why}" for name, why in report.dropped.items()]
+    lines.append(line if tokens else f"note: {line}")
+    return [*lines, _no_vocabulary()] if model.vocabulary is None else lines
+
+
+def _no_vocabulary() -> str:
+    reason = "there is no dict.txt beside the checkpoint or in its data folder"
+    return f"note: the folder has no vocabulary, because {reason}"

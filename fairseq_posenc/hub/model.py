@@ -72,18 +72,22 @@ class ModelConfig:
 
 
 class Head(nn.Module):
-    """Compute the logits [..., V] of a masked language model from the encoder's outputs [..., d]."""
+    """Compute the logits [..., V] of a masked language model from the encoder's outputs [..., d].
 
-    def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
+    The output matrix of a tied model is the embedding, which the head does not own.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.dim, config.dim)
         self.layer_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
-        self.weight = embedding.weight if config.tied else nn.Parameter(torch.empty_like(embedding.weight))
+        self.weight = None if config.tied else nn.Parameter(torch.empty(config.vocabulary, config.dim))
         self.bias = nn.Parameter(torch.zeros(config.vocabulary))
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(self.layer_norm(self.activation(self.dense(x))), self.weight, self.bias)
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        weight = embedding if self.weight is None else self.weight
+        return F.linear(self.layer_norm(self.activation(self.dense(x))), weight, self.bias)
 
 
 class MaskedLM(nn.Module):
@@ -106,7 +110,7 @@ class MaskedLM(nn.Module):
             norms=Norms(config.normalize_before, config.layernorm_embedding, config.layer_norm_eps),
             activation=config.activation,
         )
-        self.lm_head = Head(config, self.embed_tokens)
+        self.lm_head = Head(config)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -116,7 +120,7 @@ class MaskedLM(nn.Module):
                 nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
-        if not self.config.tied:
+        if self.lm_head.weight is not None:
             nn.init.normal_(self.lm_head.weight, std=0.02)
         with torch.no_grad():
             self.embed_tokens.weight[self.config.pad] = 0
@@ -135,7 +139,8 @@ class MaskedLM(nn.Module):
         Raises:
             ValueError: There is a second segment, but the encoding does not read segments.
         """
-        logits: Tensor = self.lm_head(self.features(input_ids, attention_mask, token_type_ids))
+        features = self.features(input_ids, attention_mask, token_type_ids)
+        logits: Tensor = self.lm_head(features, self.embed_tokens.weight)
         return logits
 
     def features(

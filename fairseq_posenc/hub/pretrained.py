@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Key of our part in an exported config.json.
 OWN = "fairseq_posenc"
+#: Values of model_type in an exported config.json.
+OWN_MASKED, OWN_LM = "fairseq_posenc", "fairseq_posenc_lm"
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
 #: Values of Hugging Face's position_embedding_type, and the encodings that they are here.
 KINDS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m4"}
@@ -114,16 +116,25 @@ def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
     return str(kind)
 
 
-def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
-    own = settings[OWN]
-    known = {setting.name for setting in fields(ModelConfig)}
-    if unknown := sorted(set(own) - known):
+def own_settings(folder: Path, settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Return the settings of an exported model for its class of settings.
+
+    Raises:
+        CheckpointError: Settings are missing or unknown.
+    """
+    own: dict[str, Any] = settings[OWN]
+    if unknown := sorted(set(own) - {setting.name for setting in fields(kind)}):
         problem = f"{folder}/config.json has unknown settings: {', '.join(unknown)}"
         raise CheckpointError(f"{problem}. Install a newer fairseq_posenc.")
-    needed = {setting.name for setting in fields(ModelConfig) if setting.default is MISSING}
+    needed = {setting.name for setting in fields(kind) if setting.default is MISSING}
     if missing := sorted(needed - set(own)):
         raise CheckpointError(f"{folder}/config.json has no {OWN}.{missing[0]}. Export the model again.")
-    config, weights = ModelConfig(**own), read_weights(folder)
+    return own
+
+
+def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
+    own = own_settings(folder, settings, ModelConfig)
+    config, weights = ModelConfig(**own), read_own_weights(folder)
     tensors = names.from_hf(weights, "roberta").tensors if settings.get("model_type") == "roberta" else weights
     table = tensors.pop(f"{names.POSITIONS}.weight", None)
     tensors.pop(f"{names.TYPES}.weight", None)
@@ -132,6 +143,11 @@ def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
     if config.tied:
         tensors.pop("lm_head.weight", None)
     return Pretrained(config, tensors, read_vocabulary(folder))
+
+
+def read_own_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of an exported model, whose names transformers knows after `model.`."""
+    return {name.removeprefix("model."): tensor for name, tensor in read_weights(folder).items()}
 
 
 def _of_hf(
@@ -266,13 +282,13 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return _settings(_mapped(path), path)
 
 
-def task_of(path: Path) -> dict[str, Any]:
-    """Return a checkpoint's settings of the task, if possible without reading the weights.
+def part_of(path: Path, part: str) -> dict[str, Any]:
+    """Return a checkpoint's settings of a `part`, model or task, if possible without reading the weights.
 
     Raises:
         CheckpointError: The file is not a checkpoint.
     """
-    return checkpoints.settings_of(_mapped(path), "task")
+    return checkpoints.settings_of(_mapped(path), part)
 
 
 def _mapped(path: Path) -> dict[str, Any]:
@@ -307,9 +323,14 @@ def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
 
 def symbols_of(dictionary: Path) -> list[str]:
     """Return the pieces of dict.txt in the order of their ids, with the special symbols and <mask>."""
-    lines = read_utf8(dictionary).rstrip("\n").split("\n")
-    pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
+    pieces = listed_in(dictionary)
     return pieces if MASK in pieces else [*pieces, MASK]
+
+
+def listed_in(dictionary: Path) -> list[str]:
+    """Return the pieces of dict.txt in the order of their ids, with the special symbols."""
+    lines = read_utf8(dictionary).rstrip("\n").split("\n")
+    return [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
 
 
 def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:

@@ -11,10 +11,11 @@ from fairseq.modules import AdaptiveInput, AdaptiveSoftmax
 from torch import Tensor, nn
 
 from ..attention.memory import SegmentMemory
+from ..data.documents import SEQUENCE, of_next_tokens
 from .adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
 from .config import register_sizes
 from .decoder import PosEncDecoder
-from .documents import SEQUENCE, check_language_model, of_next_tokens, without_memory
+from .documents import check_language_model, without_memory
 from .lm_config import LMPosEncConfig, decoder_config
 from .presets import LM
 from .weight_decay import refuse_without_effect

@@ -9,8 +9,9 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 
 from ..core.options import option
+from ..data.documents import SEQUENCE
 from .config import REFUSED, Field, PosEncConfig, flag, refuse, values_of
-from .documents import SEQUENCE, WITHIN, WITHIN_HELP
+from .documents import WITHIN, WITHIN_HELP
 
 _FOLLOWS = ("decoder_input_dim", "decoder_output_dim")
 #: Defaults of fairseq's options for adaptive input and softmax, which have no effect with --adaptive-one-matrix.

@@ -10,8 +10,9 @@ from fairseq.models import BaseFairseqModel, FairseqEncoder, register_model
 from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from torch import Tensor, nn
 
+from ..data.documents import SEQUENCE, of_tokens
 from .config import register_sizes
-from .documents import SEQUENCE, check_masked_language_model, of_tokens
+from .documents import check_masked_language_model
 from .encoder import PosEncEncoder
 from .masked_lm_config import PretrainingPosEncConfig, stack_config
 from .presets import MASKED_LM

@@ -7,8 +7,9 @@ from typing import Any, Optional
 from fairseq.models.transformer import TransformerConfig
 
 from ..core.options import option
+from ..data.documents import SEQUENCE
 from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
-from .documents import SEQUENCE, WITHIN, WITHIN_HELP
+from .documents import WITHIN, WITHIN_HELP
 
 
 @dataclasses.dataclass

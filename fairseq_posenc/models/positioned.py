@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import nn
 
+from ..data.documents import SEQUENCE
 from ..encodings import Composition, StackShape, build
 from ..encodings.segments import missing
 from .config import encoding_of
-from .documents import SEQUENCE
 from .layers import number
 from .weight_decay import Watch, spare
 

@@ -267,9 +267,15 @@ def _compiled(function: str, source: str) -> ctypes.CDLL:
 
 @functools.cache
 def _library(source: str) -> ctypes.CDLL | None:
-    """Load the library of a C++ source, or log a warning and return None if it cannot be compiled or loaded."""
+    """Load the library of a C++ source, or log a warning and return None if it cannot be compiled or loaded.
+
+    Also return None without the source: the code of an exported model contains no C++.
+    """
+    path = Path(__file__).with_name(f"{source}.cpp")
+    if not path.is_file():
+        return None
     try:
-        library = shared_library(Path(__file__).with_name(f"{source}.cpp"))
+        library = shared_library(path)
     except (OSError, subprocess.SubprocessError) as error:
         lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
         reason = lines[0] if lines else error

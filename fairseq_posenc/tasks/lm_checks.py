@@ -7,8 +7,9 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
+from ..data.documents import SEQUENCE
 from ..data.words import Words, marked
-from ..models.documents import SEQUENCE, without_memory
+from ..models.documents import without_memory
 
 logger = logging.getLogger(__name__)
 

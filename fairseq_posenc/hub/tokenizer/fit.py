@@ -24,7 +24,12 @@ FEW = 0.01
 
 
 def fitted(
-    source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool = False, causal: bool = False
+    source: Tokenizer,
+    symbols: Sequence[str],
+    where: Path,
+    *,
+    segments: bool = False,
+    first: str | None = None,
 ) -> tuple[Tokenizer, list[str]]:
     """Return a tokenizer.json's contents, and the pieces of `source` that it omits because the dictionary lacks them.
 
@@ -33,11 +38,11 @@ def fitted(
         symbols: The symbols of the dictionary in the order of their ids; for a masked language model with <mask>.
         where: The file of the tokenizer, for error messages.
         segments: Whether the second text of a pair is segment 1.
-        causal: Whether the model is a language model, whose texts begin with </s>, instead of a masked one.
+        first: Symbol before each text of a language model, </s> or <s>; None for a masked language model.
     Raises:
         CheckpointError: The tokenizer does not belong to this dictionary, or its ids are not in fairseq's order.
     """
-    if tuple(symbols[: len(SPECIALS)]) != SPECIALS or not (causal or MASK in symbols):
+    if tuple(symbols[: len(SPECIALS)]) != SPECIALS or (first is None and MASK not in symbols):
         raise CheckpointError(f"{where}: the model's ids are not in fairseq's order. Convert the model with import-hf.")
     model = source["model"]
     own = _scores(model, source.get("added_tokens") or ())
@@ -52,7 +57,7 @@ def fitted(
         "added_tokens": _added(source.get("added_tokens") or (), ids),
         "normalizer": source.get("normalizer"),
         "pre_tokenizer": source.get("pre_tokenizer"),
-        "post_processor": after_end(ids) if causal else _template(ids, segments),
+        "post_processor": _template(ids, segments) if first is None else _beginning(first, ids[first]),
         "decoder": source.get("decoder"),
         "model": _model(model, own, names, ids),
     }
@@ -146,17 +151,12 @@ def _token(name: str, number: int, *, special: bool = False, normalized: Any = F
     return {"id": number, "content": name, **how, "special": special}
 
 
-def after_end(ids: Mapping[str, int]) -> dict[str, Any]:
-    """Return the template of a language model in fairseq, whose texts begin with </s>."""
-    end = {"SpecialToken": {"id": "</s>", "type_id": 0}}
-    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    tokens = {"</s>": {"id": "</s>", "ids": [ids["</s>"]], "tokens": ["</s>"]}}
-    return {
-        "type": "TemplateProcessing",
-        "single": [end, first],
-        "pair": [end, first, second],
-        "special_tokens": tokens,
-    }
+def _beginning(symbol: str, number: int) -> dict[str, Any]:
+    """Return the template of a language model, whose texts begin with a symbol: </s> a."""
+    start = {"SpecialToken": {"id": symbol, "type_id": 0}}
+    one, other = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    tokens = {symbol: {"id": symbol, "ids": [number], "tokens": [symbol]}}
+    return {"type": "TemplateProcessing", "single": [start, one], "pair": [start, one, other], "special_tokens": tokens}
 
 
 def _template(ids: Mapping[str, int], segments: bool) -> dict[str, Any]:

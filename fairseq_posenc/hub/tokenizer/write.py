@@ -19,22 +19,24 @@ _SPECIAL = {
     "unk_token": "<unk>",
     "mask_token": "<mask>",
 }
-#: The special symbols of a language model, whose texts begin with </s>.
-_CAUSAL = {"bos_token": "</s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+#: The special symbols of a language model, besides the one before each text.
+_CAUSAL = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
-def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool = False, causal: bool = False) -> None:
+def write(
+    contents: Tokenizer, folder: Path, *, max_length: int, segments: bool = False, first: str | None = None
+) -> None:
     """Write tokenizer.json, tokenizer_config.json and special_tokens_map.json.
 
     Args:
-        contents: Contents of tokenizer.json, which `fitted` returned for the same `segments` and `causal`.
+        contents: Contents of tokenizer.json, which `fitted` returned for the same `segments` and `first`.
         folder: Folder to write to.
         max_length: Longest text in tokens.
     Raises:
         CheckpointError: The `tokenizers` package is not installed, or cannot read the tokenizer back.
     """
     built(contents)
-    special: dict[str, Any] = dict(_CAUSAL if causal else _SPECIAL)
+    special: dict[str, Any] = _SPECIAL if first is None else {"bos_token": first, **_CAUSAL}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **special,
@@ -46,7 +48,7 @@ def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool 
         "model_input_names": ["input_ids", *["token_type_ids"] * segments, "attention_mask"],
         "clean_up_tokenization_spaces": False,
     }
-    if causal:  # generation needs the last tokens of all texts in one column
+    if first is not None:  # generation needs the last tokens of all texts in one column
         settings["padding_side"] = "left"
     else:
         mask = next(token for token in contents["added_tokens"] if token["content"] == "<mask>")

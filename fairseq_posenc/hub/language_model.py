@@ -1,0 +1,259 @@
+"""Read language models from checkpoints of `posenc_transformer_lm` and of fairseq's `transformer_lm`, without fairseq.
+
+All embeddings and output matrices become plain matrices: projections of the input and of the output, and those of the
+frequency bands of adaptive inputs and softmaxes, are multiplied into them.
+
+Legend: d width, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import stack
+from ..compat import checkpoints
+from ..compat.checkpoints import CheckpointError, load_model
+from ..data.documents import SEQUENCE
+from ..encodings.building import with_defaults
+from .causal_lm import CausalConfig, CausalLM
+from .folder import read_config, read_vocabulary
+from .pretrained import OWN_LM, dictionary_of, listed_in, own_settings, part_of, read_own_weights
+
+#: Settings of fairseq's transformer_lm with their defaults, by their names in `CausalConfig`.
+FAIRSEQ = {
+    "layers": ("decoder_layers", 6),
+    "ffn": ("decoder_ffn_embed_dim", 2048),
+    "heads": ("decoder_attention_heads", 8),
+    "activation": ("activation_fn", "relu"),
+    "normalize_before": ("decoder_normalize_before", False),
+    "layernorm_embedding": ("layernorm_embedding", False),
+    "dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.1),
+}
+#: Settings that change what a model computes and that the plain model does not have.
+UNKNOWN = ("base_layers", "scale_fc", "scale_attn", "scale_heads", "scale_resids", "character_embeddings")
+_EMBEDDING, _SOFTMAX = "decoder.embed_tokens.", "decoder.adaptive_softmax."
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Hold a language model with its settings and weights.
+
+    Args:
+        config: Settings of the model.
+        tensors: Weights, keyed by their names in `CausalLM`.
+        vocabulary: The symbols in the order of their ids; None if there is no dict.txt.
+        dictionary: The dict.txt from which the vocabulary was read.
+        notes: What a user of the model should know.
+    """
+
+    config: CausalConfig
+    tensors: Mapping[str, Tensor]
+    vocabulary: list[str] | None = None
+    dictionary: Path | None = None
+    notes: tuple[str, ...] = ()
+
+
+def is_language_model(path: Path) -> bool:
+    """Return whether a file is the checkpoint of a language model.
+
+    Raises:
+        CheckpointError: The file is not a checkpoint.
+    """
+    settings = part_of(path, "model")
+    return "transformer_lm" in str(settings.get("_name") or settings.get("arch"))
+
+
+def of_checkpoint(path: Path) -> LanguageModel:
+    """Read a checkpoint of a language model, with dict.txt beside it or in the data of its task.
+
+    Raises:
+        CheckpointError: The plain model cannot compute what this model computes, or the dictionary does not fit.
+    """
+    state = load_model(path)
+    settings, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
+    _refuse(settings, path)
+    weights = {name: tensor.float() for name, tensor in state["model"].items() if tensor.is_floating_point()}
+    stack_weights = ("decoder.layer", "decoder.pos.")  # of layers, of layer norms, and of the encoding
+    tensors = {name: tensor for name, tensor in weights.items() if name.startswith(stack_weights)}
+    embedding, output = _embedding(weights), _output(weights, settings)
+    tensors["embed_tokens.weight"] = embedding
+    tied = output["weight"] is None or output["weight"].equal(embedding)
+    tensors |= {f"lm_head.{name}": value for name, value in output.items() if value is not None}
+    if tied:
+        tensors.pop("lm_head.weight", None)
+    name, args, table = _encoding(settings, weights)
+    if table is not None:
+        tensors["decoder.pos.learned.weight"] = table
+    config = CausalConfig(
+        dim=embedding.shape[1],
+        max_length=_longest(settings, task, path),
+        vocabulary=len(embedding),
+        pos_enc=name,
+        pos_enc_args=args,
+        attention_bias="decoder.layers.0.self_attn.q_proj.bias" in tensors,
+        tied=tied,
+        scale=1.0 if settings.get("no_scale_embedding") else embedding.shape[1] ** 0.5,
+        cutoffs=_cutoffs(settings, len(embedding)),
+        attend_within=str(settings.get("attend_within") or SEQUENCE),
+        first=0 if settings.get("add_bos_token") or task.get("add_bos_token") else 2,
+        **{ours: settings.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
+    )
+    dictionary = dictionary_of(path, task)
+    symbols = None if dictionary is None else _symbols(dictionary, path, len(embedding))
+    return LanguageModel(config, tensors, symbols, dictionary, _notes(task))
+
+
+def of_folder(folder: Path) -> LanguageModel:
+    """Read a language model from a folder that `export-hf` wrote.
+
+    Raises:
+        CheckpointError: The folder is not complete, or was written by a newer version of this package.
+    """
+    config = CausalConfig(**own_settings(folder, read_config(folder), CausalConfig))
+    return LanguageModel(config, read_own_weights(folder), read_vocabulary(folder))
+
+
+def is_exported(folder: Path) -> bool:
+    """Return whether a folder holds a language model that `export-hf` wrote."""
+    return (folder / "config.json").is_file() and read_config(folder).get("model_type") == OWN_LM
+
+
+def model_of(source: LanguageModel) -> CausalLM:
+    """Build the plain model with the weights of `source`, in evaluation mode.
+
+    Raises:
+        CheckpointError: The weights do not fit the settings.
+    """
+    model = CausalLM(source.config)
+    try:
+        model.load_state_dict(dict(source.tensors))
+    except RuntimeError as error:
+        problem = f"the weights do not fit the settings: {error}"
+        raise CheckpointError(f"{problem}. Use settings and weights of the same model.") from None
+    return model.eval()
+
+
+def _refuse(settings: Mapping[str, Any], path: Path) -> None:
+    """Raise CheckpointError if the plain model lacks something that this model has."""
+    if settings.get("pos_enc_random") is not None:
+        problem = f"{path} was trained at random positions (--pos-enc-random {settings['pos_enc_random']})"
+        cure = "Give a model that was trained without --pos-enc-random."
+        raise CheckpointError(f"{problem}, which other models cannot use. {cure}")
+    lacking = [name for name in UNKNOWN if settings.get(name)]
+    if settings.get("no_decoder_final_norm") and settings.get("decoder_normalize_before"):
+        lacking.append("no_decoder_final_norm")
+    if lacking:
+        flag = f"--{lacking[0].replace('_', '-')}"
+        raise CheckpointError(f"{path} was trained with {flag}, which cannot be exported. Give a model without it.")
+    activation = settings.get("activation_fn", "relu")
+    if activation not in stack.ACTIVATIONS:
+        problem = f"{path}: the activation function {activation!r} is not supported"
+        raise CheckpointError(f"{problem}. Give a model with {' or '.join(stack.ACTIVATIONS)}.")
+
+
+def _encoding(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> tuple[str, str | None, Tensor | None]:
+    """Return the name of the encoding and its options and, for fairseq's own learned positions, the table."""
+    if str(settings.get("_name") or settings.get("arch")).startswith("posenc_"):
+        name, args = settings.get("pos_enc", "sinusoidal"), settings.get("pos_enc_args")
+        options = with_defaults(name, args, settings.get("pos_enc_defaults"))
+        return name, ",".join(f"{key}={value}" for key, value in options.items()) or None, None
+    table = weights.get("decoder.embed_positions.weight")
+    if table is not None:
+        return "learned", None, table[2:]  # fairseq counts positions from pad + 1
+    if settings.get("no_token_positional_embeddings"):
+        return "none", None, None
+    return "sinusoidal", "freq=t2t,offset=2", None
+
+
+def _longest(settings: Mapping[str, Any], task: Mapping[str, Any], path: Path) -> int:
+    """Return the length of the longest sequence in training."""
+    names = ("max_target_positions", "tokens_per_sample")
+    lengths = [where.get(name) for where in (settings, task) for name in names]
+    longest = next((int(length) for length in lengths if length), None)
+    if longest is None:
+        problem = "the settings do not contain the maximum length (tokens_per_sample)"
+        raise CheckpointError(f"{path}: {problem}. Give a checkpoint that fairseq-train wrote.")
+    return longest
+
+
+def _embedding(weights: Mapping[str, Tensor]) -> Tensor:
+    """Return the vectors that the decoder gets for each word, without fairseq's factor: [V, d]."""
+    if f"{_EMBEDDING}weight" in weights:
+        vectors = weights[f"{_EMBEDDING}weight"]
+    else:
+        bands = sum(name.startswith(f"{_EMBEDDING}embeddings.") for name in weights) // 2
+        parts = [[weights[f"{_EMBEDDING}embeddings.{band}.{i}.weight"] for i in (0, 1)] for band in range(bands)]
+        vectors = torch.cat([words @ projection.T for words, projection in parts])
+    projection = weights.get("decoder.project_in_dim.weight")
+    return vectors if projection is None else vectors @ projection.T
+
+
+def _output(weights: Mapping[str, Tensor], settings: Mapping[str, Any]) -> dict[str, Tensor | None]:
+    """Return the output matrix [V, d], and biases and vectors of bands if the softmax is adaptive."""
+    adaptive = {name.removeprefix(_SOFTMAX): value for name, value in weights.items() if name.startswith(_SOFTMAX)}
+    if not adaptive:
+        parts = {"weight": weights.get("decoder.output_projection.weight", weights.get(f"{_EMBEDDING}weight"))}
+    elif "band_weight" in adaptive:
+        parts = {name: adaptive[name] for name in ("weight", "bias", "band_weight", "band_bias")}
+    else:
+        parts = _dense(adaptive, transposed=bool(settings.get("tie_adaptive_proj")))
+    projection = weights.get("decoder.project_out_dim.weight")
+    if projection is not None:
+        parts |= {name: value @ projection for name, value in parts.items() if value is not None and value.dim() == 2}
+    return parts
+
+
+def _dense(adaptive: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor | None]:
+    """Return fairseq's adaptive softmax as an output matrix and vectors of its bands.
+
+    Args:
+        adaptive: Weights of fairseq's AdaptiveSoftmax. transposed: Whether the projections of the bands are those of
+            the adaptive input, which are written the other way round.
+    """
+    bands = sum(name.startswith("tail.") and name.endswith(".2.weight") for name in adaptive)
+    tails = []
+    for band in range(bands):
+        projection = adaptive[f"tail.{band}.0.weight"]
+        tails.append(adaptive[f"tail.{band}.2.weight"] @ (projection.T if transposed else projection))
+    if "head.weight" in adaptive:
+        words, of_bands = adaptive["head.weight"].split([len(adaptive["head.weight"]) - bands, bands])
+    else:
+        of_bands = adaptive["head.class_proj.weight"]
+        words = adaptive.get("head.word_proj.weight")  # type: ignore[assignment]
+        if words is None:
+            words = adaptive["head.word_proj.1.weight"] @ adaptive["head.word_proj.0.weight"]
+    matrix = torch.cat([words, *tails])
+    zeros = {"bias": matrix.new_zeros(len(matrix)), "band_bias": matrix.new_zeros(bands)}
+    return {"weight": matrix, "band_weight": of_bands.clone(), **zeros}
+
+
+def _cutoffs(settings: Mapping[str, Any], size: int) -> list[int]:
+    """Return the ends of the softmax's bands, without that of the last one; an empty list for a plain softmax."""
+    text = settings.get("adaptive_softmax_cutoff")
+    numbers = [int(number) for number in text.split(",")] if isinstance(text, str) and text else list(text or ())
+    return [number for number in numbers if number < size]
+
+
+def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
+    symbols = listed_in(dictionary)
+    if len(symbols) != size:
+        sizes = f"{len(symbols)} symbols, but the embedding of {path} has {size} rows"
+        raise CheckpointError(f"{dictionary} has {sizes}. Use the dict.txt of this model.")
+    return symbols
+
+
+def _notes(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return how the exported model differs from the trained one: it has no memory."""
+    if "posenc_lm_memory" not in str(task.get("_name")):
+        return ()
+    return (
+        "the model was trained in segments with a memory of earlier segments. The exported model has no memory: it "
+        "reads each text as one sequence",
+    )

@@ -1,0 +1,207 @@
+"""Define exported models for transformers: `AutoModelForCausalLM` and `AutoModelForMaskedLM`.
+
+`export-hf` copies this file and all files that it needs into the folder of a model. There, transformers loads it with
+`trust_remote_code=True`, without fairseq and without this package.
+
+Legend: B batch size, T new tokens, K columns including the cache, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
+from transformers.cache_utils import Cache
+from transformers.modeling_outputs import CausalLMOutputWithPast, MaskedLMOutput
+
+from .causal_lm import CausalConfig, CausalLM, Past
+from .model import MaskedLM, ModelConfig
+
+#: Labels that the loss leaves out, as in transformers.
+IGNORED = -100
+
+
+class PosEncConfig(PretrainedConfig):
+    """Hold the settings of a model under `fairseq_posenc`; the others repeat some of them under their usual names."""
+
+    model_type = "fairseq_posenc"
+
+    def __init__(self, fairseq_posenc: dict[str, Any] | None = None, **settings: Any) -> None:
+        self.fairseq_posenc = fairseq_posenc or {}
+        super().__init__(**settings)
+
+
+class PosEncCausalConfig(PosEncConfig):
+    """Hold the settings of a language model."""
+
+    model_type = "fairseq_posenc_lm"
+
+
+class PosEncCache(Cache):
+    """Hold the keys, values and tokens that a language model has read, for `generate`."""
+
+    def __init__(self, layers: int) -> None:
+        if issubclass(Cache, nn.Module):
+            nn.Module.__init__(self)  # the base class of newer versions needs layers of its own kind
+        self.past = Past(layers)
+
+    def __len__(self) -> int:
+        return len(self.past.layers)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Return the number of columns."""
+        return self.past.length
+
+    def get_max_cache_shape(self, layer_idx: int = 0) -> None:
+        """Return no limit, because the cache grows."""
+
+    @property
+    def is_compileable(self) -> bool:
+        """Return that the cache grows, so that a compiled model would be compiled for each length."""
+        return False
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Select the samples of beam search."""
+        self.past.reorder(beam_idx)
+
+    def crop(self, max_length: int) -> None:
+        """Forget the columns after the first `max_length`, or the last `-max_length` columns if it is negative."""
+        self.past.crop(max_length if max_length >= 0 else self.past.length + max_length)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeat each sample."""
+        if (tokens := self.past.tokens) is not None:
+            self.past.reorder(torch.arange(len(tokens), device=tokens.device).repeat_interleave(repeats))
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keep the samples with these indices."""
+        self.past.reorder(indices)
+
+
+def _refuse_outputs(wanted: dict[str, bool | None]) -> None:
+    """Raise ValueError if the caller asks for something that these models do not return."""
+    for name, value in wanted.items():
+        if value:
+            raise ValueError(f"{name}=True: this model returns logits only. Leave {name} out.")
+
+
+class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
+    """Run an exported language model in transformers."""
+
+    config_class = PosEncCausalConfig
+    base_model_prefix = "model"
+
+    def __init__(self, config: PosEncCausalConfig) -> None:
+        super().__init__(config)
+        self.model = CausalLM(CausalConfig(**config.fairseq_posenc))
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the embedding of the tokens."""
+        return self.model.embed_tokens
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> CausalLMOutputWithPast | tuple[Any, ...]:
+        """Return logits [B, T, V] and, with `labels`, the mean loss of the next tokens.
+
+        Args:
+            input_ids: New tokens, [B, T].
+            attention_mask: [B, T] or [B, K], 0 at padding, which may be on either side.
+            past_key_values: The cache that an earlier call returned.
+            labels: Tokens [B, T] to predict from the tokens before them; -100 leaves one out.
+            use_cache: Whether to return a cache.
+            output_attentions, output_hidden_states: These outputs are not available.
+            return_dict: Whether to return an object instead of a tuple.
+        """
+        _refuse_outputs({"output_attentions": output_attentions, "output_hidden_states": output_hidden_states})
+        cache = self._cache(past_key_values, use_cache)
+        logits = self.model(input_ids, attention_mask, None if cache is None else cache.past)
+        loss = None
+        if labels is not None:
+            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten(), ignore_index=IGNORED)
+        output = CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
+        return output.to_tuple() if return_dict is False else output
+
+    def _cache(self, given: Cache | None, wanted: bool | None) -> PosEncCache | None:
+        """Return the cache to use, if any. `generate` of some versions gives an empty cache of another kind."""
+        if isinstance(given, PosEncCache):
+            return given
+        if given is not None and given.get_seq_length():
+            raise ValueError(
+                f"past_key_values is a {type(given).__name__}, but this model needs the cache that it returned itself. "
+                "Pass that one, or leave past_key_values out."
+            )
+        return PosEncCache(self.model.config.layers) if wanted or (wanted is None and not self.training) else None
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        past_key_values: Cache | None = None,
+        attention_mask: Tensor | None = None,
+        use_cache: bool | None = None,
+        **unused: Any,
+    ) -> dict[str, Any]:
+        """Return the arguments of `forward` for the next step of `generate`: the tokens that are not in the cache."""
+        seen = past_key_values.get_seq_length() if isinstance(past_key_values, PosEncCache) else 0
+        return {
+            "input_ids": input_ids[:, seen:],
+            "attention_mask": attention_mask,
+            "past_key_values": past_key_values,
+            "use_cache": use_cache,
+        }
+
+
+class PosEncForMaskedLM(PreTrainedModel):
+    """Run an exported masked language model in transformers."""
+
+    config_class = PosEncConfig
+    base_model_prefix = "model"
+
+    def __init__(self, config: PosEncConfig) -> None:
+        super().__init__(config)
+        self.model = MaskedLM(ModelConfig(**config.fairseq_posenc))
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the embedding of the tokens."""
+        return self.model.embed_tokens
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> MaskedLMOutput | tuple[Any, ...]:
+        """Return logits [B, T, V] and, with `labels`, the mean loss.
+
+        Args:
+            input_ids: Tokens, [B, T].
+            attention_mask: [B, T], 0 at padding.
+            token_type_ids: Segments [B, T], for encodings that read them.
+            labels: Tokens to predict, [B, T]; -100 leaves one out.
+            output_attentions, output_hidden_states: These outputs are not available.
+            return_dict: Whether to return an object instead of a tuple.
+        """
+        _refuse_outputs({"output_attentions": output_attentions, "output_hidden_states": output_hidden_states})
+        logits = self.model(input_ids, attention_mask, token_type_ids)
+        loss = None
+        if labels is not None:
+            loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
+        output = MaskedLMOutput(loss=loss, logits=logits)
+        return output.to_tuple() if return_dict is False else output

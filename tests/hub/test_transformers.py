@@ -1,0 +1,266 @@
+"""Test exported language models in transformers: logits, cache, padding, generation, and that they need no fairseq."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("fairseq")
+pytest.importorskip("transformers")
+
+import transformers
+from fairseq import tasks
+from integration import lm, support
+from integration.test_lm import DECODERS
+from omegaconf import OmegaConf
+
+import fairseq_posenc
+from fairseq_posenc.__main__ import main
+from fairseq_posenc.hub.code import ENTRY, code
+from fairseq_posenc.hub.pretrained import read_own_weights
+
+PAD, EOS = 1, 2
+#: Columns; no longer than the tables of the models.
+LENGTH = lm.SEGMENT
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let transformers copy the code of models into a folder of this test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path_factory.mktemp("modules")))
+        patch.setattr(sys, "path", list(sys.path))
+        yield
+
+
+def exported(data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) -> tuple[Any, Path]:
+    """Return an untrained fairseq model with random weights, and its exported folder."""
+    cfg = support.parse(lm.command_line(data, *arguments, **{"task": lm.STOCK_TASK, **parts}))
+    task = tasks.setup_task(cfg.task)
+    torch.manual_seed(5)
+    model = support.move(task.build_model(cfg.model).eval())
+    saved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    torch.save({"cfg": saved, "model": model.state_dict()}, folder / "checkpoint.pt")
+    assert main(["export-hf", str(folder / "checkpoint.pt"), "--output", str(folder / "model")]) == 0
+    return model, folder / "model"
+
+
+def loaded(folder: Path) -> Any:
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True).eval()
+
+
+def tokens(length: int = LENGTH) -> Tensor:
+    """Return two texts, [2, length]; the second one has several lines."""
+    random = torch.Generator().manual_seed(1)
+    ids = torch.randint(4, 4 + lm.WORDS, (2, length), generator=random)
+    ids[:, 0], ids[1, 3], ids[1, 4] = EOS, EOS, EOS
+    return ids
+
+
+@torch.no_grad()
+def theirs(model: Any, ids: Tensor) -> Tensor:
+    """Return the log-probabilities of a fairseq model."""
+    return model.get_normalized_probs(model(ids), log_probs=True)
+
+
+@torch.no_grad()
+def ours(model: Any, ids: Tensor, **more: Any) -> Tensor:
+    return model(ids, **more).logits.log_softmax(-1)
+
+
+def close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_language_model_computes_the_same_in_transformers(name: str, data: Path, tmp_path: Path) -> None:
+    model, folder = exported(data, tmp_path, "--pos-enc", name)
+    other, ids = loaded(folder), tokens()
+    expected = theirs(model, ids)
+    close(ours(other, ids), expected)
+    with torch.no_grad():
+        close(fairseq_posenc.load(folder)(ids).log_softmax(-1), expected)  # type: ignore[operator]
+    padded, mask = ids.clone(), torch.ones_like(ids)
+    padded[1, :3], mask[1, :3] = PAD, 0  # padding on the left does not count as text
+    close(ours(other, padded, attention_mask=mask)[1, 3:], theirs(model, ids[1:, 3:])[0])
+    in_steps(other, padded, mask)
+
+
+def in_steps(model: Any, ids: Tensor, mask: Tensor) -> None:
+    """Compare steps with a cache, whose samples change places halfway, with the whole text at once."""
+    whole, half = ours(model, ids, attention_mask=mask), LENGTH // 2
+    with torch.no_grad():
+        start = model(ids[:, :half], attention_mask=mask[:, :half], use_cache=True)
+        cache = start.past_key_values
+        cache.reorder_cache(torch.tensor([1, 0]))
+        ids, mask, whole = ids.flip(0), mask.flip(0), whole.flip(0)
+        for column in range(half, LENGTH):
+            step = model(
+                ids[:, column, None], attention_mask=mask[:, : column + 1], past_key_values=cache, use_cache=True
+            )
+            close(step.logits[:, 0].log_softmax(-1), whole[:, column])
+        assert cache.get_seq_length() == LENGTH
+        cache.crop(half)
+        again = model(ids[:, half:], attention_mask=mask, past_key_values=cache)
+    close(again.logits.log_softmax(-1), whole[:, half:])
+
+
+UNTIED = [word for word in lm.TINY if word != "--share-decoder-input-output-embed"]
+BANDS = "--adaptive-softmax-cutoff 10,20 --adaptive-softmax-factor 2".split()
+IN_BANDS = "--adaptive-input --adaptive-input-cutoff 10,20 --adaptive-input-factor 2".split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--decoder-normalize-before", "--activation-fn", "gelu", "--layernorm-embedding"], {}),
+        (["--no-scale-embedding", "--no-attention-bias", "--pos-enc", "learned+m4"], {}),
+        (["--pos-enc", "sinusoidal", "--pos-enc-defaults", "sinusoidal.freq=t2t"], {}),
+        (["--pos-enc", "xl"], {"task": lm.TASK}),
+        (["--pos-enc", "rope", "--attend-within", "document"], {}),
+        (["--pos-enc", "rope", "--add-bos-token"], {}),
+        ([], {"model": UNTIED}),
+        (["--decoder-input-dim", 12, "--decoder-output-dim", 12], {}),
+        (["--adaptive-one-matrix", *BANDS[:2]], {"model": UNTIED}),
+        (BANDS, {"model": UNTIED}),
+        ([*BANDS, *IN_BANDS, "--decoder-input-dim", 8], {"model": UNTIED}),
+        ([*BANDS, *IN_BANDS, "--tie-adaptive-weights"], {"model": UNTIED}),
+        ([*BANDS, *IN_BANDS, "--tie-adaptive-weights", "--tie-adaptive-proj"], {"model": UNTIED}),
+        ([], {"model": lm.STOCK}),
+        (["--decoder-learned-pos"], {"model": lm.STOCK}),
+        (["--no-token-positional-embeddings"], {"model": lm.STOCK}),
+    ],
+    ids=lambda value: " ".join(map(str, value)) or "defaults",
+)
+def test_the_settings_of_a_language_model_are_kept(
+    arguments: list[Any], parts: dict[str, Any], data: Path, tmp_path: Path
+) -> None:
+    model, folder = exported(data, tmp_path, *arguments, **parts)
+    close(ours(loaded(folder), tokens()), theirs(model, tokens()))
+    with torch.no_grad():
+        close(fairseq_posenc.load(tmp_path / "checkpoint.pt")(tokens()).log_softmax(-1), theirs(model, tokens()))  # type: ignore[operator]
+
+
+def test_generation_with_the_cache_equals_generation_without(data: Path, tmp_path: Path) -> None:
+    _, folder = exported(data, tmp_path, "--pos-enc", "rope+t5", "--decoder-normalize-before")
+    model = loaded(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(["w3 w4 w5", "w7"], return_tensors="pt", padding=True)
+    assert inputs["input_ids"].tolist() == [[EOS, 7, 8, 9], [PAD, PAD, EOS, 11]]
+    for how in ({}, {"num_beams": 3}, {"do_sample": True, "top_k": 5}, {"prompt_lookup_num_tokens": 2}):
+        batch = {name: value[:1] for name, value in inputs.items()} if "prompt_lookup_num_tokens" in how else inputs
+        results = []
+        for cached in (True, False):
+            torch.manual_seed(0)
+            if cached or "prompt_lookup_num_tokens" not in how:
+                results.append(model.generate(**batch, **how, max_new_tokens=12, eos_token_id=[99], use_cache=cached))
+            else:
+                results.append(model.generate(**batch, max_new_tokens=12, eos_token_id=[99], use_cache=False))
+        assert results[0].tolist() == results[1].tolist(), how
+        assert not results[0][:, 4:].eq(PAD).any()
+    alone = model.generate(**tokenizer(["w7"], return_tensors="pt"), max_new_tokens=12, eos_token_id=[99])
+    together = model.generate(**inputs, max_new_tokens=12, eos_token_id=[99])
+    assert alone[0].tolist() == together[1, 2:].tolist()
+    assert tokenizer.decode(alone[0, 1:2]) == "w7"
+
+
+def test_a_language_model_learns_in_transformers(data: Path, tmp_path: Path) -> None:
+    _, folder = exported(data, tmp_path, "--pos-enc", "shaw")
+    model, ids = loaded(folder).train(), tokens()
+    output = model(ids, labels=ids)
+    expected = torch.nn.functional.cross_entropy(output.logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    torch.testing.assert_close(output.loss, expected)
+    output.loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    model.save_pretrained(tmp_path / "again" / "model")
+    close(ours(loaded(tmp_path / "again" / "model"), ids), ours(model.eval(), ids))
+    assert read_own_weights(tmp_path / "again" / "model").keys() == read_own_weights(folder).keys()
+
+
+def test_what_the_class_for_transformers_lacks_is_refused(data: Path, tmp_path: Path) -> None:
+    _, folder = exported(data, tmp_path, "--pos-enc", "learned")
+    model, ids = loaded(folder), tokens()
+    with pytest.raises(ValueError, match="output_attentions=True: this model returns logits only"):
+        model(ids, output_attentions=True)
+    foreign = transformers.DynamicCache()
+    foreign.update(torch.zeros(2, 2, 1, 8), torch.zeros(2, 2, 1, 8), 0)
+    with pytest.raises(ValueError, match="DynamicCache, but this model needs the cache that it returned itself"):
+        model(ids, past_key_values=foreign)
+    with pytest.raises(ValueError, match="up to 8 positions, but there are 9"):
+        model.generate(ids, max_new_tokens=3, eos_token_id=[99])
+
+
+ALONE = """
+import json, sys
+sys.modules["fairseq"] = sys.modules["fairseq_posenc"] = None  # importing either raises ImportError
+import torch, transformers
+model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code=True).eval()
+ids = torch.tensor([[2, 5, 6, 7, 8]])
+with torch.no_grad():
+    logits = model(ids).logits
+text = model.generate(ids, max_new_tokens=3, eos_token_id=[99]).tolist()
+print(json.dumps({"logits": logits.tolist(), "text": text}))
+"""
+
+
+def test_a_language_model_needs_neither_fairseq_nor_this_package(data: Path, tmp_path: Path) -> None:
+    """The encoding has two members, one of them with another class for one of its forms."""
+    _, folder = exported(data, tmp_path, "--pos-enc", "learned+tupe")
+    environment = {"HF_MODULES_CACHE": str(tmp_path / "modules"), "PATH": "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", ALONE, folder]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    output = json.loads(done.stdout)
+    assert len(output["text"][0]) == 8
+    with torch.no_grad():
+        expected = fairseq_posenc.load(folder)(torch.tensor([[2, 5, 6, 7, 8]]))  # type: ignore[operator]
+    close(torch.tensor(output["logits"]), expected)
+
+
+def test_the_code_of_a_model_is_complete_and_imports_nothing_else() -> None:
+    """Names in strings, such as those of the registry, count too: test_a_language_model_... loads every encoding."""
+    files = code("tupe+learned")
+    assert {"encodings_tupe.py", "encodings_tupe_original.py", "encodings_learned.py"} <= files.keys()
+    assert "encodings_rope.py" not in files
+    for name, text in files.items():
+        compile(text, name, "exec")
+        assert text.startswith("# A copy of fairseq_posenc/")
+        absolute = re.findall(r"^\s*(?:from|import) ([a-z_]+)", text, re.MULTILINE)
+        assert not {"fairseq", "fairseq_posenc"} & set(absolute)
+        relative = {*re.findall(r"^\s*from \.(\w+) import", text, re.MULTILINE)}
+        relative |= {*re.findall(r"^\s*from \. import (\w+)", text, re.MULTILINE)}
+        assert {f"{module}.py" for module in relative} <= files.keys(), name
+        assert not re.search(r"^\s*from \.\.", text, re.MULTILINE), name
+    named = set(re.findall(r"^from \.(\w+) import __name__", files[f"{ENTRY}.py"], re.MULTILINE))
+    assert {f"{module}.py" for module in named} == files.keys() - {f"{ENTRY}.py"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pos-enc", "rope", "--pos-enc-random", 32], "--pos-enc-random 32"),
+        (["--decoder-normalize-before", "--no-decoder-final-norm"], "--no-decoder-final-norm, which cannot"),
+        (["--activation-fn", "tanh"], "activation function 'tanh' is not supported"),
+    ],
+)
+def test_models_that_cannot_be_exported_are_refused(
+    arguments: list[Any], message: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        exported(data, tmp_path, *arguments)
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()

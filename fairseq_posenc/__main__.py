@@ -24,7 +24,10 @@ COMMANDS = {
     "path": ("commands.path", "Print the folder of this package, for fairseq's --user-dir."),
     "average": ("commands.average", "Average the parameters of several checkpoints."),
     "generate-text": ("commands.generate_text", "Continue prompts with a language model."),
-    "import-hf": ("hub.import_hf", "Convert a pretrained BERT or RoBERTa to fairseq, with any position encoding."),
+    "import-hf": (
+        "hub.import_hf",
+        "Convert a BERT, RoBERTa or GPT-2 to fairseq, with any position encoding.",
+    ),
     "export-hf": ("hub.export_hf", "Export a masked or plain language model for transformers and fairseq_posenc.load."),
 }
 CLOSED = 141  # exit status of a shell after SIGPIPE

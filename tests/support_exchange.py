@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch import Tensor
 from fairseq_posenc.__main__ import main
 
 LENGTH, WORDS = 20, 40
+#: Folder to which transformers copies the code of exported models; the user's own is left alone.
+COPIED = tempfile.TemporaryDirectory()
 SIZES = {
     "tiny": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20},
     "wide": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 96},
@@ -62,6 +65,12 @@ def logits(model: Any, inputs: dict[str, Tensor]) -> Tensor:
 
 def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def in_transformers(folder: Path, kind: str = "AutoModelForCausalLM") -> Any:
+    """Load an exported model with its own code."""
+    transformers.dynamic_module_utils.HF_MODULES_CACHE = COPIED.name
+    return getattr(transformers, kind).from_pretrained(folder, trust_remote_code=True).eval()
 
 
 def imported(source: Path, output: Path, *more: str) -> Path:

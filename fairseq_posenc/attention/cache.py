@@ -46,12 +46,6 @@ class KeyValueCache:
     def _used(self, buffer: Tensor) -> Tensor:
         return buffer[:, :, : self.length]
 
-    def crop(self, length: int) -> None:
-        """Forget all columns after the first `length`."""
-        self.length = min(self.length, length)
-        if not length:
-            self._buffers, self._own, self._spare = [], False, None
-
     def reorder(self, order: Tensor) -> None:
         """Select and repeat the samples at the indices `order`, [B'] int64, as beam search requests."""
         if torch.is_grad_enabled():

@@ -17,17 +17,23 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
     """Load a model in plain torch, in evaluation mode: `model(input_ids, attention_mask)` gives logits.
 
     Args:
-        source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT or RoBERTa, or a
-            fairseq checkpoint of a masked language model or a language model.
+        source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2,
+            or a fairseq checkpoint of a masked language model or a language model. The ids of a GPT-2 are then in
+            fairseq's order.
     Raises:
         CheckpointError: The source cannot be read. The message names the file and says what to do.
     """
     from ..compat.checkpoints import CheckpointError
-    from . import language_model
+    from . import gpt2, language_model
     from .convert import as_it_is, converted, model_of
+    from .folder import CHECKPOINT
     from .pretrained import read
 
     path = Path(source)
+    if (path / CHECKPOINT).is_file() and not (path / "config.json").exists():
+        path = path / CHECKPOINT  # written by import-hf
+    if gpt2.is_decoder(path):
+        return language_model.model_of(gpt2.read(path))
     if path.is_file() and language_model.is_language_model(path):
         return language_model.model_of(language_model.of_checkpoint(path))
     if language_model.is_exported(path):

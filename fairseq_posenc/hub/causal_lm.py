@@ -100,13 +100,6 @@ class Past:
             for layer in self.layers:
                 layer.reorder(order)
 
-    def crop(self, length: int) -> None:
-        """Forget all columns after the first `length`."""
-        if self.tokens is not None and length < self.length:
-            self.tokens = self.tokens[:, :length] if length else None
-            for layer in self.layers:
-                layer.crop(length)
-
 
 class Output(nn.Module):
     """Compute the logits [..., V] from the decoder's outputs [..., d].

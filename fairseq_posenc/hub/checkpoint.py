@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
 from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
 from .folder import CHECKPOINT, new_folder
-from .pretrained import FAIRSEQ, SPECIALS, Pretrained, distinct, symbols_of
+from .pretrained import FAIRSEQ, SPECIALS, Pretrained, distinct, listed_in, symbols_of
 
 DICTIONARY, REPORT, TOKENIZER = "dict.txt", "report.json", "tokenizer"
 
@@ -25,28 +27,31 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
     The ids of `model` must be in fairseq's order. If `model` has no vocabulary, the symbols in dict.txt are numbers.
     """
     with new_folder(output) as folder:
-        _write_dictionary(model, folder / DICTIONARY)
+        write_dictionary(symbols_in_dictionary(model), folder / DICTIONARY)
         if model.vocabulary is not None and source.is_dir():
-            _keep_tokenizer(model, report, source, folder)
+            config = model.config
+            keep_tokenizer(source, folder, report, max_length=config.max_length, segments=config.has_segments)
         (folder / REPORT).write_text(json.dumps(vars(report), indent=1), "utf-8")
         torch.save(_state(model, folder), folder / CHECKPOINT)
 
 
 def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """Return the symbols for dict.txt, without special symbols and <mask>. The ids must be in fairseq's order."""
+    """Return the symbols for dict.txt, without special symbols and <mask>, which fairseq's task appends.
+
+    The ids must be in fairseq's order.
+    """
     pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
     return distinct(pieces)[len(SPECIALS) : -1]
 
 
-def _write_dictionary(model: Pretrained, path: Path) -> None:
-    """Write dict.txt without <mask>, which fairseq's task appends.
+def write_dictionary(symbols: list[str], path: Path) -> None:
+    """Write dict.txt with these symbols, to which fairseq adds the special symbols.
 
     Raises:
         CheckpointError: fairseq would not read the same pieces from dict.txt.
     """
     from fairseq.data import Dictionary
 
-    symbols = symbols_in_dictionary(model)
     path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
     if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
         raise CheckpointError(
@@ -54,18 +59,21 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
         )
 
 
-def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
+def keep_tokenizer(
+    source: Path, folder: Path, report: Report, *, max_length: int, segments: bool = False, first: str | None = None
+) -> None:
     """Write tokenizer/, with the ids of dict.txt, to the place where export-hf looks for a tokenizer.
 
-    If that fails, only add a note to the report, because the model is complete without a tokenizer.
+    If that fails, only add a note to the report, because the model is complete without a tokenizer. The arguments
+    `segments` and `first` are those of `tokenizer.fitted`.
     """
-    config, output = model.config, folder / TOKENIZER
+    output = folder / TOKENIZER
     try:
         contents, path = tokenizer.read(source)
-        symbols = symbols_of(folder / DICTIONARY)
-        contents, lacking = tokenizer.fitted(contents, symbols, path, segments=config.has_segments)
+        symbols = (symbols_of if first is None else listed_in)(folder / DICTIONARY)
+        contents, lacking = tokenizer.fitted(contents, symbols, path, segments=segments, first=first)
         output.mkdir()
-        tokenizer.write(contents, output, max_length=config.max_length, segments=config.has_segments)
+        tokenizer.write(contents, output, max_length=max_length, segments=segments, first=first)
     except CheckpointError as error:
         output.rmdir() if output.is_dir() else None
         report.notes.append(f"tokenizer/ was not written: {error}")
@@ -81,31 +89,40 @@ def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
     tensors.setdefault("lm_head.weight", tensors["embed_tokens.weight"])
     state = names.to_fairseq(tensors)
     state["encoder.sentence_encoder.version"] = torch.tensor([3.0])
+    words = ["--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta", *flags(model)]
+    return state_of(state, configuration(folder, words), "MaskedLmLoss")
+
+
+def state_of(weights: Mapping[str, Tensor], configuration: Mapping[str, Any], criterion: str) -> dict[str, Any]:
+    """Return a checkpoint with these weights, from which training can continue.
+
+    Args:
+        weights: Weights by their names in fairseq. configuration: See `configuration`.
+        criterion: Name of the criterion's class.
+    """
+    history = {"criterion_name": criterion, "optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
     return {
         "args": None,
-        "cfg": _configuration(model, folder),
-        "model": state,
-        "optimizer_history": [
-            {"criterion_name": "MaskedLmLoss", "optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
-        ],
+        "cfg": configuration,
+        "model": weights,
+        "optimizer_history": [history],
         "extra_state": {"train_iterator": {"epoch": 1}, "metrics": {}, "previous_training_time": 0},
         "last_optimizer_state": None,
         "task_state": {},
     }
 
 
-def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
-    """Return the configuration that fairseq-train would save with the flags of this model."""
+def configuration(folder: Path, arguments: list[str]) -> dict[str, Any]:
+    """Return the configuration that fairseq-train would save with these arguments and the data in `folder`."""
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from omegaconf import OmegaConf
 
-    words = [os.fspath(folder), "--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta"]
-    words += ["--optimizer", "adam", *flags(model)]
+    words = [os.fspath(folder), "--optimizer", "adam", *arguments]
     parsed = options.parse_args_and_arch(options.get_training_parser(), words)
-    configuration: dict[str, Any] = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True)
-    configuration["task"]["data"] = ""
-    return configuration
+    values: dict[str, Any] = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True)
+    values["task"]["data"] = ""
+    return values
 
 
 def flags(model: Pretrained) -> list[str]:

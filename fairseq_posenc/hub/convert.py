@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..compat.checkpoints import CheckpointError
 from ..core import options as opts
@@ -29,6 +29,7 @@ M4M_FACTS = (
 M4M_STD = 0.02
 
 
+Model = TypeVar("Model", bound=nn.Module)
 _OWN = ("encoder.", "embed_tokens.", "lm_head.")
 _ONE_MODEL = "Use settings and weights of the same model."
 
@@ -70,29 +71,45 @@ def converted(
         ValueError: The encoding or an option is unknown.
         CheckpointError: The weights of the source do not fit its settings.
     """
-    options = opts.parse(args)
     report = Report()
-    new = [member for member in pos_enc.split("+") if member not in source.config.pos_enc.split("+")]
-    report.notes += _changed_schedules(source.config, pos_enc, options)
-    for member in (member for member in new if kind_of(member) == "m4m"):
-        report.notes += [M4M_FACTS] if M4M_FACTS not in report.notes else []
-        if not _set(options, member, "init") and not _set(options, member, "init_std"):
-            options[f"{_key(member)}.init_std"] = M4M_STD
-    text = ",".join(f"{key}={value}" for key, value in options.items()) or None
     length = source.config.max_length if max_length is None else max_length
     # The settings omit our start of M4M's table, so that training, which does not set it, has the same settings.
     config = replace(source.config, pos_enc=pos_enc, pos_enc_args=args or None, max_length=length)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = MaskedLM(replace(config, pos_enc_args=text))
+    model = initialised(MaskedLM, config, source.config, report, seed)
     state = model.state_dict()
-    _copy(source, state, report)
-    _positions(source, model.encoder.pos, state, report)
+    copy(source.tensors, state, report)
+    own = {name: tensor for name, tensor in source.tensors.items() if name.startswith("encoder.pos.")}
+    copy_positions({**own, **_foreign(source, model.encoder.pos, report)}, model.encoder.pos, state, report)
     surplus = [name for name in source.tensors if name.startswith(_OWN) and ".pos." not in name and name not in state]
     if surplus:
         raise CheckpointError(f"the source has {surplus[0]}, which does not fit its settings. {_ONE_MODEL}")
     report.dropped |= dict.fromkeys(source.unused, "the model has no such weight")
     return Pretrained(config, state, source.vocabulary), report
+
+
+def initialised(kind: Callable[[Any], Model], config: Any, source: Any, report: Report, seed: int) -> Model:
+    """Return a new model whose encoding replaces that of a pretrained model.
+
+    A new table of M4M is drawn from N(0, 0.02) unless the options of the encoding set `init` or `init_std`.
+
+    Args:
+        kind: Class of the model, which takes the settings.
+        config: Settings of the model.
+        source: Settings of the pretrained model.
+        report: Report that gets notes about M4M and about encodings that are active in other layers.
+        seed: Random seed.
+    """
+    options, members = opts.parse(config.pos_enc_args), config.pos_enc.split("+")
+    new = [member for member in members if member not in source.pos_enc.split("+")]
+    report.notes += _changed_schedules(source, config.pos_enc, options)
+    for member in (member for member in new if kind_of(member) == "m4m"):
+        report.notes += [M4M_FACTS] if M4M_FACTS not in report.notes else []
+        if not _set(options, member, "init") and not _set(options, member, "init_std"):
+            options[f"{_key(member)}.init_std"] = M4M_STD
+    text = ",".join(f"{key}={value}" for key, value in options.items()) or None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return kind(replace(config, pos_enc_args=text))
 
 
 def _key(member: str) -> str:
@@ -104,7 +121,7 @@ def _set(options: Mapping[str, Any], member: str, option: str) -> bool:
     return option in options or f"{_key(member)}.{option}" in options
 
 
-def _changed_schedules(source: ModelConfig, pos_enc: str, options: Mapping[str, Any]) -> list[str]:
+def _changed_schedules(source: Any, pos_enc: str, options: Mapping[str, Any]) -> list[str]:
     """Return a note for each encoding that is active in other layers than in the source."""
     notes = []
     for member in (member for member in pos_enc.split("+") if member in source.pos_enc.split("+")):
@@ -121,12 +138,12 @@ def _changed_schedules(source: ModelConfig, pos_enc: str, options: Mapping[str, 
     return notes
 
 
-def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
-    """Copy all weights except those of the position encoding."""
+def copy(tensors: Mapping[str, Tensor], state: dict[str, Tensor], report: Report) -> None:
+    """Copy all weights of a pretrained model to `state`, except those of the position encoding."""
     for name, ours in state.items():
-        if name.startswith("encoder.pos."):
+        if ".pos." in name:
             continue
-        theirs = source.tensors.get(name)
+        theirs = tensors.get(name)
         if theirs is None and not name.startswith("lm_head."):
             raise CheckpointError(f"the source has no {name}, which its settings require. {_ONE_MODEL}")
         if theirs is None:
@@ -143,15 +160,15 @@ def _fitting(name: str, theirs: Tensor, ours: Tensor) -> Tensor:
     return theirs.to(ours.dtype).clone()
 
 
-def _positions(source: Pretrained, pos: Composition, state: dict[str, Tensor], report: Report) -> None:
-    own = {name: tensor for name, tensor in source.tensors.items() if name.startswith("encoder.pos.")}
-    known = {**own, **_foreign(source, pos, report)}
-    for name in [name for name in state if name.startswith("encoder.pos.")]:
+def copy_positions(tensors: Mapping[str, Tensor], pos: Composition, state: dict[str, Tensor], report: Report) -> None:
+    """Copy the tables of a pretrained model to `state` if the encoding `pos` has them, and report the others."""
+    known = dict(tensors)
+    for name in [name for name in state if ".pos." in name]:
         theirs = known.pop(name, None)
         if theirs is not None and theirs.shape == state[name].shape:
             state[name] = theirs.to(state[name].dtype).clone()
             report.copied.append(name)
-        elif theirs is not None and name.startswith("encoder.pos.learned."):
+        elif theirs is not None and ".pos.learned." in name:
             rows = min(len(theirs), len(state[name]))
             state[name][:rows] = theirs[:rows]
             report.made[name] = f"the first {rows} rows are copied, the others are new"

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc import-hf`: convert a pretrained BERT or RoBERTa to any position encoding."""
+"""`python -m fairseq_posenc import-hf`: convert a pretrained BERT, RoBERTa or GPT-2 to any position encoding."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..compat.checkpoints import CheckpointError
+from . import gpt2
 from .convert import converted
 from .folder import CHECKPOINT
 from .model import ModelConfig
@@ -17,6 +18,7 @@ EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hug
   huggingface-cli download google-bert/bert-base-uncased --local-dir bert
   import-hf bert --pos-enc m4 --output bert-m4
   import-hf roberta --pos-enc learned+m4m --pos-enc-args gate_offset=1 --output roberta-m4m
+  import-hf gpt2 --pos-enc rope --output gpt2-rope
   fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" --finetune-from-model bert-m4/checkpoint.pt ...
   python -c "import fairseq_posenc; model = fairseq_posenc.load('bert-m4')"
 """
@@ -25,7 +27,7 @@ EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hug
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc import-hf",
-        description="Convert a pretrained BERT or RoBERTa to a fairseq checkpoint with any position encoding.",
+        description="Convert a pretrained BERT, RoBERTa or GPT-2 to a fairseq checkpoint with any position encoding.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -61,13 +63,7 @@ def main(argv: Sequence[str]) -> int:
     """Convert the model that the command line names. Return 0, or print an error message of one line and return 1."""
     args = _parser().parse_args(argv)
     try:
-        from .checkpoint import flags, save
-
-        original = read(args.source)
-        source = reordered(original)
-        encoding = (args.pos_enc, args.pos_enc_args)
-        model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
-        save(model, report, args.output, args.source)
+        lines = (_import_lm if gpt2.is_decoder(args.source) else _import_masked)(args)
     except ModuleNotFoundError as error:
         print(
             f"import-hf: {error}. Install fairseq; `python -m fairseq_posenc doctor` checks the installation.",
@@ -77,18 +73,53 @@ def main(argv: Sequence[str]) -> int:
     except (CheckpointError, ValueError, OSError) as error:
         print(f"import-hf: {error}", file=sys.stderr)
         return 1
-    print("\n".join(report.lines()))
+    print("\n".join(lines))
+    return 0
+
+
+def _import_masked(args: argparse.Namespace) -> list[str]:
+    """Convert a BERT or RoBERTa, and return lines about it."""
+    from .checkpoint import flags, save
+
+    original = read(args.source)
+    source = reordered(original)
+    encoding = (args.pos_enc, args.pos_enc_args)
+    model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
+    save(model, report, args.output, args.source)
+    lines = report.lines()
     if special_ids(original.config) != special_ids(source.config):
-        print(
-            f"note: the ids are in fairseq's order ({', '.join(SPECIALS)}, the other pieces, <mask>), so they "
-            f"differ from those of {args.source}. Encode text with {args.output}/dict.txt or {args.output}/tokenizer."
-        )
-    if model.vocabulary is None:
-        print(
+        lines.append(_other_ids(args, f"{', '.join(SPECIALS)}, the other pieces, <mask>"))
+    return [*lines, *_use(args, model.vocabulary is not None, "posenc_roberta", flags(model))]
+
+
+def _import_lm(args: argparse.Namespace) -> list[str]:
+    """Convert a GPT-2, and return lines about it."""
+    from . import import_lm
+
+    source = gpt2.read(args.source)
+    encoding = (args.pos_enc, args.pos_enc_args)
+    model, report = import_lm.converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
+    import_lm.save(model, report, args.output, args.source)
+    order = f"{', '.join(SPECIALS)}, the other pieces; </s> is GPT-2's end of text"
+    lines = [*report.lines(), _other_ids(args, order)]
+    return [*lines, *_use(args, model.vocabulary is not None, "posenc_transformer_lm", import_lm.flags(model))]
+
+
+def _other_ids(args: argparse.Namespace, order: str) -> str:
+    return (
+        f"note: the ids are in fairseq's order ({order}), so they differ from those of {args.source}. Encode text with "
+        f"{args.output}/dict.txt or {args.output}/tokenizer."
+    )
+
+
+def _use(args: argparse.Namespace, has_vocabulary: bool, arch: str, flags: Sequence[str]) -> list[str]:
+    """Return lines that say how to use the model."""
+    lines = []
+    if not has_vocabulary:
+        lines.append(
             "note: the source has no vocabulary file. Therefore dict.txt contains numbers, and special symbols have "
             "the ids of the published models."
         )
-    print(f"To load the model in Python: fairseq_posenc.load({str(args.output)!r})")
-    start = f"--finetune-from-model {args.output / CHECKPOINT} --arch posenc_roberta"
-    print(f"To continue training, give fairseq-train these flags: {start} {' '.join(flags(model))}")
-    return 0
+    lines.append(f"To load the model in Python: fairseq_posenc.load({str(args.output)!r})")
+    start = f"--finetune-from-model {args.output / CHECKPOINT} --arch {arch}"
+    return [*lines, f"To continue training, give fairseq-train these flags: {start} {' '.join(flags)}"]

@@ -67,10 +67,6 @@ class PosEncCache(Cache):
         """Select the samples of beam search."""
         self.past.reorder(beam_idx)
 
-    def crop(self, max_length: int) -> None:
-        """Forget the columns after the first `max_length`, or the last `-max_length` columns if it is negative."""
-        self.past.crop(max_length if max_length >= 0 else self.past.length + max_length)
-
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeat each sample."""
         if (tokens := self.past.tokens) is not None:
@@ -93,6 +89,8 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
 
     config_class = PosEncCausalConfig
     base_model_prefix = "model"
+    #: The cache cannot forget tokens. transformers then refuses assisted generation and contrastive search.
+    _is_stateful = True
 
     def __init__(self, config: PosEncCausalConfig) -> None:
         super().__init__(config)

@@ -26,6 +26,7 @@ from support_exchange import (
     close,
     imported,
     in_fairseq,
+    in_transformers,
     logits,
     random_model,
     saved,
@@ -266,6 +267,7 @@ def test_an_exported_model_keeps_its_logits(name: str, data: Path, tmp_path: Pat
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
     inputs = tokens_of(data)
     close(logits(fairseq_posenc.load(tmp_path / "out"), inputs), fairseq_logits(model, inputs))
+    close(logits(in_transformers(tmp_path / "out", "AutoModelForMaskedLM"), inputs), fairseq_logits(model, inputs))
 
 
 @pytest.mark.parametrize(
@@ -305,15 +307,16 @@ def test_a_fine_tuned_model_is_exported_without_its_heads(
     assert fairseq_posenc.load(tmp_path / "out").config.max_length == LENGTH + 4
 
 
-def test_transformers_reads_only_learned_positions(data: Path, tmp_path: Path) -> None:
+def test_transformers_needs_code_for_all_but_learned_positions(data: Path, tmp_path: Path) -> None:
     for name in ("learned", "m4"):
         _, path = trained(data, tmp_path / name, "--pos-enc", name)
         assert main(["export-hf", str(path), "--output", str(tmp_path / f"{name}-out")]) == 0
     inputs = tokens_of(data)
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "learned-out").eval()
     close(logits(theirs, inputs), logits(fairseq_posenc.load(tmp_path / "learned-out"), inputs))
-    with pytest.raises(ValueError, match="fairseq_posenc"):
-        transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "m4-out")
+    assert not list((tmp_path / "learned-out").glob("*.py"))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "m4-out", trust_remote_code=False)
 
 
 def test_stock_roberta_is_read(data: Path, tmp_path: Path) -> None:

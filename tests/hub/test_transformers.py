@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fairseq import tasks
 from integration import lm, support
 from integration.test_lm import DECODERS
 from omegaconf import OmegaConf
+from support_exchange import in_transformers
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
@@ -38,15 +39,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let transformers copy the code of models into a folder of this test."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path_factory.mktemp("modules")))
-        patch.setattr(sys, "path", list(sys.path))
-        yield
-
-
 def exported(data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) -> tuple[Any, Path]:
     """Return an untrained fairseq model with random weights, and its exported folder."""
     cfg = support.parse(lm.command_line(data, *arguments, **{"task": lm.STOCK_TASK, **parts}))
@@ -57,10 +49,6 @@ def exported(data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) 
     torch.save({"cfg": saved, "model": model.state_dict()}, folder / "checkpoint.pt")
     assert main(["export-hf", str(folder / "checkpoint.pt"), "--output", str(folder / "model")]) == 0
     return model, folder / "model"
-
-
-def loaded(folder: Path) -> Any:
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True).eval()
 
 
 def tokens(length: int = LENGTH) -> Tensor:
@@ -89,7 +77,7 @@ def close(actual: Tensor, expected: Tensor) -> None:
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_language_model_computes_the_same_in_transformers(name: str, data: Path, tmp_path: Path) -> None:
     model, folder = exported(data, tmp_path, "--pos-enc", name)
-    other, ids = loaded(folder), tokens()
+    other, ids = in_transformers(folder), tokens()
     expected = theirs(model, ids)
     close(ours(other, ids), expected)
     with torch.no_grad():
@@ -108,15 +96,10 @@ def in_steps(model: Any, ids: Tensor, mask: Tensor) -> None:
         cache = start.past_key_values
         cache.reorder_cache(torch.tensor([1, 0]))
         ids, mask, whole = ids.flip(0), mask.flip(0), whole.flip(0)
-        for column in range(half, LENGTH):
-            step = model(
-                ids[:, column, None], attention_mask=mask[:, : column + 1], past_key_values=cache, use_cache=True
-            )
-            close(step.logits[:, 0].log_softmax(-1), whole[:, column])
+        for columns in (slice(half, half + 1), slice(half + 1, half + 2), slice(half + 2, LENGTH)):
+            step = model(ids[:, columns], attention_mask=mask[:, : columns.stop], past_key_values=cache)
+            close(step.logits.log_softmax(-1), whole[:, columns])
         assert cache.get_seq_length() == LENGTH
-        cache.crop(half)
-        again = model(ids[:, half:], attention_mask=mask, past_key_values=cache)
-    close(again.logits.log_softmax(-1), whole[:, half:])
 
 
 UNTIED = [word for word in lm.TINY if word != "--share-decoder-input-output-embed"]
@@ -150,28 +133,26 @@ def test_the_settings_of_a_language_model_are_kept(
     arguments: list[Any], parts: dict[str, Any], data: Path, tmp_path: Path
 ) -> None:
     model, folder = exported(data, tmp_path, *arguments, **parts)
-    close(ours(loaded(folder), tokens()), theirs(model, tokens()))
+    close(ours(in_transformers(folder), tokens()), theirs(model, tokens()))
     with torch.no_grad():
         close(fairseq_posenc.load(tmp_path / "checkpoint.pt")(tokens()).log_softmax(-1), theirs(model, tokens()))  # type: ignore[operator]
 
 
 def test_generation_with_the_cache_equals_generation_without(data: Path, tmp_path: Path) -> None:
     _, folder = exported(data, tmp_path, "--pos-enc", "rope+t5", "--decoder-normalize-before")
-    model = loaded(folder)
+    model = in_transformers(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     inputs = tokenizer(["w3 w4 w5", "w7"], return_tensors="pt", padding=True)
     assert inputs["input_ids"].tolist() == [[EOS, 7, 8, 9], [PAD, PAD, EOS, 11]]
-    for how in ({}, {"num_beams": 3}, {"do_sample": True, "top_k": 5}, {"prompt_lookup_num_tokens": 2}):
-        batch = {name: value[:1] for name, value in inputs.items()} if "prompt_lookup_num_tokens" in how else inputs
+    for how in ({}, {"num_beams": 3}, {"do_sample": True, "top_k": 5}):
         results = []
         for cached in (True, False):
             torch.manual_seed(0)
-            if cached or "prompt_lookup_num_tokens" not in how:
-                results.append(model.generate(**batch, **how, max_new_tokens=12, eos_token_id=[99], use_cache=cached))
-            else:
-                results.append(model.generate(**batch, max_new_tokens=12, eos_token_id=[99], use_cache=False))
+            results.append(model.generate(**inputs, **how, max_new_tokens=12, eos_token_id=[99], use_cache=cached))
         assert results[0].tolist() == results[1].tolist(), how
         assert not results[0][:, 4:].eq(PAD).any()
+    with pytest.raises(ValueError, match="not supported with stateful models"):
+        model.generate(input_ids=inputs["input_ids"][:1], max_new_tokens=2, prompt_lookup_num_tokens=2)
     alone = model.generate(**tokenizer(["w7"], return_tensors="pt"), max_new_tokens=12, eos_token_id=[99])
     together = model.generate(**inputs, max_new_tokens=12, eos_token_id=[99])
     assert alone[0].tolist() == together[1, 2:].tolist()
@@ -180,20 +161,20 @@ def test_generation_with_the_cache_equals_generation_without(data: Path, tmp_pat
 
 def test_a_language_model_learns_in_transformers(data: Path, tmp_path: Path) -> None:
     _, folder = exported(data, tmp_path, "--pos-enc", "shaw")
-    model, ids = loaded(folder).train(), tokens()
+    model, ids = in_transformers(folder).train(), tokens()
     output = model(ids, labels=ids)
     expected = torch.nn.functional.cross_entropy(output.logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
     torch.testing.assert_close(output.loss, expected)
     output.loss.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
     model.save_pretrained(tmp_path / "again" / "model")
-    close(ours(loaded(tmp_path / "again" / "model"), ids), ours(model.eval(), ids))
+    close(ours(in_transformers(tmp_path / "again" / "model"), ids), ours(model.eval(), ids))
     assert read_own_weights(tmp_path / "again" / "model").keys() == read_own_weights(folder).keys()
 
 
 def test_what_the_class_for_transformers_lacks_is_refused(data: Path, tmp_path: Path) -> None:
     _, folder = exported(data, tmp_path, "--pos-enc", "learned")
-    model, ids = loaded(folder), tokens()
+    model, ids = in_transformers(folder), tokens()
     with pytest.raises(ValueError, match="output_attentions=True: this model returns logits only"):
         model(ids, output_attentions=True)
     foreign = transformers.DynamicCache()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from integration import support
+from fairseq import tasks
+from integration import lm, support
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_posenc.__main__ import main
@@ -65,6 +68,18 @@ def logits(model: Any, inputs: dict[str, Tensor]) -> Tensor:
 
 def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def exported_lm(data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) -> tuple[Any, Path]:
+    """Return an untrained language model of fairseq with random weights, and its exported folder."""
+    cfg = support.parse(lm.command_line(data, *arguments, **{"task": lm.STOCK_TASK, **parts}))
+    task = tasks.setup_task(cfg.task)
+    torch.manual_seed(5)
+    model = support.move(task.build_model(cfg.model).eval())
+    settings = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    torch.save({"cfg": settings, "model": model.state_dict()}, folder / "checkpoint.pt")
+    assert main(["export-hf", str(folder / "checkpoint.pt"), "--output", str(folder / "model")]) == 0
+    return model, folder / "model"
 
 
 def in_transformers(folder: Path, kind: str = "AutoModelForCausalLM") -> Any:

@@ -11,6 +11,7 @@ import ast
 import functools
 import re
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 from ..encodings import get
@@ -19,6 +20,10 @@ from ..encodings.registry import ENCODINGS, kind_of
 PACKAGE = Path(__file__).parents[1]
 #: The file with the classes for transformers, and its name in a model's folder.
 START, ENTRY = "hub.transformers_models", "modeling_fairseq_posenc"
+
+#: Written after the dot of relative imports, except in the first file. Python ignores it. It hides the imports from
+#: transformers, which would follow them from file to file along every path, thousands of times.
+SPACE = " "
 
 HEADER = "# A copy of fairseq_posenc/{path}, version {version}, for transformers. MIT License.\n"
 ENTRY_IMPORTS = """
@@ -30,13 +35,12 @@ ENTRY_IMPORTS = """
 
 def code(pos_enc: str) -> dict[str, str]:
     """Return the contents of all files that a model with the encoding `pos_enc` needs, by file name."""
-    from .. import __version__
-
+    version = import_module(PACKAGE.name).__version__
     modules = sorted(_closure([START, *_of_encoding(pos_enc)]))
     texts = {}
     for module in modules:
         path = _path(module)
-        header = HEADER.format(path=path.relative_to(PACKAGE).as_posix(), version=__version__)
+        header = HEADER.format(path=path.relative_to(PACKAGE).as_posix(), version=version)
         texts[f"{flat(module)}.py"] = header + _rewritten(module)
     others = (flat(module) for module in modules if module != START)
     imports = "\n".join(f"from .{name} import __name__ as _{name}" for name in others)
@@ -113,7 +117,8 @@ def _rewritten(module: str) -> str:
         assert node.end_lineno is not None
         if all(target == source for target in targets):  # names from a module; the rest of the statement stays
             first = lines[node.lineno - 1]
-            lines[node.lineno - 1] = re.sub(r"from \.[.\w]*", f"from .{flat(source)}", first, count=1)
+            new = f"from .{SPACE * (module != START)}{flat(source)}"
+            lines[node.lineno - 1] = re.sub(r"from \.[.\w]*", new, first, count=1)
             continue
         indent = " " * node.col_offset
         aliases = zip(targets, node.names, strict=True)

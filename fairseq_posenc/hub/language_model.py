@@ -1,10 +1,4 @@
-"""Read language models from checkpoints of `posenc_transformer_lm` and of fairseq's `transformer_lm`, without fairseq.
-
-All embeddings and output matrices become plain matrices: projections of the input and of the output, and those of the
-frequency bands of adaptive inputs and softmaxes, are multiplied into them.
-
-Legend: d width, V vocabulary size.
-"""
+"""Read language models from checkpoints of this package and of fairseq's `transformer_lm`, without fairseq."""
 
 from __future__ import annotations
 
@@ -13,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .. import stack
@@ -22,6 +15,7 @@ from ..compat.checkpoints import CheckpointError, load_model
 from ..data.documents import SEQUENCE
 from ..encodings.building import with_defaults
 from .causal_lm import CausalConfig, CausalLM
+from .dense import embedding, output
 from .folder import read_config, read_vocabulary
 from .pretrained import OWN_LM, dictionary_of, listed_in, own_settings, part_of, read_own_weights
 
@@ -38,7 +32,6 @@ FAIRSEQ = {
 }
 #: Settings that change what a model computes and that the plain model does not have.
 UNKNOWN = ("base_layers", "scale_fc", "scale_attn", "scale_heads", "scale_resids", "character_embeddings")
-_EMBEDDING, _SOFTMAX = "decoder.embed_tokens.", "decoder.adaptive_softmax."
 
 
 @dataclass(frozen=True)
@@ -82,31 +75,32 @@ def of_checkpoint(path: Path) -> LanguageModel:
     weights = {name: tensor.float() for name, tensor in state["model"].items() if tensor.is_floating_point()}
     stack_weights = ("decoder.layer", "decoder.pos.")  # of layers, of layer norms, and of the encoding
     tensors = {name: tensor for name, tensor in weights.items() if name.startswith(stack_weights)}
-    embedding, output = _embedding(weights), _output(weights, settings)
-    tensors["embed_tokens.weight"] = embedding
-    tied = output["weight"] is None or output["weight"].equal(embedding)
-    tensors |= {f"lm_head.{name}": value for name, value in output.items() if value is not None}
+    vectors = embedding(weights)
+    outputs = output(weights, transposed=bool(settings.get("tie_adaptive_proj")))
+    tensors["embed_tokens.weight"] = vectors
+    tied = outputs["weight"] is None or outputs["weight"].equal(vectors)
+    tensors |= {f"lm_head.{name}": value for name, value in outputs.items() if value is not None}
     if tied:
         tensors.pop("lm_head.weight", None)
     name, args, table = _encoding(settings, weights)
     if table is not None:
         tensors["decoder.pos.learned.weight"] = table
     config = CausalConfig(
-        dim=embedding.shape[1],
+        dim=vectors.shape[1],
         max_length=_longest(settings, task, path),
-        vocabulary=len(embedding),
+        vocabulary=len(vectors),
         pos_enc=name,
         pos_enc_args=args,
         attention_bias="decoder.layers.0.self_attn.q_proj.bias" in tensors,
         tied=tied,
-        scale=1.0 if settings.get("no_scale_embedding") else embedding.shape[1] ** 0.5,
-        cutoffs=_cutoffs(settings, len(embedding)),
+        scale=1.0 if settings.get("no_scale_embedding") else vectors.shape[1] ** 0.5,
+        cutoffs=_cutoffs(settings, len(vectors)),
         attend_within=str(settings.get("attend_within") or SEQUENCE),
         first=0 if settings.get("add_bos_token") or task.get("add_bos_token") else 2,
         **{ours: settings.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
     )
     dictionary = dictionary_of(path, task)
-    symbols = None if dictionary is None else _symbols(dictionary, path, len(embedding))
+    symbols = None if dictionary is None else _symbols(dictionary, path, len(vectors))
     return LanguageModel(config, tensors, symbols, dictionary, _notes(task))
 
 
@@ -181,57 +175,6 @@ def _longest(settings: Mapping[str, Any], task: Mapping[str, Any], path: Path) -
         problem = "the settings do not contain the maximum length (tokens_per_sample)"
         raise CheckpointError(f"{path}: {problem}. Give a checkpoint that fairseq-train wrote.")
     return longest
-
-
-def _embedding(weights: Mapping[str, Tensor]) -> Tensor:
-    """Return the vectors that the decoder gets for each word, without fairseq's factor: [V, d]."""
-    if f"{_EMBEDDING}weight" in weights:
-        vectors = weights[f"{_EMBEDDING}weight"]
-    else:
-        bands = sum(name.startswith(f"{_EMBEDDING}embeddings.") for name in weights) // 2
-        parts = [[weights[f"{_EMBEDDING}embeddings.{band}.{i}.weight"] for i in (0, 1)] for band in range(bands)]
-        vectors = torch.cat([words @ projection.T for words, projection in parts])
-    projection = weights.get("decoder.project_in_dim.weight")
-    return vectors if projection is None else vectors @ projection.T
-
-
-def _output(weights: Mapping[str, Tensor], settings: Mapping[str, Any]) -> dict[str, Tensor | None]:
-    """Return the output matrix [V, d], and biases and vectors of bands if the softmax is adaptive."""
-    adaptive = {name.removeprefix(_SOFTMAX): value for name, value in weights.items() if name.startswith(_SOFTMAX)}
-    if not adaptive:
-        parts = {"weight": weights.get("decoder.output_projection.weight", weights.get(f"{_EMBEDDING}weight"))}
-    elif "band_weight" in adaptive:
-        parts = {name: adaptive[name] for name in ("weight", "bias", "band_weight", "band_bias")}
-    else:
-        parts = _dense(adaptive, transposed=bool(settings.get("tie_adaptive_proj")))
-    projection = weights.get("decoder.project_out_dim.weight")
-    if projection is not None:
-        parts |= {name: value @ projection for name, value in parts.items() if value is not None and value.dim() == 2}
-    return parts
-
-
-def _dense(adaptive: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor | None]:
-    """Return fairseq's adaptive softmax as an output matrix and vectors of its bands.
-
-    Args:
-        adaptive: Weights of fairseq's AdaptiveSoftmax. transposed: Whether the projections of the bands are those of
-            the adaptive input, which are written the other way round.
-    """
-    bands = sum(name.startswith("tail.") and name.endswith(".2.weight") for name in adaptive)
-    tails = []
-    for band in range(bands):
-        projection = adaptive[f"tail.{band}.0.weight"]
-        tails.append(adaptive[f"tail.{band}.2.weight"] @ (projection.T if transposed else projection))
-    if "head.weight" in adaptive:
-        words, of_bands = adaptive["head.weight"].split([len(adaptive["head.weight"]) - bands, bands])
-    else:
-        of_bands = adaptive["head.class_proj.weight"]
-        words = adaptive.get("head.word_proj.weight")  # type: ignore[assignment]
-        if words is None:
-            words = adaptive["head.word_proj.1.weight"] @ adaptive["head.word_proj.0.weight"]
-    matrix = torch.cat([words, *tails])
-    zeros = {"bias": matrix.new_zeros(len(matrix)), "band_bias": matrix.new_zeros(bands)}
-    return {"weight": matrix, "band_weight": of_bands.clone(), **zeros}
 
 
 def _cutoffs(settings: Mapping[str, Any], size: int) -> list[int]:

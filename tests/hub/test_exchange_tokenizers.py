@@ -15,12 +15,17 @@ pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
 
 import transformers
+from fairseq.data import Dictionary
 from support_exchange import BERT_WORDS, WORDS, imported, random_model, saved
 from support_tokenizers import FORMS, HARD, checkpoint, cutter, learned, lines, shuffled, through
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
+from fairseq_posenc.generation.prompts import Text
+from fairseq_posenc.hub import CausalConfig, CausalLM, export_lm
 from fairseq_posenc.hub import folder as folders
+from fairseq_posenc.hub.language_model import LanguageModel
+from fairseq_posenc.hub.pretrained import SPECIALS
 
 #: Without the piece 000, a unigram model likes `0 00` and `00 0` equally. sentencepiece and Hugging Face differ then.
 THRICE = re.compile(r"(.)\1\1")
@@ -56,6 +61,28 @@ def test_ids_are_those_of_the_dictionary(form: str, tokenizers: dict[str, Path],
         several += len(ours(line)) > len(line.split())
     assert several > 100
     assert len(theirs) == fairseq_posenc.load(tmp_path / "out").config.vocabulary
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_language_model_gets_its_tokenizer(form: str, tokenizers: dict[str, Path], tmp_path: Path) -> None:
+    """The exported tokenizer and `generate-text` give the ids of training, and the text back."""
+    cut, pieces = cutter(form, tokenizers[form])
+    symbols, dictionary = shuffled(pieces), tmp_path / "dict.txt"
+    dictionary.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
+    config = CausalConfig(1, 8, 8, 2, 32, len(symbols) + 4)
+    model = LanguageModel(config, CausalLM(config).state_dict(), [*SPECIALS, *symbols], dictionary)
+    contents, _ = export_lm.tokens_of(model, tokenizers[form])
+    export_lm.export(model, tmp_path / "out", contents)
+    theirs, ours = transformers.AutoTokenizer.from_pretrained(tmp_path / "out"), through(dictionary, cut)
+    text = Text(Dictionary.load(str(dictionary)), tokenizers[form])
+    for line in lines()[:20]:
+        assert theirs(line)["input_ids"] == [2, *ours(line)]
+        assert text.ids(f"{line}\n{line}") == [*ours(line), 2, *ours(line)]
+        restored = text.text([*ours(line), 2, *ours(line)])
+        if not form.startswith("wordpiece"):  # which does not keep the spaces around punctuation marks
+            assert restored == f"{line}\n{line}"
+    assert (theirs.bos_token, theirs.eos_token, theirs.padding_side) == ("</s>", "</s>", "left")
+    assert theirs(["the", "the other one"], padding=True)["input_ids"][0][0] == 1
 
 
 def test_special_symbols_pairs_and_masks(tokenizers: dict[str, Path], tmp_path: Path) -> None:

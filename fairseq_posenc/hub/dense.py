@@ -1,0 +1,68 @@
+"""Convert the embedding and the output of fairseq's language models to plain matrices.
+
+The projections of the input and of the output, and those of the frequency bands of adaptive inputs and softmaxes, are
+multiplied into the matrices.
+
+Legend: d width, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+_EMBEDDING, _SOFTMAX = "decoder.embed_tokens.", "decoder.adaptive_softmax."
+
+
+def embedding(weights: Mapping[str, Tensor]) -> Tensor:
+    """Return the vectors that the decoder gets for each word, without fairseq's factor: [V, d]."""
+    if f"{_EMBEDDING}weight" in weights:
+        vectors = weights[f"{_EMBEDDING}weight"]
+    else:
+        bands = sum(name.startswith(f"{_EMBEDDING}embeddings.") for name in weights) // 2
+        parts = [[weights[f"{_EMBEDDING}embeddings.{band}.{i}.weight"] for i in (0, 1)] for band in range(bands)]
+        vectors = torch.cat([words @ projection.T for words, projection in parts])
+    projection = weights.get("decoder.project_in_dim.weight")
+    return vectors if projection is None else vectors @ projection.T
+
+
+def output(weights: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor | None]:
+    """Return the output matrix [V, d], and biases and vectors of bands if the softmax is adaptive.
+
+    Args:
+        weights: Weights by their names in fairseq.
+        transposed: Whether the projections of the bands are those of the adaptive input (--tie-adaptive-proj), which
+            are written the other way round.
+    """
+    adaptive = {name.removeprefix(_SOFTMAX): value for name, value in weights.items() if name.startswith(_SOFTMAX)}
+    if not adaptive:
+        parts = {"weight": weights.get("decoder.output_projection.weight", weights.get(f"{_EMBEDDING}weight"))}
+    elif "band_weight" in adaptive:
+        parts = {name: adaptive[name] for name in ("weight", "bias", "band_weight", "band_bias")}
+    else:
+        parts = _dense(adaptive, transposed=transposed)
+    projection = weights.get("decoder.project_out_dim.weight")
+    if projection is not None:
+        parts |= {name: value @ projection for name, value in parts.items() if value is not None and value.dim() == 2}
+    return parts
+
+
+def _dense(adaptive: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor | None]:
+    """Return the weights of fairseq's AdaptiveSoftmax as an output matrix and vectors of its bands."""
+    bands = sum(name.startswith("tail.") and name.endswith(".2.weight") for name in adaptive)
+    tails = []
+    for band in range(bands):
+        projection = adaptive[f"tail.{band}.0.weight"]
+        tails.append(adaptive[f"tail.{band}.2.weight"] @ (projection.T if transposed else projection))
+    if "head.weight" in adaptive:
+        words, of_bands = adaptive["head.weight"].split([len(adaptive["head.weight"]) - bands, bands])
+    else:
+        of_bands = adaptive["head.class_proj.weight"]
+        words = adaptive.get("head.word_proj.weight")
+        if words is None:
+            words = adaptive["head.word_proj.1.weight"] @ adaptive["head.word_proj.0.weight"]
+    matrix = torch.cat([words, *tails])
+    zeros = {"bias": matrix.new_zeros(len(matrix)), "band_bias": matrix.new_zeros(bands)}
+    return {"weight": matrix, "band_weight": of_bands.clone(), **zeros}

@@ -36,7 +36,7 @@ def write(
         CheckpointError: The `tokenizers` package is not installed, or cannot read the tokenizer back.
     """
     built(contents)
-    special: dict[str, Any] = _SPECIAL if first is None else {"bos_token": first, **_CAUSAL}
+    special: dict[str, Any] = {**_SPECIAL} if first is None else {"bos_token": first, **_CAUSAL}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **special,

@@ -83,7 +83,7 @@ def climbing(folder: Path) -> None:
     [
         (truncate, "model.safetensors cannot be read"),
         (settings(intermediate_size=7), r"fc1.weight has the shape \[96, 48\] in the source"),
-        (settings(model_type="electra"), "model_type is gpt2, but only bert and roberta"),
+        (settings(model_type="electra"), "model_type is electra, but only bert and roberta"),
         (pickled, "refused, because it contains"),
         (climbing, "which is outside of the folder"),
         (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, which does not fit its settings"),

@@ -80,7 +80,8 @@ def test_a_language_model_gets_its_tokenizer(form: str, tokenizers: dict[str, Pa
         assert text.ids(f"{line}\n{line}") == [*ours(line), 2, *ours(line)]
         restored = text.text([*ours(line), 2, *ours(line)])
         if not form.startswith("wordpiece"):  # which does not keep the spaces around punctuation marks
-            assert restored == f"{line}\n{line}"
+            plain = " ".join(line.split())  # sentencepiece joins spaces
+            assert restored in (f"{line}\n{line}", f"{plain}\n{plain}")
     assert (theirs.bos_token, theirs.eos_token, theirs.padding_side) == ("</s>", "</s>", "left")
     assert theirs(["the", "the other one"], padding=True)["input_ids"][0][0] == 1
 

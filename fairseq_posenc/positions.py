@@ -427,13 +427,13 @@ class Positions:
                 f"{shape}"
             )
         is_pad = _is_pad(tokens, pad)
-        padding: Tensor | None = is_pad
+        columns = is_pad
         if memory:
             earlier = tokens.new_zeros(tokens.shape[0], memory, dtype=torch.bool)
-            padding = torch.cat([earlier if memory_padding is None else memory_padding, is_pad], 1)
-        never = pad is None and memory_padding is None
-        if never or not (torch.compiler.is_compiling() or bool(padding.any())):  # a compiled graph cannot read the data
-            padding = None
+            columns = torch.cat([earlier if memory_padding is None else memory_padding, is_pad], 1)
+        possible = pad is not None or memory_padding is not None
+        some = possible and (torch.compiler.is_compiling() or bool(columns.any()))  # a compiled graph cannot read data
+        padding = columns if some else None
         return cls(
             query_length=tokens.shape[1] - cached,
             key_length=tokens.shape[1] + memory,

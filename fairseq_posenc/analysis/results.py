@@ -16,6 +16,7 @@ LOWER_IS_BETTER = ("perplexity",)
 GROUPS = ("task", "direction", "language", "memory")
 #: Scores whose interval over the sentences of the test set is in the column `±`.
 TESTED = ("BLEU", "bleu")
+P_VALUE = "p"
 CONFIDENCE = 0.95
 
 
@@ -112,11 +113,11 @@ def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
 
     For a single run, it is the interval over the sentences of the test set, which the recipe computed. For several
     runs, it is the interval of their mean score. If the score is a median, it is not known: the interval of the mean
-    need not even contain the median.
+    need not even contain the median. The p-value of several runs is their largest one, so it has no interval either.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):
-        return None if _is_median(row, column) else half_width(each), len(each)
+        return None if column == P_VALUE or _is_median(row, column) else half_width(each), len(each)
     trainings = len(seeds) if isinstance(seeds, list) else int(seeds) if is_number(seeds) else 1
     return float(within) if column in TESTED and is_number(within) else None, max(trainings, 1)
 

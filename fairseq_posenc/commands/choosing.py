@@ -83,7 +83,8 @@ def mentioned(text: str) -> set[str]:
 
 
 def _names(labels: list[str]) -> set[str]:
-    return {name for label in labels for name in split(label)[0].split("+")} & set(names())
+    stacks = [stack for label in labels for stack in label.split("/")]  # ENCODER/DECODER
+    return {name for stack in stacks for name in split(stack)[0].split("+")} & set(names())
 
 
 def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:

@@ -53,6 +53,11 @@ def test_the_interval_of_several_seeds_is_that_of_their_mean() -> None:
     ]
 
 
+def test_the_p_value_of_several_seeds_has_no_interval() -> None:
+    row: Row = {"encoding": "rope", "p": 0.2, "p of seeds": [0.2, 0.1], "seeds": 2}
+    assert cells(main_table([row], {"encoding": "encoding", "p": "p"})) == [["encoding", "p"], ["rope", "0.2"]]
+
+
 def test_a_score_without_an_interval_stands_alone() -> None:
     row: Row = {"model": "m4", "F1": 88.123, "EM": 80.0, "±": 3.0, "p": None}
     assert cells(main_table([row], FINETUNE_SQUAD.main)) == [["model", "F1 (%)", "EM (%)"], ["m4", "88.12", "80"]]

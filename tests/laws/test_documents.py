@@ -181,7 +181,7 @@ def test_an_encoding_that_counts_columns_is_caught(path: str) -> None:
 
 @pytest.mark.parametrize(("name", "path"), [("allowed", "explicit"), ("allowed", "auto"), ("block_mask", "flex")])
 def test_a_mask_without_documents_is_caught(name: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mask = vars(Positions)[name].func
+    mask = vars(Positions)[name].make
     monkeypatch.setattr(Positions, name, property(lambda self: mask(replace(self, documents=None))))
     with gradients_on_a_cpu(), pytest.raises(AssertionError, match="a document of"):
         check_documents(Case("alibi", causal=True), "right", path)
@@ -191,7 +191,7 @@ def test_a_mask_without_documents_is_caught(name: str, path: str, monkeypatch: p
 def test_a_mask_that_forgets_documents_before_the_queries_is_caught(
     check: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mask = vars(Positions)["allowed"].func
+    mask = vars(Positions)["allowed"].make
     forgetful = property(lambda self: mask(replace(self, documents=None) if self.offset else self))
     monkeypatch.setattr(Positions, "allowed", forgetful)
     with pytest.raises(AssertionError, match=r"with memory|step by step"):

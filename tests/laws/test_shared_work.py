@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import torch
 from fairseq_posenc.core import factors, tables
 from fairseq_posenc.encodings import Layer, deberta, segments, t5, tupe, xl
 from fairseq_posenc.encodings.raffel import Raffel
-from fairseq_posenc.positions import Positions
+from fairseq_posenc.positions import Positions, _derived
 
 from .cases import Case
 from .scene import drawn, embedded, padded, positions_of
@@ -34,14 +33,14 @@ def counted(*names: tuple[Any, str]) -> Iterator[Counter[str]]:
 
 def _count(patch: pytest.MonkeyPatch, owner: Any, name: str, counts: Counter[str]) -> None:
     original = vars(owner)[name]
-    function = original.func if isinstance(original, cached_property) else original
+    function = original.make if isinstance(original, _derived) else original
 
     def call(*args: Any, **kwargs: Any) -> Any:
         counts[name] += 1
         return function(*args, **kwargs)
 
-    if isinstance(original, cached_property):
-        replaced = cached_property(call)
+    if isinstance(original, _derived):
+        replaced = _derived(call)
         replaced.__set_name__(owner, name)
         patch.setattr(owner, name, replaced)
     else:

@@ -60,8 +60,8 @@ FAMILIES = (
     Family("M4M", (1.15, 1.16), (1.26, 1.33), "m4m", (1.14, 1.15)),
     Family("DeBERTa", (1.12, 1.10), (1.27, 1.28), "deberta", (1.15, 1.15)),
     Family("M3", (1.07, 1.03), (1.20, 1.10), "m3"),
-    Family("Forgetting", (1.03, 1.04), (1.09, 1.08), "fox"),
-    Family("DAPE", (1.18, 1.22), (1.85, 2.25), "alibi+dape"),
+    Family("Forgetting", (1.03, 1.04), (1.09, 1.09), "fox"),
+    Family("DAPE", (1.18, 1.24), (2.00, 2.50), "alibi+dape"),
 )
 #: Peak memory of the attention core in training at n = 512, relative to the explicit core without positions.
 MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4m": 1.5}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+
+from .core.closed_pipe import discard_output
 
 COMMANDS = {
     "list": ("commands.listing", "Show the position encodings, their papers, options and capabilities."),
@@ -30,7 +31,6 @@ COMMANDS = {
     ),
     "export-hf": ("hub.export_hf", "Export a masked or plain language model for transformers and fairseq_posenc.load."),
 }
-CLOSED = 141  # exit status of a shell after SIGPIPE
 #: Commands that import nothing but their own modules, so they run even if this installation is broken.
 ALWAYS = ("doctor", "path")
 
@@ -65,8 +65,7 @@ def main(argv: Sequence[str]) -> int:
         status = run(argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # a reader such as `head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-        return CLOSED
+        return discard_output()
     return status
 
 

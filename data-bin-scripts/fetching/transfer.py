@@ -138,7 +138,7 @@ class Transfer:
             )
 
     def _compare(self, announced: int | None) -> None:
-        """Raise an error if the server sent another number of bytes than it announced; chunked answers may do so."""
+        """Raise an error if the server sent more or fewer bytes than it announced (None: it announced nothing)."""
         received = self.partial.size()
         if announced is not None and received < announced:
             raise CutError(f"the server sent {received:,} bytes, but announced {announced:,}")

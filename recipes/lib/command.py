@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -10,13 +9,12 @@ from collections.abc import Mapping
 from .choose import choose
 from .options import parse
 from .outputs import refuse_unusable
+from .package import discard_output
 from .recipe import ROOT, Recipe, S, shown
 from .run import Run
 from .settings import load
 from .stages import MARKERS, Ledger, Stage
 from .values import Refused
-
-CLOSED = 141  # exit status of a program that SIGPIPE ends: 128 + 13
 
 
 def main(recipe: Recipe[S], arguments: list[str]) -> int:
@@ -41,8 +39,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
         print(f"error: {refused}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # a reader such as `head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-        return CLOSED
+        return discard_output()
 
 
 def dry_run(environment: Mapping[str, str], notes: tuple[str, ...], stages: list[Stage]) -> int:

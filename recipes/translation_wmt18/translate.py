@@ -26,7 +26,7 @@ from typing import IO, Any, BinaryIO
 
 from recipes.lib import tied
 from recipes.lib.machine import executable
-from recipes.lib.package import nearest
+from recipes.lib.package import CLOSED, nearest
 from recipes.lib.recipe import ROOT
 from recipes.lib.recipe import shown as shown_from_root
 from recipes.lib.settings import as_arguments
@@ -38,7 +38,7 @@ from .finished import finished
 from .plan import Planner
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # categories of control and format characters and white space
-INTERRUPTED, CLOSED = 130, 141  # exit statuses of a shell after SIGINT and SIGPIPE
+INTERRUPTED = 130  # exit status of a shell after SIGINT
 TOO_LONG = (
     "the line has more pieces than the model or --max-source-positions allows. Split the line into shorter sentences."
 )

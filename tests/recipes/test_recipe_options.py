@@ -15,7 +15,8 @@ from recipes.demo.__main__ import DEMO
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
-from recipes.lib.command import CLOSED, main
+from recipes.lib.command import main
+from recipes.lib.package import CLOSED
 from recipes.lib.settings import as_arguments, load, read_preset
 from recipes.lib.values import Refused
 from tests.toy_recipe import TOY, toy

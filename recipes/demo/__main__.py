@@ -14,9 +14,9 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Train small translation models with several position encodings, and score their translations with sacrebleu. The meaning
-of the sentences depends on word order. To continue an interrupted run, start it again with the same options. The output
-folder contains results.md, bleu.png, results.json and a folder with the logs."""
+Train small translation models with several position encodings, and score their translations with sacrebleu. The
+sentences are invented, and their meaning depends on word order. To continue an interrupted run, start it again with the
+same options. The output folder contains results.md, bleu.png, results.json and a folder with the logs."""
 
 
 def results(settings: Settings, output: Path) -> list[Row]:
@@ -26,7 +26,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    """Return the text that the screen shows after a stage: the BLEU score after `score`, otherwise nothing."""
+    """Return the BLEU that the screen shows after the stage `score`, or an empty text for other stages."""
     if stage.kind != "score":
         return ""
     return f" BLEU {json.loads(stage.outputs[0].read_text(encoding='utf-8'))['bleu']:.1f}"
@@ -50,7 +50,7 @@ def claim(rows: list[Row], least_gap: float) -> int:
     print(
         f"error: the demo failed its check. The best encoding ({best}, {bleu[best]:.1f} BLEU) must score at least "
         f"{least_gap} BLEU more than `none` ({none:.1f} BLEU), and `none` must score above 0. Look for the cause in "
-        "the folder logs/ beside results.md.",
+        "the subfolder logs/ of the output folder.",
         file=sys.stderr,
     )
     return 1

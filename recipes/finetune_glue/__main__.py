@@ -24,17 +24,17 @@ Scores are in percent on the development set (for MNLI, the matched set). Each s
 the DIET paper. The columns `mean` and `sd` show the mean score and the standard deviation over the seeds. The column
 `p` shows the p-value of Welch's t-test between the scores of this model and of the first model on the same task, after
 Holm's correction. If several learning rates or numbers of epochs are tried, the table shows the combination with the
-best median and every combination with which a training run diverged. Each row `average` shows a model's mean score over
+best median and every combination in which a training run diverged. Each row `average` shows a model's mean score over
 all tasks; the two development sets of MNLI count as two tasks. In these rows, `mean` and `sd` are the mean and the
-standard deviation of the averages of single seeds; a seed with which a training run diverged does not count. The
-baseline is the constant answer that scores best on the training rows. A model beats the baseline if its score is higher
-by more than two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) if the constant answer has the score
-p, and 2 / sqrt(rows - 1) for correlations. The column `paper` shows the score that the protocol's paper reports for
-this encoding. The paper's models have 12 layers and were pretrained on the paper's corpora. For the protocol m4m, this
-column also shows the scores of roberta-base and of models whose pretraining started from roberta-base. The column is
-empty if the number of rows in a dataset differs from the published number; for an average, it is also empty if the
-paper averages other tasks, and the column `comparable` then says what differs. The folder submission/MODEL contains,
-for each task, the test predictions of the run with the median score."""
+standard deviation of the averages of single seeds; seeds whose training run diverged do not count. The baseline is the
+constant answer that scores best on the training rows. A model beats the baseline if its score is higher by more than
+two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) if the constant answer has the score p, and 2 /
+sqrt(rows - 1) for correlations. The column `paper` shows the score that the protocol's paper reports for this encoding.
+The paper's models have 12 layers and were pretrained on the paper's corpora. For the protocol m4m, the column `paper`
+also shows the scores of roberta-base and of models whose pretraining started from roberta-base. The column `paper` is
+empty if the number of rows in a dataset differs from the published number. In a row `average`, it is also empty if the
+paper averages other tasks; the column `comparable` then says what differs. The folder submission/MODEL contains, for
+each task, the test predictions of the run with the median score."""
 
 MAIN = {
     "task": "task",
@@ -64,7 +64,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: preset, dataset, models, protocol, tasks, segment encodings and seed."""
+    """Return the output folder's name, made of preset, dataset, models, protocol, tasks, segment encodings and seed."""
     rows, models = Path(settings.data).resolve().name, in_a_name(settings.checkpoint)
     segments = [] if settings.segments == ["none"] else settings.segments
     parts = [settings.preset, rows, models, settings.protocol, *settings.task, *segments, str(settings.seed)]

@@ -27,7 +27,7 @@ def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, pro
     The list is empty if there is only one task. The matched and the mismatched set of MNLI count as two numbers. A
     segment encoding matters only for pairs of sentences, so the score on a task of single sentences enters the mean of
     every segment encoding. A model gets no row if it has no score on one of the tasks. The average of a seed is the
-    mean over the tasks of the training runs with this seed; a seed whose training run diverged on a task has none.
+    mean over the tasks of the training runs with this seed. A seed has no average if one of these runs diverged.
 
     Args:
         rows: Rows of the table; for each task and model, the best hyperparameters come first.
@@ -64,7 +64,7 @@ def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, pro
 
 
 def of_seeds(rows: Sequence[Row], protocol: str) -> list[float]:
-    """Return the average of each seed with which the training runs of all rows finished."""
+    """Return the average over the rows for each seed whose training runs all finished."""
     seeds = [seed for seed in rows[0]["scores of seeds"] if all(seed in row["scores of seeds"] for row in rows)]
     return [
         fmean(number for row in rows for number in scores(row["task"], row["scores of seeds"][seed], protocol).values())
@@ -73,7 +73,7 @@ def of_seeds(rows: Sequence[Row], protocol: str) -> list[float]:
 
 
 def beside_the_paper(reported: float, numbers: Mapping[str, float], rows: Sequence[Row]) -> Row:
-    """Return the paper's average, or None if it averages other scores or other data, and how the run differs.
+    """Return the column `paper` (None if the paper averages other scores or other data) and the column `comparable`.
 
     Args:
         reported: The average in the paper.

@@ -91,7 +91,7 @@ def middle(runs: list[Trial]) -> Trial:
 
 
 def rows_of(variant: Variant, results: Results) -> list[Row]:
-    """Return a row for the best hyperparameters, and a row for each other combination with which a run diverged."""
+    """Return a row for the best hyperparameters, and a row for every other combination in which a run diverged."""
     return [result(variant, results, group) for group in results.reported(variant)]
 
 
@@ -142,7 +142,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
 
 
 def rounded(scores: Scores, digits: int) -> dict[str, dict[str, float]]:
-    """Return the scores of all splits and metrics with this number of decimals."""
+    """Return the scores of all splits and metrics, rounded to `digits` decimals."""
     return {split: {name: round(value, digits) for name, value in values.items()} for split, values in scores.items()}
 
 
@@ -160,8 +160,8 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
     """Return the paper's scores for this encoding as text; MNLI has scores on the matched and the mismatched set.
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
-    from roberta-base. If several segment encodings are tried, the text for a task of single sentences has the
-    scores of the paper's models with each of these segment encodings.
+    from roberta-base. If several segment encodings are tried, a task of single sentences gets the paper's score with
+    each of them.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
@@ -175,7 +175,7 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
 
 
 def differences(model: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    """Return the known differences between the run and the papers' experiments, in a few words each.
+    """Return the known differences between the run and the papers' experiments, as short texts.
 
     Args:
         model: Facts about the pretrained model, such as `layers` and `dim`.

@@ -28,15 +28,16 @@ LEGEND = """\
 EM and F1 are computed as in SQuAD's scripts, in percent. In version 2.0, a question counts as unanswerable if the score
 of the empty answer exceeds that of the best span by more than a threshold. The column `best F1` uses the threshold with
 the highest F1 on the scored questions. The columns EM and F1 use the value of --null-threshold. The column `comparable`
-says whether the run and the paper have the same model sizes, questions and training settings. This column ignores the
-pretraining corpora, because a checkpoint does not name its corpus. The scored checkpoint is checkpoint_last.pt. The
-column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers are
-too long or in no window. A model beats a baseline if its F1 is higher by more than two standard errors. Two standard
-errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and of the baseline. With
-several seeds, scores are means over the seeds, and sd is the standard deviation of F1. The column p shows the p-value
-of Welch's t-test between the F1 of this model and of the first model, after Holm's correction. For each training run
-that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. Models of diverged
-runs are not scored. The row `gold answers` tests the scorer, so its EM and F1 must be 100."""
+says whether the run and the paper have the same model sizes, questions and training settings. The column `comparable`
+ignores the pretraining corpora, because a checkpoint does not name its corpus. The scored checkpoint is
+checkpoint_last.pt. The column `out of reach` shows the number of questions that cannot be answered correctly, because
+their gold answers are too long or lie in no window. A model beats a baseline if its F1 is higher by more than two
+standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the
+model and of the baseline. With several seeds, scores are means over the seeds, and sd is the standard deviation of F1.
+The column p shows the p-value of Welch's t-test between the F1 of this model and of the first model, after Holm's
+correction. For each training run that diverged, the column `diverged` shows the update, the loss and (with several
+seeds) the seed. The model of a diverged run is not scored. The row `gold answers` tests the scorer, so its EM and F1
+must be 100."""
 
 MAIN = {
     "model": "model",
@@ -74,7 +75,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: preset, dataset, models, version, length, segment encoding and seed."""
+    """Return the output folder's name, made of preset, dataset, models, version, length, segment encoding and seed."""
     own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
     name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
     models = in_a_name(settings.checkpoint)
@@ -96,7 +97,7 @@ def hints(settings: Settings, output: Path) -> Hints:
         words += ["--na-prob-thresh", str(settings.null_threshold)]
     else:
         words.append(str(folder / "predictions.json"))
-    title = f"Compute the scores of {best} with SQuAD's own script, in the folder to which you downloaded the script:"
+    title = f"Compute the scores of {best} with SQuAD's own script; run this command in the script's folder:"
     return {title: shlex.join(words)}
 
 

@@ -55,7 +55,7 @@ def main() -> None:
     option("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
     option("--max-length", type=int, required=True, metavar="N", help="Maximum length of a window in pieces.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the model's encodings and sizes.")
-    option("flags", nargs="*", help="Flags of fairseq-train after --, without the data folder.")
+    option("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
     arguments = parser.parse_args()
     flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *arguments.flags])
     model = convert_namespace_to_omegaconf(flags).model

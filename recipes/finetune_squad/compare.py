@@ -29,7 +29,7 @@ class ComparedPaper(NamedTuple):
 
     Attributes:
         name: Name of the paper.
-        differs: Differences between the run and the paper, in a few words each.
+        differs: Differences between the run and the paper, as short texts.
     """
 
     name: str

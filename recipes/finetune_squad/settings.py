@@ -118,7 +118,8 @@ class Settings(QuestionSettings):
             reasons["null_threshold"] = "all questions of version 1.1 have answers"
         if self.paper != "none" and not published.has_figures(self.paper, self.version, self.max_length):
             reasons["paper"] = (
-                f"{self.paper} has no scores for version {self.version} and windows of {self.max_length} pieces"
+                f"the paper {self.paper} reports no scores for version {self.version} and windows of {self.max_length} "
+                "pieces"
             )
         return reasons
 

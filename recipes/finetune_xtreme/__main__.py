@@ -36,24 +36,24 @@ column `paper` shows the DIET paper's mean over the languages of XNLI. The row `
 in the XTREME paper."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
-1.1. The baseline answers each question with the span that shares the most words with the question. All these spans have
-the mean length of the answers in the language. A model beats the baseline if its F1 is higher by more than two standard
-errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the model and
-of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions that are not
-scored. Without English development questions (--dev-file), the last checkpoint is used. With several seeds, scores are
-medians, and sd is the standard deviation of F1 over the seeds. The column p shows the p-value of Welch's t-test between
-the mean F1 of this model and of the first model, after Holm's correction. For each training run that diverged, the
-column `diverged` shows the update, the loss and (with several seeds) the seed. The model of such a run is not scored.
-The column `out of reach` shows the number of questions that cannot be answered correctly, because their gold answers
-are too long or not within any window. The column `paper` shows the DIET paper's mean over all languages of a
-dataset; the column is empty if the run has fewer languages or other questions."""
+1.1. The baseline answers each question with the span that shares the most words with the question. The baseline's spans
+have the mean length of the answers in the language. A model beats the baseline if its F1 is higher by more than two
+standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the
+model and of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions
+that are not scored. Without English development questions (--dev-file), the last checkpoint is used. With several
+seeds, scores are medians, and sd is the standard deviation of F1 over the seeds. The column p shows the p-value of
+Welch's t-test between the mean F1 of this model and of the first model, after Holm's correction. For each training run
+that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. The model of a
+diverged run is not scored. The column `out of reach` shows the number of questions that cannot be answered correctly,
+because their gold answers are too long or lie in no window. The column `paper` shows the DIET paper's mean over all
+languages of a dataset; the column is empty if the run has fewer languages or other questions."""
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all
-four tasks, this is the mean of the seven numbers that the DIET paper averages. In these rows, `mean` and `sd` are the
-mean and the standard deviation of the averages of single seeds; a seed with which a training run diverged does not
-count. If the paper's average is of other tasks or other data, the column `paper` is empty and the column `comparable`
-says what differs."""
+four tasks, the row `average` is the mean of the seven numbers that the DIET paper averages. In these rows, `mean` and
+`sd` are the mean and the standard deviation of the averages of single seeds; seeds whose training run diverged do not
+count. If the paper averages other tasks or other data, the column `paper` is empty and the column `comparable` says
+what differs."""
 
 MAIN = {
     "task": "task",
@@ -139,7 +139,7 @@ def of_questions(settings: Settings, output: Path, prepared: list[Path]) -> list
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: preset, tasks, dataset, models, protocol, segment encodings and seed."""
+    """Return the output folder's name, made of preset, tasks, dataset, models, protocol, segment encodings and seed."""
     tasks = ".".join(task.lower() for task in settings.task)
     data = Path(settings.data).resolve().name
     parts = [settings.preset, tasks, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]

@@ -96,7 +96,7 @@ def _beats(f1: float, baseline: Scores, language: str) -> bool:
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
-    """Return the rows of the best hyperparameters, and rows of hyperparameters with which a training run diverged."""
+    """Return rows for the best hyperparameters, and for all hyperparameters with which a training run diverged."""
     return [row for group in results.reported(variant) for row in rows_of(task, variant, results, group)]
 
 
@@ -152,7 +152,7 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
         task: Name of a dataset.
         variant: The model and its segment encoding.
         results: Reader for the results of the run.
-        scored: Scores by language. Languages without gold answers are missing.
+        scored: Scores by language; languages without gold answers are left out.
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}

@@ -29,8 +29,8 @@ AVERAGE = "average"  # the task of the rows with means over tasks
 def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str) -> Row | None:
     """Return a row with the model's mean over the tasks, or None if the model has no score on one of the tasks.
 
-    The average of a seed is the mean over the tasks of the training runs with this seed; a seed whose training run
-    diverged on a task has none.
+    The average of a seed is the mean over the tasks of the training runs with this seed. A seed has no average if one
+    of these runs diverged.
 
     Args:
         rows: Rows of all tasks; for each task, model and language, the best hyperparameters come first.
@@ -72,7 +72,7 @@ def numbers_of_seeds(task: str, row: Row) -> dict[str, list[float]]:
 
 
 def beside_the_paper(reported: float, rows: Mapping[str, Row], tasks: Sequence[str]) -> Row:
-    """Return the paper's average, or None if a task is missing or has other data, and how the run differs.
+    """Return the column `paper` (None if a task is missing or has other data) and the column `comparable`.
 
     Args:
         reported: The average in the paper.

@@ -25,7 +25,7 @@ LAYERS, DIM = 12, 768
 
 
 def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float, float] | None:
-    """Return the EM and F1 that the paper reports, as means over a dataset's languages, or None if it reports none.
+    """Return the EM and F1 that the paper reports, as means over a dataset's languages, or None.
 
     Args:
         task: XQuAD, MLQA or TyDiQA.
@@ -40,7 +40,7 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
 
 
 def departures(settings: Settings) -> list[str]:
-    """Return the differences between a run and the paper's protocol, in a few words each.
+    """Return the differences between a run and the paper's protocol, as short texts.
 
     The segment encoding does not count as a departure, because the paper has rows for different segment encodings.
     """

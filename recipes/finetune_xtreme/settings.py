@@ -64,7 +64,7 @@ class Settings(SentenceSettings, QuestionSettings):
     dev_file: str = field(
         default="",
         metadata=about(
-            "File with English development questions, which choose --lr, --epochs and the checkpoint (unset: "
+            "File with English development questions, by which --lr, --epochs and the checkpoint are chosen (unset: "
             "dev-v1.1.json or dev.json in --data or in its subfolder squad)."
         ),
     )
@@ -91,11 +91,15 @@ class Settings(SentenceSettings, QuestionSettings):
         known = dict.fromkeys(code for task in self.task for code in languages_of(task))
         for code in self.languages:
             if code not in known:
-                raise Refused(f"--languages {code}: {', '.join(self.task)} has only {', '.join(known)}.")
+                raise Refused(
+                    f"--languages {code}: {', '.join(self.task)} has only the languages {', '.join(known)}. Choose "
+                    "among these."
+                )
         for task in self.task:
             if self.languages and not set(self.languages) & set(languages_of(task)):
                 raise Refused(
-                    f"--languages {','.join(self.languages)}: {task} has only {', '.join(languages_of(task))}."
+                    f"--languages {','.join(self.languages)}: {task} has only the languages "
+                    f"{', '.join(languages_of(task))}. Choose at least one of these."
                 )
 
     def _check_questions(self) -> None:

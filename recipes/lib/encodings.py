@@ -87,7 +87,7 @@ def parse(label: str) -> Encoding:
     label = label.replace(" ", "")
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if not match:
-        raise Refused(f"--pos-enc {label}: this names no encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
+        raise Refused(f"--pos-enc {label}: this is not an encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
     encoding = Encoding(label, match[1], match[2] or "")
     for name in encoding.names:
         if kind_of(name) not in ENCODINGS:
@@ -110,7 +110,7 @@ def parse_either(label: str) -> Either:
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:
         problem = "a model has only an encoder and a decoder"
-        raise Refused(f"--pos-enc {label}: {problem}. Write NAME (for both) or ENCODER/DECODER.")
+        raise Refused(f"--pos-enc {label}: {problem}. Write NAME (for both stacks) or ENCODER/DECODER.")
     encodings = [parse(part) for part in parts]
     return encodings[0] if len(set(encodings)) == 1 else Stacks(*encodings)
 

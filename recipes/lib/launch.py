@@ -141,7 +141,7 @@ def notes(settings: Training, batch: str) -> list[str]:
         lines.append("Start each torchrun command on the other nodes too; --dry-run --stage train prints the commands.")
     used = settings.jobs * settings.processes
     if settings.on_gpu and settings.launch != "slurm" and used < len(gpus()):
-        lines.append(f"Only {used} of the {len(gpus())} GPUs are used. To use more, raise --processes or --jobs.")
+        lines.append(f"Only {used} of the {len(gpus())} GPUs are used. To use more GPUs, raise --processes or --jobs.")
     return lines
 
 

@@ -31,7 +31,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
                 number += 1
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         problem = f"the gzip file is damaged or incomplete ({error})"
-        raise SystemExit(f"error: {path}:{number + 1}: {problem}. Download it again.") from None
+        raise SystemExit(f"error: {path}:{number + 1}: {problem}. Download the file again.") from None
 
 
 def read(path: Path) -> Iterator[str]:

@@ -5,9 +5,9 @@
 Run this script with the Python that has torch. The script prints `torch VERSION` if it linked torch, otherwise nothing.
 
 Links are better than `--system-site-packages`, which would also show all other packages of that Python (another
-fairseq, a second copy of this plugin). With that option, .venv/bin would lack torch's commands, and torch in another
-virtual environment would not be found. Moreover, pip does not change files behind a link, so the other environment is
-safe.
+fairseq, a second copy of this plugin). With `--system-site-packages`, .venv/bin would lack torch's commands, and torch
+in another virtual environment would not be found. Moreover, pip does not change files behind a link, so the other
+environment is safe.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _flags(stage: Stage) -> dict[str, str]:
 
 
 def _last(log: Path) -> dict[str, Any] | None:
-    """Return the last line about training in the last attempt; empty if it is damaged, None if there is none yet."""
+    """Return the values in the last attempt's last line about training; None without a line, {} if it is damaged."""
     this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
     lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
     if not lines:

@@ -104,7 +104,7 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
         table, dot, key = name.removeprefix("--").partition(".")
         if not word.startswith("--"):
             raise Refused(
-                f"unexpected argument '{word}': write the option before every value. List the options with --help."
+                f"unexpected argument '{word}': every value needs an option before it. List the options with --help."
             )
         if not dot or table.replace("-", "_") not in tables:
             near = nearest(name, [*known, *(f"--{known_table.replace('_', '-')}.KEY" for known_table in tables)])

@@ -26,7 +26,7 @@ OUT = "@OUT@"  # stands for the output folder in planned commands; shlex leaves 
 WIDTH = 110  # characters of a line
 HEAD = """\
 #!/usr/bin/env bash
-# The commands that recipes/{name}/run.sh runs with the preset {preset}, as a plain script.
+# This plain script has the commands that recipes/{name}/run.sh runs with the preset {preset}.
 # Usage: recipes/{name}/plain/{preset}.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
 {seeds}# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail

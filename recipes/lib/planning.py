@@ -52,7 +52,10 @@ class Planner(Generic[S]):
     shown: str
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the words of a command that determine its result. Subclasses replace file names that do not matter."""
+        """Return the words of a command that determine its result.
+
+        Subclasses replace file names that do not affect the result.
+        """
         return tuple(command)
 
     def stage(

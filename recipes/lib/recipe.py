@@ -79,7 +79,7 @@ class Settings:
         """
 
     def unused(self) -> dict[str, str]:
-        """Return the settings that have no effect, each with the reason."""
+        """Return the settings that have no effect, and the reason for each of them."""
         return {}
 
     def variables(self) -> dict[str, str]:
@@ -114,7 +114,8 @@ def shown(output: Path) -> str:
 def from_anywhere(settings: Settings, command: str) -> str:
     """Return a shell command that runs `command` as the recipe itself would, from whatever folder the user is in.
 
-    Paths in `command` are relative to the root of the repository; those of redirections stay the user's own.
+    Paths in `command` are relative to the root of the repository. Paths in redirections are relative to the user's
+    folder.
     """
     variables = [f"{name}={value}" for name, value in settings.variables().items()]
     return " ".join([shlex.join([str(ROOT / "recipes" / "lib" / "here.sh"), *variables]), command])
@@ -143,7 +144,7 @@ class Recipe(Generic[S]):
         tell: Function that returns the text that the screen shows after a finished stage's name and time.
         examples: Command-line arguments that --help shows as examples.
         own_report: Markdown file that a stage writes in place of report.md, if there is one.
-        main: Columns of the report's main table, in order, each with its heading, which names the unit.
+        main: Headings of the report's main table in order, keyed by column; a heading names the unit.
         columns: Columns of the results in the report's table of details; empty means all.
         forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.
         figure: Image that a stage writes and the report shows.

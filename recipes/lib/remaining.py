@@ -40,7 +40,10 @@ class Remaining:
         return f"about {seconds / 60:.0f} min left | " if seconds >= 90 else f"about {seconds:.0f} s left | "
 
     def seconds(self, running: Collection[Stage]) -> float | None:
-        """Return the estimate. Kinds of stages of which none has finished yet count as 0, except trainings."""
+        """Return the estimate in seconds, or None if nothing is known about the training stages.
+
+        Other stages count as 0 until a stage of the same kind has finished.
+        """
         by_stage = {stage: left for stage in running if (left := self._left(stage)) is not None}
         means = self._means()
         if "train" not in means and by_stage:
@@ -61,7 +64,7 @@ class Remaining:
         return {kind: fmean(seconds) for kind, seconds in times.items()}
 
     def _left(self, stage: Stage) -> tuple[float, float] | None:
-        """Return the seconds that a running training still takes and takes in total; None if they are not known yet."""
+        """Return the remaining and the total seconds of a running training, or None if they are not known yet."""
         done = fraction(stage, log_of(stage, self.output))
         if done is None:
             return None

@@ -17,7 +17,7 @@ from .stages import SKIPPED, Ledger, Stage
 
 
 class Result(TypedDict):
-    """Describe result.json, which later versions of a recipe keep readable: a field is added, but never renamed.
+    """Describe result.json. Later versions must be able to read it, so fields may be added, but not renamed.
 
     `commit` holds several commits if the code changed during the run. `minutes` holds the duration of each stage.
     """
@@ -96,7 +96,7 @@ def _cell(value: object, form: str = ".4g") -> str:
 def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
     """Return the table of results. Columns without any value are left out.
 
-    A long value that all rows share, such as a signature of sacrebleu, stands below the table.
+    A long value that all rows share, such as a signature of sacrebleu, is shown below the table.
     """
     used = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
     rows = [{name: row.get(name) for name in columns or used if name in used} for row in rows]

@@ -56,7 +56,7 @@ class Runner:
         """Run the phases one after another.
 
         Raises:
-            Failed: A stage failed. All other chains of the same phase have ended by then.
+            Failed: A stage failed. All other chains of the phase end before the exception is raised.
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]

@@ -23,7 +23,7 @@ class Seeds:
         return name if seed == self.own else f"{name}.seed={seed}"
 
     def slugs(self, name: str) -> dict[str, int]:
-        """Return the names of all training runs of a model, each with its seed."""
+        """Return the seed of each training run of a model, keyed by the name of the training run."""
         return {self.slug(name, seed): seed for seed in self.seeds}
 
     def label(self, name: str, seed: int) -> str:
@@ -41,7 +41,7 @@ class Seeds:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `Seeds.flags` writes."""
-    text = "Random seed of the run; the name of a file contains a seed only if the seed differs from this one."
+    text = "Random seed of the run; file names contain only seeds that differ from this seed."
     parser.add_argument("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seeds with which each model was trained."
     parser.add_argument("--seeds", required=True, metavar="N,...", help=text)

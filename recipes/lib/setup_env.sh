@@ -16,7 +16,7 @@ source "$LIB/setup_log.sh"
 # shellcheck source=recipes/lib/setup_checks.sh
 source "$LIB/setup_checks.sh"
 
-# fingerprint: print what the environment is built from. The path counts, because scripts in .venv/bin hold it.
+# fingerprint: print what the environment is built from, and its path, because scripts in .venv/bin contain the path.
 fingerprint() {
   echo "$ROOT"
   cksum <"$ROOT/setup.py"
@@ -32,7 +32,7 @@ is_ready() {
   return 1
 }
 
-# mark_ready: the last step, done by renaming a file, so that an interrupted setup never counts as finished.
+# mark_ready: finish the setup by renaming a file, so that an interrupted setup never counts as finished.
 mark_ready() {
   fingerprint >"$VENV/.ready.tmp"
   mv "$VENV/.ready.tmp" "$VENV/.ready-$LEVEL"

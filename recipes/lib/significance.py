@@ -29,7 +29,7 @@ def summary(column: str, scores: Sequence[float], digits: int = 2) -> Row:
 
 
 def of_medians(column: str, score: float, scores: Sequence[float], digits: int = 2) -> Row:
-    """Return what `summary` does, but with the mean over seeds as `mean`: the score itself comes from medians.
+    """Return the columns of `summary`, but with a score from medians; the mean over seeds is in the column `mean`.
 
     Args:
         column: Name of the score.
@@ -47,7 +47,7 @@ def average(values: Sequence[float], digits: int | None = None) -> float | None:
 
 
 def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
-    """Add the column `p` to each row: the p-value of a test that compares the row's mean score with the group's first.
+    """Add the column `p`: the p-value of a test of a row's mean score against that of the first row of its group.
 
     The test is Welch's t-test, with Holm's correction for the number of tests in the group. The p-value is None for the
     first row of a group, and if one of the two compared rows has fewer than two seeds.

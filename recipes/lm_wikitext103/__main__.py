@@ -23,14 +23,14 @@ lengths, without training again. All encodings use the same text, so the report 
 
 LEGEND = """\
 Perplexity: perplexity per token with the model checkpoint_best.pt. Every token is scored once, including the </s> of
-each line. Per word: perplexity per word, computed from the same predictions. Paper: perplexity in Table 3 of the
-LFHC paper for a model with 16 layers, the same encoding and the same memory; shown only for WikiText-103's test text.
-Only models of this size can be compared with the paper. Memory: number of hidden states of earlier segments that each
+each line. Per word: perplexity per word, computed from the same predictions. Paper: perplexity in Table 3 of the LFHC
+paper for a model with 16 layers, the same encoding and the same memory; shown only for WikiText-103's test text. Only
+models of the paper's size can be compared with the paper. Memory: number of hidden states of earlier segments that each
 layer reads. With several seeds, perplexities are means, and sd is the standard deviation over seeds. The column p shows
 the p-value of Welch's t-test between this encoding and the first encoding with the same memory, after Holm's
-correction. Diverged: update and loss at which a training run diverged; its model is not evaluated. Best: whether the
-encoding has its lowest perplexity with this memory length. Tokens/s: training speed; other processes on the machine
-lower it."""
+correction. Diverged: update and loss at which a training run diverged; the model of such a run is not evaluated. Best:
+whether the encoding has its lowest perplexity with this memory length. Tokens/s: training speed; other processes on the
+machine lower it."""
 
 MAIN = {
     "encoding": "encoding",
@@ -62,7 +62,7 @@ def tell(stage: Stage) -> str:
 def counted(folder: Path) -> str:
     """Return the size of a prepared text. The size is unknown if the user ran fairseq-preprocess directly."""
     if not (folder / "counts.json").is_file():
-        return f"{folder.name}, which was not prepared by this recipe"
+        return f"{folder.name} (of unknown size, because another program prepared the text)"
     counts = read_json(folder / "counts.json")
     parts = (f"{name} {split['tokens']:,} tokens" for name, split in counts["splits"].items())
     return f"{', '.join(parts)}, {counts['types']:,} types"
@@ -74,7 +74,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: corpus, architecture, sequence length, memory and seed."""
+    """Return the output folder's name, which contains corpus, architecture, sequence length, memory and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"lm_wikitext103/{corpus}.{settings.arch}.{settings.length}.{settings.mem_train}.{settings.seed}"
 

@@ -56,7 +56,7 @@ def main() -> None:
     )
     add("--trained", type=int, required=True, metavar="N", help="Length of memory plus segment in training.")
     add("--longest", type=int, required=True, metavar="N", help="Length of memory plus segment in evaluation.")
-    add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    add("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
     args = parser.parse_args()
     parameters: dict[str, int] = {}
     for encoding in parse_all(args.pos_enc):

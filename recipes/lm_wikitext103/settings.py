@@ -51,7 +51,9 @@ class Settings(launch.Training):
     mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
     mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; the report has a row for each length."))
     eval_segment: int = launch.at_least(
-        1, "Number of tokens per segment in evaluations with a memory longer than --length (in others: --length)."
+        1,
+        "Number of tokens per segment in evaluations with a memory longer than --length (in other evaluations: "
+        "--length).",
     )
     eval_clamp: int = launch.at_least(
         0,

@@ -23,12 +23,12 @@ Loss: cross-entropy per masked subword piece of the validation text, in bits and
 masked pieces, in float32. Left the plateau: first update after which the training loss stays half a bit below the
 unigram loss (the loss of a model that only knows the frequencies of pieces). Accuracy: fraction of the masked pieces
 that the model predicts correctly. Training loss: last loss in the training log, which is computed with dropout. Paper:
-training loss that the M4M paper (section 5.2) reports, without positions and with positions within sentences after
-500,000 updates; the paper does not state the unit. With several seeds, losses, perplexity and accuracy are means over
-the seeds, and sd is the standard deviation of the loss in bits. The column p shows the p-value of Welch's t-test
-between the losses of this encoding and of the first encoding, after Holm's correction. Diverged: update, loss and (with
-several seeds) seed at which a training run diverged; its model is not evaluated. Pieces/s: training speed, which is
-lower if other processes used the machine."""
+training loss in section 5.2 of the M4M paper for RoBERTa-base, and after 500,000 updates for models without positions
+and with positions within sentences. The paper does not state the unit. With several seeds, losses, perplexity and
+accuracy are means over the seeds, and sd is the standard deviation of the loss in bits. The column p shows the p-value
+of Welch's t-test between the losses of this encoding and of the first encoding, after Holm's correction. Diverged:
+update, loss and (with several seeds) seed at which a training run diverged; its model is not evaluated. Pieces/s:
+training speed; other processes on the machine lower it."""
 
 MAIN = {
     "encoding": "encoding",
@@ -97,7 +97,7 @@ def started(label: str, folder: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: corpus, architecture, sequence length and seed."""
+    """Return the output folder's name, which contains corpus, architecture, sequence length and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"pretrain_mlm/{corpus}.{settings.arch}.{settings.length}.{settings.seed}"
 

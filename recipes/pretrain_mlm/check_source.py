@@ -47,9 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", type=Path, required=True, metavar="PATH", help="Pretrained model.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
-    parser.add_argument(
-        "flags", nargs="*", help="Flags of fairseq-train. The flags stand after --, without the data folder."
-    )
+    parser.add_argument("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
     args = parser.parse_args()
     flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *args.flags])
     model = convert_namespace_to_omegaconf(flags).model

@@ -67,7 +67,8 @@ class Settings(launch.Training):
         metadata=about(
             "Files of the tokenizer: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt, for wordpiece a "
             f"vocab.txt, for sentencepiece a .model file. `{PUBLISHED}` downloads the tokenizer of GPT-2 or of uncased "
-            f"BERT. By default the tokenizer is learned from the text, except for gpt2 (default: {PUBLISHED})."
+            "BERT. If the option is not given, the tokenizer gpt2 is downloaded, and any other tokenizer is learned "
+            "from the text."
         ),
     )
     cased: bool = field(default=False, metadata=about("Keep capitals and accents (for --tokenizer wordpiece)."))
@@ -99,8 +100,8 @@ class Settings(launch.Training):
     init_model: str = field(
         default="",
         metadata=about(
-            "Name of the pretrained model from which the preset starts. A preset with such a name requires "
-            "--init-from, but the recipe does not check that --init-from leads to this model."
+            "Name of the pretrained model from which the preset starts. If a preset names a model, --init-from is "
+            "required, but the recipe does not check that --init-from is this model."
         ),
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
@@ -180,14 +181,14 @@ class Settings(launch.Training):
         if self.tasks > most:
             short = f"{self.corpus} has {size / 2**20:.1f} MiB of training text"
             self.fewer_tasks = (
-                f"--tasks {self.tasks} is lowered to {most}, because {short}: 10 MiB are needed per part."
+                f"--tasks {self.tasks} is lowered to {most}, because {short} and a part needs at least 10 MiB."
             )
             self.tasks = most
 
     def _refuse_start(self) -> None:
         """Find out whether --init-from is missing, and find the tokenizer of the pretrained model.
 
-        Without --init-from, such a preset would train from scratch with an unsuitable schedule.
+        Without --init-from, a preset that names a model would train from scratch with an unsuitable schedule.
 
         Raises:
             Refused: --init-from is missing although the preset needs it, or the model's tokenizer is unknown.
@@ -210,7 +211,7 @@ class Settings(launch.Training):
         self.tokenizer_path = str(own)
 
     def _need(self, option: str, problem: str) -> None:
-        """Give a path that the user must name a placeholder, and refuse to run before the user has named it."""
+        """Set a missing path to a placeholder, and keep the error message, which is raised before the first stage."""
         self.missing = self.missing or problem
         setattr(self, option, str(places.OWN_FILES / option.replace("_", "-")))
 
@@ -279,5 +280,5 @@ class Settings(launch.Training):
 
 FOLDERS = {
     "books": "BooksCorpus is no longer distributed, so give any folder with one file per book.",
-    "languages": "It must contain a folder per language (en, de, ...) with Wikipedia's text or dump.",
+    "languages": "The folder must contain a subfolder per language (en, de, ...) with Wikipedia's text or dump.",
 }

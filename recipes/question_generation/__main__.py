@@ -77,7 +77,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: dataset, encoder, architecture and seed."""
+    """Return the output folder's name, which contains dataset, encoder, architecture and seed."""
     questions, encoder = (Path(word).resolve().name for word in (settings.dataset, settings.encoder))
     return f"question_generation/{questions}.{encoder}.{settings.arch}.{settings.seed}"
 

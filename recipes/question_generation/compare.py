@@ -35,7 +35,7 @@ COLUMNS = {SQUAD: "SQuAD", CMRC: "CMRC"}
 def dataset(record: dict[str, Any], scored: str) -> str | None:
     """Return SQuAD or CMRC if a run has the paper's data, otherwise None.
 
-    A part of a published file, or a test set as training set, is other data than the paper's.
+    A part of a published file does not count as the paper's data, and neither does a test set used for training.
 
     Args:
         record: Record of the prepared folder, with the names of its files and the number of questions in each split.
@@ -53,7 +53,7 @@ def dataset(record: dict[str, Any], scored: str) -> str | None:
 
 
 def paper(encoding: Encoding, name: str | None) -> float | None:
-    """Return the ROUGE-L that the paper reports for an encoding on a data set, or None if the paper reports none."""
+    """Return the ROUGE-L that the paper reports for an encoding on a data set, or None."""
     return published(printed("LFHC", column=COLUMNS[name]), encoding) if name in COLUMNS else None
 
 

@@ -52,7 +52,8 @@ class Planner(planning.Planner[Settings]):
         lines = launch.notes(settings, f"An update has {batch * settings.batches:,} questions." if batch else "")
         if settings.dataset == BUILTIN:
             lines.append(
-                "The built-in questions only test the installation. Their scores do not show the quality of encodings."
+                "The built-in questions only test the installation. Scores on these questions do not show the quality "
+                "of encodings."
             )
         if settings.limit and not settings.prepared:
             lines.append(f"Only the first {settings.limit:,} training questions are used.")

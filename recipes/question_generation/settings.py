@@ -72,7 +72,7 @@ class Settings(launch.Training):
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
         metadata=about(
-            "Data set for which the numbers of the preset are meant. A preset for squad refuses --dataset cmrc, and "
+            "Data set for which the values of the preset are meant. A preset for squad refuses --dataset cmrc, and "
             "vice versa."
         ),
     )
@@ -102,8 +102,8 @@ class Settings(launch.Training):
     cased: bool = field(default=False, metadata=about(f"For --encoder {SCRATCH}: do not lower-case the text."))
     vocabulary: int = launch.at_least(
         5,
-        f"For --encoder {SCRATCH}: size of the vocabulary (words or characters). The model can only copy words "
-        "that are not in the vocabulary.",
+        f"For --encoder {SCRATCH}: size of the vocabulary (words or characters). Words outside the "
+        "vocabulary can only be copied.",
     )
     longest: int = launch.at_least(8, "Maximum number of pieces per source.")
     longest_answer: int = launch.at_least(1, "Maximum number of pieces per answer.", default=100)

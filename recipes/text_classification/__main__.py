@@ -24,8 +24,9 @@ of Welch's t-test between the scores of this encoding and of the first encoding,
 update, loss and (with several seeds) seed of each training run that diverged; its model is not scored. Checkpoints are
 chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
 the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
-Qu et al. 2021. This score is a mean over ten seeds, and the models have GloVe vectors and 8 layers of width 512. Only
-runs with these settings are comparable with the paper. The column is empty if the rows are not all published rows."""
+Qu et al. 2021, the mean over ten seeds of models with GloVe vectors and 8 layers of width 512. Only runs with the same
+settings are comparable with the paper. The column `paper` is empty unless the run has all published rows of the
+task."""
 
 MAIN = {
     "encoding": "encoding",
@@ -63,7 +64,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: task and architecture."""
+    """Return the output folder's name, which contains task and architecture."""
     return f"text_classification/{settings.name}.{settings.arch}"
 
 

@@ -48,7 +48,8 @@ class Planner(planning.Planner[Settings]):
         lines = launch.notes(self.settings, f"An update has {self.settings.batch} rows.")
         if self.settings.task == BUILTIN:
             lines.append(
-                "The built-in task only tests the installation. Scores on it do not show the quality of encodings."
+                "The built-in task only tests the installation. Scores on this task do not show the quality of "
+                "encodings."
             )
         return lines
 

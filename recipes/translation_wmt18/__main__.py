@@ -26,13 +26,13 @@ LEGEND = """\
 ± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test between the BLEU of
 a row and that of the first row of the same direction. With several seeds, BLEU, ± and chrF are means, sd is the
 standard deviation of BLEU, and p is the largest p-value. The column `diverged` shows the update and loss at which
-training runs diverged; their models are not scored. Parameters is the number of parameters of the whole model. Words/s
-is the number of source words per second for one validation batch, in float32 on one device. The models take turns in
-one process while their time is measured. Times are relative to the model of the first row; the table shows medians over
-all turns of a model. In these measurements, all models generate translations of the same length (the mean length of the
-references); otherwise a model that ends its sentences earlier would look faster. MB is the memory of a process that
-translates a validation batch, including the model: resident memory on a CPU, allocated memory on a GPU. The column
-`memory of translation` shows this memory relative to that of the first row."""
+training runs diverged; the models of these runs are not scored. Parameters is the number of parameters of the whole
+model. Words/s is the number of source words per second for one validation batch, in float32 on one device. The models
+take turns in one process while their time is measured. Times are relative to the model of the first row; the table
+shows medians over all turns of a model. While time and memory are measured, all models generate translations of the
+same length (the mean length of the references); otherwise a model that ends its sentences earlier would look faster. MB
+is the memory of a process that translates a validation batch, including the model: resident memory on a CPU, allocated
+memory on a GPU. The column `memory of translation` shows the MB of a row divided by the MB of the first row."""
 
 MAIN = {
     "direction": "direction",
@@ -121,7 +121,7 @@ def shown(row: Row) -> str:
 
 
 def default_output(settings: Settings) -> str:
-    """Return the output folder's name: corpus, direction, architecture, maximum length and seed."""
+    """Return the output folder's name, which contains corpus, direction, architecture, maximum length and seed."""
     corpus = Path(settings.corpus).resolve().name
     directions = "+".join(direction.label for direction in settings.directions)
     longest = f".{settings.train_longest_words}-words" if settings.train_longest_words else ""

@@ -153,8 +153,9 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
 
 @dataclass(frozen=True)
 class Own:
-    """Hold the text and the baselines of this run. Earlier runs must have the same text and baselines; otherwise
-    their rows may not join the table.
+    """Hold the text and the baselines of this run.
+
+    The rows of an earlier run are added to the table only if that run has the same text and baselines.
 
     Args:
         texts: Folders that contain the text, keyed by pair of languages.

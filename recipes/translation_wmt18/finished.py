@@ -1,4 +1,4 @@
-"""Read the folder of a finished run, and check whether its rows may join the table of another run."""
+"""Read the folder of a finished run, and check whether its rows may be added to the table of another run."""
 
 from __future__ import annotations
 

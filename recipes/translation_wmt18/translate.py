@@ -1,8 +1,8 @@
 """Translate raw text, one sentence per line, with a model that a run of the recipe trained.
 
 fairseq-interactive encodes and decodes the run's subwords, so input and output are raw text. The output has one line
-for each input line, in the same order. Lines without a visible character give an empty line. Lines that cannot be
-translated also give an empty line; they are reported, and the exit status is 1.
+for each input line, in the same order. The output line is empty if the input line has no visible character or cannot
+be translated. Lines that cannot be translated are also reported, and the exit status is 1.
 
   recipes/translation_wmt18/translate.sh --run results/en-de < text.en > text.de
   recipes/translation_wmt18/translate.sh --run results/en-de --pos-enc rope --seed 2 text.en > text.de
@@ -269,7 +269,8 @@ def main(words: list[str]) -> int:
         return INTERRUPTED
     if order.refused:
         print(
-            f"error: {name}: {order.refused} lines were not translated. The output has an empty line for each of them.",
+            f"error: {name}: {order.refused} lines were not translated. The output has an empty line for each of "
+            "these lines.",
             file=sys.stderr,
         )
     return 1 if order.refused else 0

@@ -308,7 +308,7 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"train_file": "x", "dev_file": "y", "data": "squad"}, "--data has no effect: --train-file and --dev-file"),
         ({"null_threshold": "0"}, "--null-threshold has no effect: all questions of version 1.1 have answers"),
-        ({"paper": "m1-m4"}, "--paper has no effect: m1-m4 has no scores for version 1.1 and windows of 128"),
+        ({"paper": "m1-m4"}, "--paper has no effect: the paper m1-m4 reports no scores for version 1.1 and windows"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:

@@ -87,7 +87,7 @@ def test_languages_that_are_not_scored_are_named() -> None:
     splits = {split: {"labelled": split in labelled} for split in (*labelled, "test-fr")}
     assert xnli.summary(splits) == (
         "XNLI is scored on the test sets of en, de. "
-        "There is no score in fr, zh, because the sets of these languages have no labels."
+        "These languages have no score, because their sets have no labels: fr, zh."
     )
     assert xnli.summary({split: splits[split] for split in ("train", "valid", "valid-zh")}) == (
         "XNLI is scored on the development sets of en, zh. The English set also chooses checkpoints."
@@ -277,8 +277,8 @@ def test_the_two_tables_of_languages_are_one() -> None:
             {"task": "xnli,xquad", "data": "builtin"},
             "--task XNLI,XQuAD: XNLI and the question datasets have different built-in data",
         ),
-        ({"task": "mlqa", "languages": "de,el"}, "--languages el: MLQA has only en, ar, de"),
-        ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has only en, ar, de"),
+        ({"task": "mlqa", "languages": "de,el"}, "--languages el: MLQA has only the languages en, ar, de"),
+        ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has only the languages en, ar, de"),
         ({"languages": "de,de"}, "--languages de,de: a language occurs twice"),
         ({"task": "xquad", "train_rows": "5"}, "--train-rows is only for --data DIR"),
         ({"task": "xquad", "data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands that recipes/finetune_squad/run.sh runs with the preset m1-m4, as a plain script.
+# This plain script has the commands that recipes/finetune_squad/run.sh runs with the preset m1-m4.
 # Usage: recipes/finetune_squad/plain/m1-m4.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
 # This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail

@@ -28,16 +28,18 @@ def comparable(differences: Sequence[str]) -> str:
     The pretraining corpora are not compared, because a checkpoint does not name its corpus.
 
     Args:
-        differences: Differences that prevent a comparison, in a few words each; empty if there are none.
+        differences: Differences that prevent a comparison, as short texts; empty if there are none.
     """
     return f"no: {'; '.join(differences)}" if differences else "yes, if pretrained like the paper's model"
 
 
 def together(differences: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the differences of several tasks, each once; those of some tasks only are followed by the tasks' names.
+    """Return the differences of several tasks without duplicates.
+
+    A difference that only some tasks have is followed by the names of these tasks.
 
     Args:
-        differences: Differences in a few words each, keyed by task.
+        differences: Differences as short texts, keyed by task.
     """
     tasks: dict[str, list[str]] = {}
     for task, texts in differences.items():

@@ -75,7 +75,7 @@ def _models_of(place: Path) -> list[Model]:
 
 
 def _models_of_row(run: Path, row: Row) -> list[Model]:
-    """Return the models of an encoding, one for each seed. The label contains the seed, unless --seed names it."""
+    """Return the models of an encoding, one for each seed. A label contains the seed unless it is the run's --seed."""
     label = str(row["encoding"])
     slug = parse(label).slug
     checkpoints = row.get("checkpoints", [slug])
@@ -85,7 +85,7 @@ def _models_of_row(run: Path, row: Row) -> list[Model]:
 def _named_after(place: Path) -> Path:
     """Return the path whose last part names the model.
 
-    The file names the model, unless a program chose the file name, such as checkpoint_last.pt; then the folder does.
+    A model is named after its file, or after its folder if a program chose the file name, such as checkpoint_last.pt.
     """
     if place.suffix != ".pt":
         return place

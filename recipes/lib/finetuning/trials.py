@@ -22,8 +22,8 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". For single
-            sentences there may be several, because the paper reports their scores in every row.
+        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". A task of single
+            sentences may have several, because the paper reports its score in every row.
     """
 
     task: str

@@ -105,14 +105,14 @@ def draw(systems: Mapping[str, list[Row]], trained: int, within: int, path: Path
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reason why a system refused sentences, keyed by system; a sentence begins with the system's name."""
+    """Return why systems refused sentences, keyed by system. A sentence consists of the system's name and the text."""
     texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
             source, target = measured[name]["positions"]
             texts[name] = (
                 f"has positions for {source or 'any number of'} source pieces and {target or 'any number of'} target "
-                "pieces, including the end of the sentence"
+                "pieces, including </s>"
             )
     return texts
 

@@ -92,7 +92,7 @@ def training_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
 
 
 def length(batch: dict[str, Any]) -> int:
-    """Return the mean length of the references in pieces, without the end of the sentence."""
+    """Return the mean length of the references in pieces, without </s>."""
     return max(1, round(batch["ntokens"] / len(batch["target"])) - 1)
 
 

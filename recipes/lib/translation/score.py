@@ -49,7 +49,7 @@ def tokenizer(language: str) -> str:
 def score(
     translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
 ) -> dict[str, Any]:
-    """Return the unrounded scores, and as `±` half the width of the 95 % interval of BLEU over the sentences.
+    """Return BLEU and chrF without rounding; `±` is half the width of BLEU's 95 % interval over the sentences.
 
     If translations are missing, the scores are None and `refused` lists the sentences.
 
@@ -59,12 +59,15 @@ def score(
         language: Target language.
         may_refuse: Whether translations may be missing, because the model refused long sentences.
     Raises:
-        SystemExit: Translations are missing although they must not be.
+        SystemExit: Translations are missing although `may_refuse` is false.
     """
     missing = sorted(set(range(len(references))) - translations.keys())
     count = len(translations)
     if count != len(references) and not (may_refuse and count + len(missing) == len(references)):
-        raise SystemExit(f"error: {count} sentences were translated, but the test set has {len(references)}.")
+        raise SystemExit(
+            f"error: {count} sentences were translated, but the test set has {len(references)}. Translate the whole "
+            "test set again."
+        )
     bleu, chrf = bleu_of(language), CHRF()
     lines, whole = list(translations.values()), not missing
     score, within = with_interval(bleu, lines, references) if whole else (None, None)

@@ -220,7 +220,7 @@ def encode_split(
 
 def refusal(path: Path, number: int, length: int, longest: int) -> str:
     if not length:
-        return f"error: {path}:{number}: the line has no visible character. Remove it from both files."
+        return f"error: {path}:{number}: the line has no visible character. Remove the line from both files."
     return (
         f"error: {path}:{number}: the sentence has {length} pieces, but at most {longest} are allowed. Shorten "
         "the sentence, or raise --longest. For a value above 1023, also raise --train.max-source-positions and "

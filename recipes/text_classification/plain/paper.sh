@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands that recipes/text_classification/run.sh runs with the preset paper, as a plain script.
+# This plain script has the commands that recipes/text_classification/run.sh runs with the preset paper.
 # Usage: recipes/text_classification/plain/paper.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
 # The preset trains each model with 10 seeds; this script uses the first one only.
 # This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.

@@ -66,8 +66,5 @@ def summary(splits: Mapping[str, Mapping[str, object]]) -> str:
     missing = sorted({language(split) for split in splits if split != "train"} - {*names})
     text = f"{XNLI} is scored on the {kind} sets of {', '.join(names)}."
     text += "" if kind == "test" else " The English set also chooses checkpoints."
-    return text + (
-        f" There is no score in {', '.join(missing)}, because the sets of these languages have no labels."
-        if missing
-        else ""
-    )
+    unscored = f" These languages have no score, because their sets have no labels: {', '.join(missing)}."
+    return text + (unscored if missing else "")

@@ -32,9 +32,9 @@ two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) if the con
 sqrt(rows - 1) for correlations. The column `paper` shows the score that the protocol's paper reports for this encoding.
 The paper's models have 12 layers and were pretrained on the paper's corpora. For the protocol m4m, the column `paper`
 also shows the scores of roberta-base and of models whose pretraining started from roberta-base. The column `paper` is
-empty if the number of rows in a dataset differs from the published number. In a row `average`, it is also empty if the
-paper averages other tasks; the column `comparable` then says what differs. The folder submission/MODEL contains, for
-each task, the test predictions of the run with the median score."""
+empty if the number of rows in a dataset differs from the published number. In a row `average`, the column `paper` is
+also empty if the paper averages other tasks; the column `comparable` then says what differs. The folder
+submission/MODEL contains, for each task, the test predictions of the run with the median score."""
 
 MAIN = {
     "task": "task",

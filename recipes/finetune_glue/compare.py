@@ -161,7 +161,7 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
     from roberta-base. If several segment encodings are tried, a task of single sentences gets the paper's score with
-    each of them.
+    each segment encoding.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]

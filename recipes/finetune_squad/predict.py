@@ -16,7 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     option = parser.add_argument
-    option("--split", default="valid", metavar="NAME", help="Split to answer (default: valid).")
+    option("--split", default="valid", metavar="NAME", help="Split with the questions to answer (default: valid).")
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the predictions.")
     text = "For SQuAD 2.0: give the empty answer if it scores more than X above the best span (default: 0)."
     option("--null-threshold", type=float, metavar="X", help=text)

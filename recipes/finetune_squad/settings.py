@@ -101,7 +101,7 @@ class Settings(QuestionSettings):
             raise Refused("--train-file and --dev-file must be given together. Give both options or neither.")
         refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
-            raise Refused(f"--data {self.data} and --train-file both name questions. Leave one of them out.")
+            raise Refused(f"--data {self.data} and --train-file both name questions. Leave out one of the two.")
         if self.invented and self.version != "1.1":
             problem = f"does not work with --version {self.version}, because all built-in questions have answers"
             raise Refused(f"--data {BUILTIN} {problem}. Use --version 1.1.")

@@ -93,13 +93,13 @@ class Settings(SentenceSettings, QuestionSettings):
             if code not in known:
                 raise Refused(
                     f"--languages {code}: {', '.join(self.task)} has only the languages {', '.join(known)}. Choose "
-                    "among these."
+                    "some of these languages."
                 )
         for task in self.task:
             if self.languages and not set(self.languages) & set(languages_of(task)):
                 raise Refused(
                     f"--languages {','.join(self.languages)}: {task} has only the languages "
-                    f"{', '.join(languages_of(task))}. Choose at least one of these."
+                    f"{', '.join(languages_of(task))}. Choose at least one of these languages."
                 )
 
     def _check_questions(self) -> None:

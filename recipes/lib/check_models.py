@@ -60,7 +60,7 @@ def main() -> None:
     )
     text = "Target language for which BLEU's tokenizer must be installed; the option may be repeated."
     add("--target-lang", action="append", default=[], metavar="LANG", help=text)
-    add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    add("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
     args = parser.parse_args()
     check_decoding(shlex.split(args.generate))
     report: dict[str, int | str] = {}

@@ -73,7 +73,7 @@ def main() -> None:
         metavar="N",
         help="Maximum number of subword pieces in an input for fine-tuning.",
     )
-    add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the facts about the model.")
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the model's encoding and sizes.")
     args = parser.parse_args()
     where = f"error: --checkpoint {args.checkpoint}"
     try:

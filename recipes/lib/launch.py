@@ -27,7 +27,7 @@ class Training(Settings):
         default="local", metadata=about("Launcher that starts the processes of a training run.")
     )
     device: Literal["auto", "cpu", "gpu"] = field(
-        default="auto", metadata=about("Device to train on; auto uses GPUs if nvidia-smi finds any or with Slurm.")
+        default="auto", metadata=about("Device to train on; auto uses GPUs with Slurm, or if nvidia-smi finds any.")
     )
     processes: int = at_least(1, "Number of processes per node (on GPUs: one per GPU).", default=1)
     nodes: int = at_least(

@@ -1,4 +1,4 @@
-"""Describe what a result depends on besides its command: commit, package versions and machine."""
+"""Describe the commit, the package versions and the machine with which a result was computed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def version_of(root: Path) -> str:
 
 
 def answer(command: list[str]) -> str:
-    """Return what a command prints; empty if the command is missing, fails or hangs (with a broken driver, say)."""
+    """Return the output of a command; empty if the command is missing, fails or hangs (with a broken driver, say)."""
     try:
         process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):

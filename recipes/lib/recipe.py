@@ -1,4 +1,4 @@
-"""Define what a recipe consists of: settings, a plan of stages, and results."""
+"""Define the parts of a recipe: settings, a plan of stages, and results."""
 
 from __future__ import annotations
 

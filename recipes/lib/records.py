@@ -1,4 +1,4 @@
-"""Read what the runner recorded about the stages of a run. Stages that were run by hand have no record."""
+"""Read the runner's records about the stages of a run. Stages that were run by hand have no record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .stages import MARKERS, marker_name, read_marker
 
 
 def cost(output: Path, *stages: str) -> Row:
-    """Return the mean duration of the stages in minutes, the command of the first, and the commits of all stages.
+    """Return the mean duration of the stages in minutes, the command of the first stage and the commits of all stages.
 
     A value is None if the runner did not record it.
 

@@ -17,7 +17,7 @@ from .stages import SKIPPED, Ledger, Stage
 
 
 class Result(TypedDict):
-    """Describe result.json. Later versions must be able to read it, so fields may be added, but not renamed.
+    """Describe result.json. Later versions of a recipe must be able to read old files, so no field may be renamed.
 
     `commit` holds several commits if the code changed during the run. `minutes` holds the duration of each stage.
     """

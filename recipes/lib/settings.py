@@ -75,7 +75,7 @@ def read_preset(path: Path, *extending: str) -> Table:
 
     Args:
         path: File of the preset. Presets can extend other presets of the same folder only.
-        extending: Names of the presets that extend this preset, directly (the first one) or indirectly.
+        extending: Names of the presets that extend this preset; the first one extends it directly.
 
     Raises:
         Refused: The extended preset does not exist, or presets extend each other in a circle.

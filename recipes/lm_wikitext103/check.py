@@ -54,8 +54,9 @@ def main() -> None:
         metavar="NAME",
         help="Encoding to build; the option may be repeated.",
     )
-    add("--trained", type=int, required=True, metavar="N", help="Length of memory plus segment in training.")
-    add("--longest", type=int, required=True, metavar="N", help="Length of memory plus segment in evaluation.")
+    add("--trained", type=int, required=True, metavar="N", help="Number of tokens in memory and segment in training.")
+    text = "Number of tokens in memory and segment in evaluation."
+    add("--longest", type=int, required=True, metavar="N", help=text)
     add("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
     args = parser.parse_args()
     parameters: dict[str, int] = {}

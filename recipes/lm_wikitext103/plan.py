@@ -47,8 +47,8 @@ class Planner(planning.Planner[Settings]):
         lines = launch.notes(settings, self.effective_batch())
         without = [encoding.label for encoding in settings.encodings if not encoding.remembers]
         if without and (settings.mem_train or any(settings.mem_eval)):
-            reason = "they have no positions for earlier segments"
-            lines.append(f"These encodings are trained and evaluated without memory: {', '.join(without)} ({reason}).")
+            text = "These encodings have no positions for earlier segments and are trained and evaluated without memory"
+            lines.append(f"{text}: {', '.join(without)}.")
         if settings.corpus == BUILTIN:
             lines.append(
                 "The built-in corpus only tests the installation. The scores on this corpus do not show the quality "

@@ -49,7 +49,9 @@ class Settings(launch.Training):
     workers: int = launch.at_least(1, "Number of processes of fairseq-preprocess.", default=1)
     length: int = launch.at_least(1, "Number of tokens per segment in training.")
     mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
-    mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; the report has a row for each length."))
+    mem_eval: list[int] = field(
+        metadata=about("Numbers of earlier states to remember in evaluation; the report has a row for each number.")
+    )
     eval_segment: int = launch.at_least(
         1,
         "Number of tokens per segment in evaluations with a memory longer than --length (in other evaluations: "

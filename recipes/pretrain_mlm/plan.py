@@ -43,7 +43,8 @@ class Planner(planning.Planner[Settings]):
         lines += [settings.fewer_tasks] if settings.fewer_tasks else []
         if settings.corpus == BUILTIN:
             lines.append(
-                "The built-in corpus only tests the installation. Scores on it do not show the quality of encodings."
+                "The built-in corpus only tests the installation. Scores on this corpus do not show the quality of "
+                "encodings."
             )
         if settings.prepared:
             lines.append("The corpus is already prepared, so the settings for its preparation are not used.")
@@ -105,7 +106,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Return the same stages and options for published corpora, of which only C4 has its own validation set."""
+        """Return the stages and options of `sources` for published corpora; only C4 has a validation set of its own."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:
@@ -165,7 +166,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def as_prepared(self) -> tuple[Path, ...]:
-        """Return the record of a corpus that the user prepared. Stages that read it run again if the corpus changes."""
+        """Return the record of a corpus that the user prepared, so that a changed corpus makes stages run again."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     @property

@@ -24,7 +24,7 @@ DECIDED = {
     **{name: f"--{name}" for name in ("seed", "arch", "freeze-encoder")},
     **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
-    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "it keeps the best and the last checkpoint"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint are kept"),
     "encoder-from": "--encoder",
     "no-copy": "--copy",
     "max-source-positions": "--longest",

@@ -55,7 +55,7 @@ def tell(stage: Stage) -> str:
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return the remarks of the report: what its columns mean, and the size of the data."""
+    """Return the remarks of the report: an explanation of its columns, and the size of the data."""
     record = read_json(output / "data-bin" / "glue.json")
     splits = ", ".join(f"{split} {facts['items']:,}" for split, facts in record["splits"].items())
     vectors = record["word vectors"]

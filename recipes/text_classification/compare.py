@@ -101,7 +101,7 @@ def draw(rows: list[Row], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    text = "Name of the task in the paper's tables. Leave it out if the paper does not have the task."
+    text = "Name of the task in the paper's tables. Leave the option out if the paper does not have the task."
     parser.add_argument("--task", metavar="NAME", help=text)
     parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the training runs.")
     parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")

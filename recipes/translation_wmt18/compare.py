@@ -176,14 +176,16 @@ class Own:
                 continue
             for name in (f"{split}.{language}" for split in ("train", "test") for language in sorted(pair)):
                 if content(theirs.path("raw", name)) != content(ours.path("raw", name)):
-                    problem = f"its text raw/{name} differs from the text of this run"
+                    problem = f"the earlier run's text raw/{name} differs from the text of this run"
                     raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Leave this folder out.")
         for direction in self.shared(earlier):
             first = earlier.settings.encodings[0].label
             if first != encoding:
-                problem = f"its first encoding for {direction.label} is {first}, but this run begins with {encoding}"
+                problem = (
+                    f"for {direction.label}, the earlier run begins with {first}, but this run begins with {encoding}"
+                )
             elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
-                problem = f"its {direction.label} translations by {first} differ from the translations of this run"
+                problem = f"the two runs have different {direction.label} translations by {first}"
             else:
                 continue
             raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train all encodings in one run.")

@@ -90,4 +90,4 @@ def _difference(name: str, theirs: object, ours: object) -> str:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         key = next(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))
         name, theirs, ours = f"{name}.{key}", theirs.get(key, "not given"), ours.get(key, "not given")
-    return f"its --{name.replace('_', '-')} is {theirs}, but this run has {ours}"
+    return f"the earlier run has --{name.replace('_', '-')} {theirs}, but this run has {ours}"

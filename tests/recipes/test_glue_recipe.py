@@ -205,7 +205,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"train__warmup-updates": "3"}, "use --warmup"),
         ({"train__no-save": "true"}, "later stages read the checkpoints"),
         ({"train__no-last-checkpoints": "true"}, "later stages read the checkpoints"),
-        ({"train__keep-interval-updates": "3"}, "it keeps the best and the last"),
+        ({"train__keep-interval-updates": "3"}, "the best and the last checkpoint are kept"),
         ({"train__valid-subset": "test"}, "use --data"),
         ({"protocol": "diet", "train__disable-validation": "true"}, "--keep best needs validation"),
         ({"warmup": "1.5"}, "--warmup 1.5: "),

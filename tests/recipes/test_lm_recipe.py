@@ -93,7 +93,7 @@ def test_encodings_without_memory_are_trained_without_it_with_a_note() -> None:
     assert value(planned["train:learned"], "--mem-length") == value(planned["train:learned+t5"], "--mem-length") == "0"
     assert [name for name in planned if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
     plan = LM_WIKITEXT103.plan(settings(pos_enc="xl,learned"), OUTPUT, shown(OUTPUT))
-    assert any("without memory: learned " in note for note in plan.notes)
+    assert any("without memory: learned." in note for note in plan.notes)
 
 
 def test_published_scores_are_shown_for_the_papers_models() -> None:

@@ -217,14 +217,14 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
     with pytest.raises(SystemExit, match="the row en-de t5 is already in the table"):
         compare.beside([old.output], rows[:2], own)
     old.finished("t5", "none")
-    with pytest.raises(SystemExit, match="its first encoding for en-de is t5, but this run begins with none"):
+    with pytest.raises(SystemExit, match="for en-de, the earlier run begins with t5, but this run begins with none"):
         compare.beside([old.output], rows[:1], own)
     old.finished("none", "t5")
     old.model("", "none", "de", 4)
-    with pytest.raises(SystemExit, match="its en-de translations by none differ"):
+    with pytest.raises(SystemExit, match="the two runs have different en-de translations by none"):
         compare.beside([old.output], rows[:1], own)
     old.write(old.output / "raw" / "train.en", ["a"])
-    with pytest.raises(SystemExit, match=r"its text raw/train.en differs"):
+    with pytest.raises(SystemExit, match=r"text raw/train.en differs"):
         compare.beside([old.output], rows[:1], own)
 
 
@@ -233,7 +233,7 @@ def test_rows_of_earlier_runs_are_of_models_that_were_trained_alike(tmp_path: Pa
     options = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
     alike = {**options, "train.max-update": "7"}
     TRANSLATION.plan(load(TRANSLATION, "short", texts=alike), tmp_path, "x")
-    updates = "its --train.max-update is 7, but this run has 600"
+    updates = "the earlier run has --train.max-update 7, but this run has 600"
     for other, differs in ((options, updates), ({**alike, "batches": "2"}, "batches")):
         with pytest.raises(Refused, match=differs):
             TRANSLATION.plan(load(TRANSLATION, "short", texts=other), tmp_path, "x")

@@ -1,4 +1,4 @@
-"""Define what all fine-tuning recipes share: the training stage, and the paths of pretrained models in commands."""
+"""Define the parts that all fine-tuning recipes share: the training stage, and models' paths in commands."""
 
 from __future__ import annotations
 

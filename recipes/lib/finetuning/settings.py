@@ -24,7 +24,7 @@ DECIDED = {
     **dict.fromkeys(("pos-enc", "pretrained", "finetune-from-model", "arch"), "--checkpoint"),
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
     **dict.fromkeys(("max-epoch", "max-update", "total-num-update"), "--epochs"),
-    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "it keeps the best and the last checkpoint"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint are kept"),
     "warmup-updates": "--warmup, a fraction of the updates",
 }
 

@@ -23,7 +23,7 @@ class Variant:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
         row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". A task of single
-            sentences may have several, because the paper reports its score in every row.
+            sentences may have several segment encodings, because the paper reports its score in every row.
     """
 
     task: str

@@ -105,7 +105,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, within: int, path: Path
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Return why systems refused sentences, keyed by system. A sentence consists of the system's name and the text."""
+    """Return why systems refused sentences, keyed by system, as texts such as `has positions for 20 source pieces`."""
     texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
@@ -120,7 +120,7 @@ def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> di
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--source", type=Path, required=True, metavar="FILE", help="Raw source of the test set.")
+    option("--source", type=Path, required=True, metavar="FILE", help="Raw source text of the test set.")
     option("--reference", type=Path, required=True, metavar="FILE", help="Raw references of the test set.")
     option("--language", required=True, metavar="NAME", help="Language code of the references.")
     option(

@@ -75,7 +75,7 @@ def side(folder: Path, name: str, language: str) -> Path:
     plain = folder / f"{name}.{language}"
     files = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
     if len(files) == 2 and any(line != other for line, other in zip_longest(*map(raw_lines, files))):
-        raise SystemExit(f"error: {plain} and {plain.name}.gz have different text. Remove one file.")
+        raise SystemExit(f"error: {plain} and {plain.name}.gz have different text. Remove one of the two files.")
     if not files:
         raise SystemExit(
             f"error: {plain}: neither this file nor {plain.name}.gz exists. {advice(folder, name, language)}"
@@ -100,12 +100,12 @@ def advice(folder: Path, name: str, language: str) -> str:
 
 
 def faults(path: Path, number: int, line: bytes) -> list[Problem]:
-    """Return the problems of a line, each with what to do about it; the list is empty for a good line."""
+    """Return the problems of a line and the advice for each problem; the list is empty for a good line."""
     where, name = f"{path}:{number}", path.name
     if line.endswith(b"\r"):
         return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
     if b"\r" in line or b"\0" in line:
-        what = "the line contains a CR or NUL character, where programs may split the line. Remove the character."
+        what = "the line contains a CR or NUL character, at which some programs split lines. Remove the character."
         return [Problem("control", where, what)]
     try:
         text = line.decode("utf-8")

@@ -95,7 +95,7 @@ class SentenceSettings(FineTuning):
         **dict.fromkeys(("init-token", "separator-token"), "--separators"),
         **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
         "max-positions": "--checkpoint",
-        "criterion": "it uses posenc_sentence_prediction",
+        "criterion": "the recipe uses posenc_sentence_prediction",
     }
     #: The allowed tasks, the script that fetches and prepares them, and the value of --data that asks for fetched data.
     known: ClassVar[tuple[str, ...]]
@@ -213,7 +213,7 @@ def files_that_count(folder: Path, task: str) -> list[Path]:
 
 
 def files_of_task(folder: Path, task: str) -> list[Path]:
-    """Return the files in a task's subfolders and in `folder` itself; the latter may also belong to other tasks."""
+    """Return the files in a task's subfolders and in `folder` itself, where files of other tasks may be, too."""
     return [path for place in _places(folder, task) for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
 
 

@@ -1,4 +1,4 @@
-"""Define what the recipes' plans need to know about GLUE's tasks and XNLI: classes, metrics and numbers of rows.
+"""Define the facts about GLUE's tasks and XNLI that plans need: classes, metrics and numbers of rows.
 
 The columns and labels of these tasks are in data-bin-scripts/glue/formats.py.
 """

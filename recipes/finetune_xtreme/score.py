@@ -32,7 +32,7 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
     labelled = [code for code in spans.splits(folder) if has_answers(folder, code, SETS[task].rules(code))]
     for language in spans.splits(folder):
         if language not in labelled:
-            print(f"{language}: the file has no answers, so its predictions are not scored.", flush=True)
+            print(f"{language}: the file has no answers, so the predictions are not scored.", flush=True)
     if not labelled:
         raise ValueError(
             f"no file of {task} has answers. XTREME's copies of the files may lack the answers. Use the files of the "

@@ -1,4 +1,4 @@
-"""Summarise in one line how many bad items a data preparation met, and what it did with them."""
+"""Summarise in one line how many bad items a data preparation met, and how it handled them."""
 
 from __future__ import annotations
 

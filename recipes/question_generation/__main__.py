@@ -64,7 +64,7 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    """Return the number of questions in a prepared folder, and what was done with bad questions."""
+    """Return the number of questions in a prepared folder, and how bad questions were handled."""
     record = read_json(folder / RECORD)
     parts = (f"{name} {split['items']:,} of {split['given']:,} questions" for name, split in record["splits"].items())
     bad = problems.counted(record["problems"])

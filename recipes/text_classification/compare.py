@@ -104,7 +104,9 @@ def main() -> None:
     text = "Name of the task in the paper's tables. Leave the option out if the paper does not have the task."
     parser.add_argument("--task", metavar="NAME", help=text)
     parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the training runs.")
-    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
+    parser.add_argument(
+        "--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; the option may be repeated."
+    )
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     baselines = read_json(arguments.output / "baselines.json")

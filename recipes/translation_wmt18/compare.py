@@ -256,7 +256,7 @@ def main() -> None:
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     names, text = ("SOURCE", "TARGET"), "Source and target language of a direction that the run trained."
     option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
-    text = "An encoding to compare. The first one is the baseline."
+    text = "Encoding to compare; the option may be repeated, and the first encoding is the baseline."
     option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
     text = "Random seed of the run; file names do not contain this seed."
     option("--seed", type=int, required=True, metavar="N", help=text)

@@ -1,4 +1,4 @@
-"""Define directions and models, and where a run stores their files."""
+"""Define directions and models, and the paths of their files in a run."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_files_without_answers_are_not_scored(place: Path, tmp_path: Path, capsy
     assert prepared(place, tmp_path / "both", *options, *english) == 0
     scoring = ("--task", "TyDiQA", "--output", tmp_path / "scores.json", "--data")
     s.called(score, *scoring, tmp_path / "both")
-    assert "ko: the file has no answers, so its predictions are not scored" in capsys.readouterr().out
+    assert "ko: the file has no answers, so the predictions are not scored" in capsys.readouterr().out
     assert list(json.loads((tmp_path / "scores.json").read_text())) == ["en"]
     assert prepared(place, tmp_path / "none", *options) == 0
     with pytest.raises(SystemExit, match="no file of TyDiQA has answers"):

@@ -80,7 +80,7 @@ class Clause:
 
 
 class Lexicon:
-    """Hold the invented words. These words are the same for every seed, so that corpora can be compared."""
+    """Hold the invented words. The words are the same for every seed, so that corpora can be compared."""
 
     def __init__(self, seed: int = 7) -> None:
         rng = random.Random(seed)

@@ -4,8 +4,8 @@ All checkpoints take turns on the same batch in one process, so that other work 
 each turn, the time of a checkpoint is divided by the time of the first checkpoint. The median over the turns is
 reported.
 
-All hypotheses have the same length: the mean length of the references. Otherwise a model with longer hypotheses would
-take more steps, and its encoding would look slow.
+All hypotheses have the mean length of the references, because an encoding would look slow if the hypotheses of its
+model were longer.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memo
 
 def memories(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, Memory | None]:
     """Return the memory that each model needs to translate. On a CPU, call this function before the process computes
-    anything. Otherwise, a forked process would wait forever for threads that only its parent process has.
+    anything, because a forked process would wait forever for threads that only its parent process has.
     """
     if gpu:
         return {name: translation_memory(path, decoding, gpu) for name, path in checkpoints.items()}

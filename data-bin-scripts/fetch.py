@@ -106,7 +106,9 @@ def main(arguments: list[str]) -> int:
         if options.dry_run:
             return dry_run(chosen, options)
         if options.own and not options.own.is_dir():
-            raise FetchError(f"--from {options.own}: there is no such folder. Give your folder of published files.")
+            raise FetchError(
+                f"--from {options.own}: there is no such folder. Give the folder with your published files."
+            )
         with only_one(options.output):
             return fetch(chosen, options)
     except (FetchError, OSError) as error:

@@ -80,7 +80,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--documents", choices=KINDS, default="auto", help=text)
     text = "Language of the text, for splitting it into sentences (default: en)."
     add("--language", default="en", metavar="CODE", help=text)
-    text = "Each DIR contains one folder per language, named by its code."
+    text = "Each DIR contains one folder per language, named by the code of the language."
     add("--languages", action="store_true", help=text)
     text = "With --languages, repeat the text of the smaller languages, so that the share of a language with "
     text += "n pieces is proportional to n**S (default: 0.7)."
@@ -97,9 +97,10 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--tokenizer", choices=FILES, required=True, help="Type of the tokenizer.")
     text = (
-        "Existing tokenizer: DIR with encoder.json, vocab.bpe and dict.txt (gpt2), vocab.txt (wordpiece), or a .model "
+        "Existing tokenizer: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt, for wordpiece a vocab.txt, "
+        "for sentencepiece a .model file. Without this option, wordpiece and sentencepiece learn a vocabulary from "
+        "--train."
     )
-    text += "file. Without this option, wordpiece and sentencepiece learn from --train."
     add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)
     text = "Size of the vocabulary to learn (default: 8000 for sentencepiece, 30000 for wordpiece)."
     add("--vocabulary", type=at_least(1), metavar="N", help=text)
@@ -133,7 +134,9 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
             "--vocabulary is only for learning a tokenizer. Leave out --vocabulary if you give --tokenizer-path."
         )
     if options.cased and options.tokenizer != "wordpiece":
-        parser.error(f"--cased is only for wordpiece, because {options.tokenizer} always keeps capitals. Leave it out.")
+        parser.error(
+            f"--cased is only for wordpiece, because {options.tokenizer} always keeps capitals. Leave out --cased."
+        )
     if options.executor != "slurm" and (options.slurm_partition or options.slurm_arg):
         parser.error("--slurm-partition and --slurm-arg need --executor slurm.")
     if bad := [argument for argument in options.slurm_arg if "=" not in argument]:

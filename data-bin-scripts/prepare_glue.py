@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("--task", required=True, choices=list(TASKS), help="Name of a GLUE task, or XNLI.")
-    text = "Folder with the files of the task, or folder whose subfolder with the task's name holds these files."
+    text = "Folder that holds the files of the task, either directly or in a subfolder with the name of the task."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
     text = "Pretrained model that provides the vocabulary: a fairseq checkpoint or a Hugging Face folder."
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
@@ -42,8 +42,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     text = "Maximum number of pieces in an item; longer items are cut at the end (default: 512)."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)
-    text = "The --pos-enc-args that fairseq-train will get, such as extend=repeat. "
-    text += "These options can allow longer items than pretraining did."
+    text = "Options that fairseq-train will get as --pos-enc-args, such as extend=repeat. "
+    text += "These options can allow longer items than those of pretraining."
     add("--pos-enc-args", metavar="A=B,C=D", help=text)
     text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     _text(parser.add_argument_group("text"))
     _cleaning(parser.add_argument_group("cleaning of the training pairs"))
     add = parser.add_argument
-    text = "Number of processes (default: 1). The result does not depend on it."
+    text = "Number of processes (default: 1). The result does not depend on this number."
     add("--workers", type=at_least(1), default=1, metavar="N", help=text)
     text = "Check your own validation and test sets and --language-id, without downloading or writing anything."
     add("--check", action="store_true", help=text)
@@ -79,7 +79,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "Codes of the two languages, for example en-de. The names of the text files end in these codes."
     add("--pair", type=_pair, required=True, metavar="A-B", help=text)
-    text = "Training corpora. PREFIX stands for the files PREFIX.A and PREFIX.B in the languages A-B of --pair. "
+    text = "Training corpora. With --pair en-de, PREFIX stands for the two files PREFIX.en and PREFIX.de. "
     text += "The files may be compressed."
     add("--train", nargs="+", required=True, metavar="PREFIX", help=text)
     for split, name in zip(HELD_OUT, ("Validation", "Test"), strict=True):

@@ -120,16 +120,17 @@ def settings(parser: argparse.ArgumentParser, options: argparse.Namespace, paths
     """Return the settings; exit with an error if options contradict each other or have no effect."""
     answers = all(is_json(path) for path in paths.values())
     if options.tokenizer_path and (options.tokenizer or options.vocabulary or options.cased):
-        parser.error("--tokenizer, --vocabulary and --cased have no effect with --tokenizer-path. Leave them out.")
-    if not answers and (options.context or options.longest_answer):
-        parser.error("--context and --longest-answer need answers, which src-*.txt files do not have. Leave them out.")
-    if "" not in paths and options.seed is not None:
-        parser.error("--seed has an effect only when --text FILE is split. Leave it out.")
-    longest_answer = options.longest_answer or 100
-    if options.longest < (longest_answer + 4 if answers else 3):
         parser.error(
-            f"--longest {options.longest} leaves no room for a context after an answer of {longest_answer} pieces."
+            "--tokenizer, --vocabulary and --cased have no effect with --tokenizer-path. Leave these options out."
         )
+    if not answers and (options.context or options.longest_answer):
+        parser.error("--context and --longest-answer need answers, which src-*.txt files do not have. Leave out both.")
+    if "" not in paths and options.seed is not None:
+        parser.error("--seed has an effect only when --text FILE is split. Leave out --seed.")
+    longest_answer = options.longest_answer or 100
+    if options.longest < (least := longest_answer + 4 if answers else 3):
+        text = f"a context after an answer of {longest_answer} pieces" if answers else "a sentence"
+        parser.error(f"--longest {options.longest} leaves no room for {text}. Give at least {least}.")
     shape = command.settings(Shape, options, longest_answer=longest_answer, context=options.context or "paragraph")
     seed = 1 if options.seed is None else options.seed
     return command.settings(Settings, options, shape=shape, vocabulary=options.vocabulary or VOCABULARY, seed=seed)

@@ -116,13 +116,13 @@ def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[
         CorpusError: See `sets.find` and `splits.find`.
     """
     if options.text and (options.train or options.eval or options.set):
-        parser.error("Give --text without --train, --eval and --set.")
+        parser.error("--text replaces --train, --eval and --set. Leave these options out.")
     if bool(options.set) != bool(options.data):
         parser.error("--set and --data must be given together.")
     if options.languages is not None and not (options.set or options.without):
         parser.error("--languages needs --set or --without.")
     if options.seed is not None and (not options.text or options.text.is_dir()):
-        parser.error("--seed has an effect only when --text FILE is split. Leave it out.")
+        parser.error("--seed has an effect only when --text FILE is split. Leave out --seed.")
     if options.text:
         return _own(options.text, options.version)
     paths = {TRAIN: options.train} if options.train else {}

@@ -31,7 +31,7 @@ TAKEN = {
     "<s>": "fairseq's beginning of a sentence",
     "<pad>": "fairseq's padding, which is never scored",
     "</s>": "fairseq's end of a line",
-    "<eos>": "the end of a line, which is already counted for each line",
+    "<eos>": "the end of a line, which fairseq adds to each line",
 }
 
 
@@ -72,7 +72,7 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
             raise CorpusError(
                 f"{files['train']}: the text has {number:,} types (including <unk> and <eos>), but --types is "
                 f"{types:,}. The text is incomplete, or it is not tokenised (wiki.*.raw instead of "
-                "wiki.*.tokens). Fetch it again, or leave --types out for your own text."
+                "wiki.*.tokens). Fetch the text again, or leave out --types if the text is your own."
             )
         counts = {"types": number, "splits": splits}
         (partial / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
@@ -128,7 +128,7 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
             count["unknown"] += sum(word == UNKNOWN or word not in known for word in words)
             has_words = has_words or bool(words)
     if not has_words:
-        raise CorpusError(f"{path}: the file has no words. Give the {split} text, or fetch it again.")
+        raise CorpusError(f"{path}: the file has no words. Give the {split} text, or fetch the file again.")
     return count
 
 

@@ -250,7 +250,7 @@ def _of_archive(archive: Path) -> Reviews:
                     assert file is not None
                     yield key, _text(archive / member.name, file.read())
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise CorpusError(f"{archive}: the archive is damaged ({error}). Download it again.") from None
+        raise CorpusError(f"{archive}: the archive is damaged ({error}). Download the archive again.") from None
 
 
 def _key(name: str) -> tuple[str, str, int] | None:

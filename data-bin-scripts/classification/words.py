@@ -2,8 +2,8 @@
 
 The paper segments text with Stanford's CoreNLP, which needs Java. Here sentencex finds the sentences, and NLTK's
 NLTKWordTokenizer splits them into words by the same Penn Treebank conventions (`do n't`, `'s`, separate punctuation
-marks). There are two differences: CoreNLP writes brackets as -LRB- and -RRB-, and it keeps the full stop of `etc.` at
-the end of a sentence. The files of SST-2 are already tokenised.
+marks). The words differ from CoreNLP's in two cases: CoreNLP writes brackets as -LRB- and -RRB-, and it keeps the full
+stop of `etc.` at the end of a sentence. The files of SST-2 are already tokenised.
 """
 
 from __future__ import annotations

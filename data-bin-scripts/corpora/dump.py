@@ -52,7 +52,7 @@ def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
                 root.clear()  # otherwise all pages would stay in memory
     except ElementTree.ParseError as error:
         raise CorpusError.at(
-            path, error.position[0], f"the dump is damaged or incomplete ({error}). Fetch it again."
+            path, error.position[0], f"the dump is damaged or incomplete ({error}). Fetch the dump again."
         ) from None
     except DAMAGED as error:
         raise damaged(path, number + 1, error) from None

@@ -64,7 +64,7 @@ class Local(LocalPipelineExecutor):
 
 
 def _preload() -> None:
-    """Import the modules once in Python's fork server, which finds them through PYTHONPATH: tasks start at once."""
+    """Import the modules once in Python's fork server, so that tasks start quickly; PYTHONPATH names their folder."""
     here, known = str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))

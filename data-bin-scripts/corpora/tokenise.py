@@ -41,7 +41,7 @@ def languages(sources: list[Source]) -> list[str]:
 class Tokens:
     """Write the ids, the item sizes and a `RECORD` of each document, and count the documents.
 
-    The function `tokens` opens the files. The memory use does not grow with the number of documents.
+    The function `tokens` opens the output files. The memory use does not grow with the number of documents.
     """
 
     def __init__(self, job: Job, files: list[BinaryIO]) -> None:

@@ -103,7 +103,9 @@ class Fetcher:
         final = path.with_name(target)
         if final.exists():
             if not entry.unpacked:
-                raise FetchError(f"{path} was not unpacked: {final} exists. Move {final.name} away, and run again.")
+                raise FetchError(
+                    f"{path} was not unpacked: {final} exists. Move {final.name}, and run the command again."
+                )
             return
         with unpacked(path, final):
             self.record.put(replace(entry, unpacked=final.relative_to(self.output).as_posix()))

@@ -55,7 +55,7 @@ class Transfer:
         except (requests.exceptions.SSLError, requests.TooManyRedirects) as error:
             raise MirrorError(str(error)) from error
         except (ValueError, OverflowError) as error:  # an address, or one to which the server redirects
-            raise MirrorError(f"the address, or one to which it leads, cannot be used ({printable(error)})") from error
+            raise MirrorError(f"the address, or one of its redirects, cannot be used ({printable(error)})") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise CutError(self._brief(error)) from error
         if not fits:  # the file on the server has changed since the partial file was begun
@@ -131,9 +131,10 @@ class Transfer:
             raise OverLimitError(
                 f"{self.source.path}: the file is skipped, because it has more bytes than --limit still allows"
             )
-        if origin.total - offset > shutil.disk_usage(self.partial.path.parent).free:
+        missing, free = origin.total - offset, shutil.disk_usage(self.partial.path.parent).free
+        if missing > free:
             raise DiskFullError(
-                f"{self.partial.path}: the download needs {origin.total - offset:,} more bytes, but the disk has less. "
+                f"{self.partial.path}: the download needs {missing:,} more bytes, but only {free:,} bytes are free. "
                 "Free some space, or choose another disk with --output."
             )
 
@@ -181,6 +182,6 @@ def _origin(url: str, response: requests.Response) -> Origin:
 
 
 def printable(text: object) -> str:
-    """Return a text of a server in at most 80 characters, none of which can control a terminal."""
+    """Return a text from a server, cut to 80 characters, with `?` in place of unprintable characters."""
     shown = "".join(character if character.isprintable() else "?" for character in str(text))
     return shown if len(shown) <= 80 else f"{shown[:77]}..."

@@ -77,7 +77,7 @@ def translations(splits: Sequence[Split], row_problems: Sequence[Problem]) -> li
 
 
 def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Problem]:
-    """Return a problem for each line whose language is unknown; such lines are in no split."""
+    """Return a problem for each line whose language is unknown; such lines belong to no split."""
     done = "refused" if how == "refuse" else "left out"
     return [Problem(split, where, where, "language", f"unknown language {word!r}", done) for where, word in lines]
 

@@ -30,7 +30,7 @@ class Format:
         folders: Folders to which the archives of the task unpack, besides TASK/.
         aliases: Names of columns and labels in other versions of the files, mapped to the names used here.
         translated: Whether there is a split for each language, with translations of the same rows. The test
-            sets of such a task have public labels, so the recipes score them.
+            sets of a translated task have public labels, so the recipes score them.
     """
 
     sentences: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 A single sentence becomes `<s> a </s>`. A pair becomes `<s> a </s></s> b </s>` (RoBERTa) or `<s> a </s> b </s>` (BERT).
 The files contain neither <s> nor the separators before b, because the task adds them (--init-token, --separator-token).
-All lengths include these symbols.
+All lengths include <s> and all separators.
 """
 
 from __future__ import annotations

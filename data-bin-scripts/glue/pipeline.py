@@ -103,7 +103,8 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
     paths = reading.find(folder, settings.task, settings.form, needed=("valid",))
     if "train" in paths:
         raise CorpusError(
-            f"--train-rows is only for a folder without a training file, but {paths['train']} exists. Leave it out."
+            f"--train-rows is only for a folder without a training file, but {paths['train']} exists. "
+            "Leave out --train-rows."
         )
     return _of_languages(folder, settings, {"train": paths["valid"], **paths})
 
@@ -116,7 +117,7 @@ def _of_languages(folder: Path, settings: Settings, paths: dict[str, Path]) -> d
     if missing:
         raise CorpusError(
             f"--languages {','.join(sorted(missing))}: {folder} has no {settings.task} files for these languages. "
-            "Leave them out."
+            "Leave out these languages."
         )
     needed = reading.NEEDED
     return {split: path for split, path in paths.items() if split in needed or language(split) in settings.languages}
@@ -152,8 +153,8 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
     if len(set(rows.values())) > 1:
         lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
-            f"--train-rows {settings.train_rows} needs development sets of equal length in all languages, but after "
-            f"removing these rows, the sets have these numbers of rows: {lengths}."
+            f"--train-rows {settings.train_rows} needs development sets with the same number of rows in all languages. "
+            f"Without the training rows, they have these numbers of rows: {lengths}. Fetch the files again."
         )
 
 
@@ -161,13 +162,15 @@ def _refuse_empty(split: Split, settings: Settings) -> None:
     """Raise a CorpusError if a split has no rows left."""
     if split.rows:
         return
-    problem = f"the file has no rows for {split.name}"
+    problem, cure = f"the file has no rows for {split.name}", "Fetch the file again."
     if split.assigned:
         problem = f"--bad skip leaves out all {split.assigned:,} rows of {split.name}"
+        cure = "Correct the rows, or give another file."
     elif split.in_file:
         count = f"{settings.train_rows:,}"
         problem = f"the file has {split.in_file:,} rows, so --train-rows {count} leaves no row for {split.name}"
-    raise CorpusError(f"{split.path}: {problem}.")
+        cure = "Give a smaller number."
+    raise CorpusError(f"{split.path}: {problem}. {cure}")
 
 
 def _write(folder: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
@@ -211,7 +214,7 @@ def _write(folder: Path, splits: list[Split], settings: Settings) -> dict[str, A
 def _refuse_long(longest: int, settings: Settings) -> None:
     """Refuse items that have more pieces than the encoding has positions.
 
-    fairseq-train would leave such items out of training, and fail on them in validation.
+    fairseq-train would leave over-long items out of training, and it would fail on them in validation.
 
     Raises:
         CorpusError: Items are longer than the encoding allows, or the model cannot be read.

@@ -80,9 +80,7 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
                 b.write(pair.texts[1] + "\n")
                 kept += 1
             if not kept:
-                raise CorpusError(
-                    f"{source.files[0]}: the set has no pair with text on both sides. Give a set that has such a pair."
-                )
+                raise CorpusError(f"{source.files[0]}: the set has no pair with text on both sides. Give another set.")
             counts.append({"name": source.name, "pairs": kept, "empty": empty})
     return counts
 

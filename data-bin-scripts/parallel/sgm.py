@@ -66,11 +66,11 @@ def read(path: Path) -> list[Segment]:
             document = _attribute(path, line, "docid", part["doc"])
             continue
         if _SEGMENT.search(part["text"]):
-            raise CorpusError.at(path, line, "a segment has no </seg>, so the file is damaged. Fetch it again.")
+            raise CorpusError.at(path, line, "a segment has no </seg>, so the file is damaged. Fetch the file again.")
         words = html.unescape(part["text"]).split()
         segments.append(Segment(line, document, _attribute(path, line, "id", part["seg"]), " ".join(words)))
     if len(segments) != len(_SEGMENT.findall(text)) or (_SET.search(text) and not _END.search(text)):
-        raise CorpusError.at(path, 1 + text.count("\n"), "the file is truncated. Fetch it again.")
+        raise CorpusError.at(path, 1 + text.count("\n"), "the file is truncated. Fetch the file again.")
     return _checked(path, segments)
 
 

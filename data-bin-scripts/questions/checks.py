@@ -69,7 +69,7 @@ def _place(question: Question, answer: Answer) -> tuple[int | None, tuple[str, s
     place = nearest(question.context, text, start)
     there = question.context[max(0, start) : max(0, start) + len(text)]
     elsewhere = "occurs nowhere" if place is None else f"occurs at offset {place}"
-    what = f"{text!r} is not at offset {start}, where the context has {there!r}; it {elsewhere}"
+    what = f"{text!r} is not at offset {start}, where the context has {there!r}; the answer {elsewhere}"
     return place, ("misplaced answer", what)
 
 

@@ -64,8 +64,8 @@ class Ids(NamedTuple):
     """Hold the ids of an item, which consists of a source and a target.
 
     Args:
-        unknown: Words of the source that the dictionary lacks, in the order of their ids. These ids follow the ids of
-            the dictionary.
+        unknown: Words of the source that the dictionary lacks, in the order of their ids, which follow the ids of the
+            dictionary.
     """
 
     source: list[int]

@@ -26,7 +26,7 @@ from .sentences import BY_CHARACTERS, language_of
 AUTO = "auto"
 CHUNK = 256  # questions per chunk
 CURE = (
-    "--bad skip leaves such questions out. --bad repair also searches the context for misplaced answers, and cuts long "
+    "--bad skip leaves out bad questions. --bad repair also searches the context for misplaced answers, and cuts long "
     "answers and questions."
 )
 Questions = dict[str, list[Question]]
@@ -114,7 +114,7 @@ class Run:
     def units(self) -> str:
         """Return the units into which a metric splits questions before it compares them.
 
-        The lines of Du et al. are already tokenised: spaces separate the words. A tokenizer could split them further.
+        The lines of Du et al. are already tokenised: spaces separate the words. A tokenizer could split some words.
         """
         if self.settings.shape.language in BY_CHARACTERS:
             return "characters"

@@ -68,7 +68,7 @@ def new_problem(split: str, where: str, name: str, kind: str, what: str, how: st
 def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") -> None:
     """Write all problems to WHERE.problems.jsonl and raise an error if any problem is marked as refused.
 
-    If no problem is marked as refused, remove that file, which an earlier attempt may have left.
+    If no problem is marked as refused, remove WHERE.problems.jsonl, which an earlier run may have written.
 
     Args:
         cure: Sentence that says what the user can do.

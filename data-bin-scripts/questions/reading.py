@@ -59,7 +59,7 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of a JSON file. If the list is None, the first
+        malformed: List that receives malformed questions and paragraphs of a JSON file. Without a list, the first
             malformed entry raises an error.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.
@@ -139,11 +139,11 @@ def _parsed(path: Path) -> Any:
         with opened(path) as file:
             return json.loads(file.read())
     except DAMAGED as error:
-        raise CorpusError(f"{path}: the file is damaged or incomplete ({error}). Fetch it again.") from None
+        raise CorpusError(f"{path}: the file is damaged or incomplete ({error}). Fetch the file again.") from None
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{path}: the file is not UTF-8 text ({error}).") from None
+        raise CorpusError(f"{path}: the file is not UTF-8 text ({error}). Convert it to UTF-8.") from None
     except ValueError as error:
-        raise CorpusError(f"{path}: the file is not valid JSON ({error}).") from None
+        raise CorpusError(f"{path}: the file is not valid JSON ({error}). Correct or replace it.") from None
 
 
 def _list(path: Path, place: str, table: Any, key: str) -> list[Any]:

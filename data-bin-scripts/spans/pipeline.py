@@ -26,7 +26,7 @@ TRAIN, RECORD = "train", "spans.json"
 SCORED = "scored as it is"
 SCORED_FILE = "scored.json"  # after the split's name
 CURE = (
-    "--bad skip leaves such questions out of training. --bad repair also searches the context for misplaced answers. "
+    "--bad skip leaves bad questions out of training. --bad repair also searches the context for misplaced answers. "
     "Evaluation splits keep all questions."
 )
 #: kinds of problems; an answer in no window is not learned, and no prediction can equal it
@@ -131,7 +131,7 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[BySplit, list[Pro
 
 
 def _leave_out(questions: BySplit, excluded: Sequence[Path]) -> list[Problem]:
-    """Remove questions from all splits if these files hold questions with the same ids.
+    """Remove questions from all splits if the files `excluded` hold questions with the same ids.
 
     Raises:
         CorpusError: A split would have no question left.

@@ -19,8 +19,8 @@ class QuestionSet:
         names: Patterns of a language's file name; the first file that exists is read.
         folders: Subfolders of --data to which archives unpack.
         long: Long names of the languages, such as english, which some file names contain.
-        united: Name of a single file that holds all languages. In this file, question ids begin with the long name of a
-        language.
+        united: Name of a single file that holds all languages, in which question ids begin with the long name of a
+            language.
     """
 
     languages: tuple[str, ...]

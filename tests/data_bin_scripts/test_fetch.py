@@ -311,5 +311,5 @@ def test_a_full_disk_ends_the_run_with_one_line(lab, site, monkeypatch):
 def test_too_little_space_is_told_before_the_download(lab, site, monkeypatch):
     lab.row("a.txt", site.put("a.txt", TEXT))
     monkeypatch.setattr(transfer.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
-    assert "more bytes, but the disk has less" in lab.run().error
+    assert "more bytes, but only 1,000 bytes are free" in lab.run().error
     assert lab.files() == set()

@@ -68,7 +68,7 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     assert ended.status == 1
     assert "train: 4 x misplaced answer, refused: moved, second, nowhere, negative" in ended.error
     assert "train: 1 x unanswerable, left out: impossible" in ended.error
-    assert "--bad skip leaves such questions out. --bad repair" in ended.error
+    assert "--bad skip leaves out bad questions. --bad repair" in ended.error
     listed = problems(prepared.folder / "out.problems.jsonl")
     assert {name: [kind for kind in reported if kind != "no answer"] for name, reported in kinds(listed).items()} == {
         name: [kind for kind in reported if kind != "no answer"] for name, reported in KINDS.items()

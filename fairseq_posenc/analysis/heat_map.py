@@ -1,4 +1,4 @@
-"""Draw heat maps of what an encoding learned: its table, or its bias for pairs of absolute positions.
+"""Draw heat maps of an encoding's learned numbers: its table, or its bias for pairs of absolute positions.
 
 Source: Figure 4 of Huang et al. 2020 (M1-M4) shows the rows of M4 for the distances -50 to 50 in layer 1, head 1.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class HeatMap(NamedTuple):
-    """Hold a matrix of learned numbers, and what its rows and columns stand for.
+    """Hold a matrix of learned numbers, and the meaning of its rows and columns.
 
     Args:
         values: The matrix, [rows, columns].

@@ -111,9 +111,9 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
     """Return half the width of the 95 % confidence interval of a score, and the number of training runs.
 
-    For a single run, it is the interval over the sentences of the test set, which the recipe computed. For several
-    runs, it is the interval of their mean score. If the score is a median, it is not known: the interval of the mean
-    need not even contain the median. The p-value of several runs is their largest one, so it has no interval either.
+    For a single run, the recipe computed the interval over the sentences of the test set. For several runs, the
+    interval is that of their mean score. A median has no interval, because the interval of the mean need not contain
+    the median. The p-value of several runs is the largest of their p-values, so it has no interval either.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):

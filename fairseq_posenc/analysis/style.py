@@ -33,7 +33,10 @@ Row = Mapping[str, object]
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Apply this style in a `with` block. Silence matplotlib, because fairseq turns on the logs of all libraries."""
+    """Apply the style of the figures in a `with` block.
+
+    Matplotlib logs only warnings in the block, because fairseq turns on the logs of all libraries.
+    """
     with warnings_only("matplotlib"), warnings_only("fontTools"):
         import matplotlib
         from cycler import cycler

@@ -1,4 +1,4 @@
-"""Load the encoder or decoder of a trained model, and return what its attention computes on text.
+"""Load the encoder or decoder of a trained model, and return its attention weights and logits on text.
 
 Legend: h heads, n columns, D head width, d model width.
 """
@@ -23,7 +23,7 @@ from ..core.compose import Composition, LayerCall
 
 
 class FigureError(ValueError):
-    """Raised if a model or its data do not have what a figure shows; the message says what to choose instead."""
+    """Raised if a model or its data lack the numbers of a figure; the message says what to choose instead."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Stack:
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
-        """Return the encodings that this one consists of, keyed by name."""
+        """Return the encodings that `encoding` consists of, keyed by name."""
         return self.encoding.members
 
     def layer(self, number: int) -> SelfAttention:
         """Return the self-attention of layer `number`, counted from 1.
 
         Raises:
-            FigureError: There is no such layer.
+            FigureError: The model has no layer with this number.
         """
         if not 1 <= number <= len(self.attention):
             raise FigureError(
@@ -188,14 +188,14 @@ def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None
 
     This part is the sum of all biases. If the encoding adds vectors P at the input, their product
     P W_Q W_K^T P^T / sqrt(D) is added (Chen et al. 2021, Theorem 1). The biases of the projections, and a layer norm
-    before the layer, are left out. If the encoding has gates that depend on the layer's input, the gates are those of
-    the input P, or of an input of zeros.
+    before the layer, are left out. If the encoding has gates that depend on the layer's input, they are computed
+    from P, or from zeros if the encoding adds no vectors at the input.
 
     Args:
         segments: Segment of each column, [length], for encodings that read segments.
 
     Raises:
-        FigureError: There is no such part, because positions act only together with tokens, or not at all.
+        FigureError: No part of the logits is independent of the tokens.
     """
     attention, encoding, dim = stack.layer(layer), stack.encoding, stack.encoding.stack.dim
     tokens = torch.arange(length)[None] + 1

@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 def mend() -> None:
     """Keep the last batch of a data set when its size is not a multiple of --required-batch-size-multiple.
 
-    Every caller looks the function up in `data_utils` (data/fairseq_dataset.py:145), so it is enough to replace it
-    there.
+    Every caller looks `batch_by_size` up in `data_utils` (data/fairseq_dataset.py:145), so it is enough to replace this
+    function there.
     """
     from fairseq.data import data_utils
 

@@ -90,8 +90,7 @@ def _load_for_fairseq(file: Any, map_location: Any = "cpu", **options: Any) -> A
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
     """Load a checkpoint from a path or an open file with `torch.load`, without running any code in the file.
 
-    The checksums are checked first. With `mmap=True`, those of the tensors are left out, because the tensors may never
-    be read.
+    The checksums are checked first. With `mmap=True`, the tensors are not checked, because they may never be read.
 
     Raises:
         UnsafeCheckpointError: The file contains objects or a configuration that could run code.

@@ -1,7 +1,7 @@
-"""End a training whose loss or gradients are not finite with one line, and log the update; fairseq does not say it.
+"""End a training run whose loss or gradients are not finite with one line, and log the update.
 
-The training ends in trainer.py:970. The recipes read the log line, for example `diverged | {"num_updates": 340, "loss":
-7.3}`.
+fairseq ends such a run in trainer.py:970, and does not name the update. The recipes read the log line, for example
+`diverged | {"num_updates": 340, "loss": 7.3}`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ class DivergedError(FloatingPointError):
 def mend() -> None:
     """If non-finite values end a training, log the update and the mean loss since the last line of the log.
 
-    fairseq also repeats the step to log the module with the first such value. This failed with StopIteration for each
-    model whose encoder returns a dictionary.
+    fairseq also repeats the update, to log the module with the first non-finite value. For this purpose, it watches the
+    gradients of all modules, which fails with StopIteration for an encoder that returns a dictionary. Therefore this
+    function makes fairseq watch only modules without children.
     """
     from fairseq.nan_detector import NanDetector
     from fairseq.trainer import Trainer

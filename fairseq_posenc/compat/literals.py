@@ -72,7 +72,7 @@ def _value(node: ast.expr) -> Any:
     """Return the value of a literal, a calculation with numbers, a sum of lists or a repeated list.
 
     Raises:
-        ValueError: The expression is none of these.
+        ValueError: The expression has another form.
     """
     if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)

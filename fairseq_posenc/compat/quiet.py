@@ -1,4 +1,4 @@
-"""Silence what Hydra prints about fairseq, because users cannot change it."""
+"""Silence Hydra's warnings about fairseq, because users cannot change their cause."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import warnings
 
 
 def mend() -> None:
-    """Hide Hydra's 20 lines about fairseq's old calls."""
+    """Hide Hydra's 20 lines of warnings about outdated calls in fairseq."""
     warnings.filterwarnings("ignore", category=UserWarning, module=r"hydra\.")
     warnings.filterwarnings("ignore", message=r"\s*'config' is validated against ConfigStore", category=UserWarning)

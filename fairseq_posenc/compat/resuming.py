@@ -118,7 +118,7 @@ def _with_workers_of_the_epoch(
 
 
 def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-    """Load the checkpoint, restore the counter of --patience, and patch fairseq_cli.train, which calls this."""
+    """Load the checkpoint, restore the counter of --patience, and patch the function `train` of fairseq_cli.train."""
     _refuse_lost_checkpoint(cfg, trainer)
     extra_state, epoch_itr = original(cfg, trainer, **kwargs)
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
@@ -135,8 +135,8 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
     """Raise CheckpointError if training would start from zero, although --save-dir has checkpoints of it.
 
-    If they are all copies of one, a process was killed after it saved its first checkpoint and before it copied this to
-    checkpoint_last.pt. The copy is then made here.
+    If all of them are copies of a single checkpoint, a process was killed after it saved its first checkpoint and
+    before it copied the file to checkpoint_last.pt. This function then makes the copy.
     """
     last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"
     is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save

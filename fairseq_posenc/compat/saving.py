@@ -63,7 +63,7 @@ def _explained(path: Path, needed: int) -> Iterator[None]:
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return what the operating system said, if it was the first cause."""
+    """Return the operating system's message if it is the cause, otherwise the first line of the error."""
     first = error
     while error is not None:
         if isinstance(error, OSError) and error.strerror:

@@ -53,8 +53,8 @@ class SpanLoss(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log the loss in bits as fairseq does.
 
-        Also log the share of windows in which the first token of the answer is predicted correctly (`starts`), and the
-        share in which its first and last token are (`spans`).
+        Also log the share of windows with the correct first token of the answer (`starts`), and the share of windows
+        with the correct first and last token (`spans`).
         """
         names = ("loss", "sample_size", "starts", "spans")
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in names}

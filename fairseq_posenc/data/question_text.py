@@ -15,7 +15,7 @@ class QuestionText:
     If the folder has no file questions.json, the pieces of a text are separated by spaces.
 
     Args:
-        folder: Folder of the prepared questions. The file questions.json in it says in which units ROUGE-L compares
+        folder: Folder of the prepared questions. Its file questions.json says in which units ROUGE-L compares
             texts (words, characters or tokens), and whether sources contain answers.
     """
 

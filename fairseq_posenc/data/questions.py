@@ -22,7 +22,7 @@ SOURCE, TARGET = "src", "tgt"
 
 
 class Surface(NamedTuple):
-    """Hold what a line of surface.jsonl says about an item of the data set.
+    """Hold the fields of a line of surface.jsonl, which describes an item of the data set.
 
     Args:
         unknown: Words that the dictionary lacks; their ids in the sample begin at V.
@@ -162,7 +162,8 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
     """Raise or warn if items are longer than a model allows.
 
-    Without this check, fairseq would drop such items from training with one warning, and stop validation at the first.
+    Without this check, fairseq would drop over-long items from training with one warning, and would end validation at
+    the first over-long item.
 
     Args:
         data: Items to check.

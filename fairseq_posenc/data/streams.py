@@ -100,7 +100,7 @@ class Segments(FairseqDataset):
         }
 
     def _row(self, stream: int, offset: int, width: int) -> tuple[Tensor, Tensor]:
-        """Return inputs and targets of one segment of a stream, [T] each."""
+        """Return the inputs [T] and the targets [T] of one segment of a stream."""
         start = min(int(self.bounds[stream]) + offset, int(self.bounds[stream + 1]))
         end = min(start + width, int(self.bounds[stream + 1]))
         text = self.corpus.tokens(start - 1, end) if end > start else torch.empty(1, dtype=torch.int64)

@@ -91,7 +91,7 @@ class WholeWordMasks(BaseWrapperDataset):
 def masked(
     ids: NDArray[np.int64], words: Words, masking: Masking, number: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the masked source and the target of a sample, [n] each; `number` is part of the random seed."""
+    """Return the masked source [n] and the target [n] of a sample; `number` is part of the random seed."""
     random = np.random.default_rng((masking.seed, *number))
     of_word = words.numbered(ids)
     count = int(of_word.max(initial=-1)) + 1

@@ -79,7 +79,7 @@ class Words:
         self.goes_on: Flags = np.array([marks.goes_on(piece) for piece in pieces])
 
     def starts(self, before: NDArray[np.int64], ids: NDArray[np.int64]) -> Flags:
-        """Return whether each id begins a word or is a special symbol; `before` holds the preceding ids, [n] each."""
+        """Return whether each id [n] begins a word or is a special symbol; `before` [n] holds the preceding ids."""
         return self.special[ids] | self.special[before] | (self.begins[ids] & ~self.goes_on[before])
 
     def numbered(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:

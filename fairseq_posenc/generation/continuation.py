@@ -46,7 +46,7 @@ def continued(
         segment: Number of tokens per segment.
         remembered: Number of states that the memory holds.
         same_length: Whether each query sees only the last `remembered` keys.
-        choose: How the next tokens are chosen. Default: the most probable ones.
+        choose: Function that chooses the next tokens; by default, they are the most probable tokens.
     Returns:
         Tokens [B, P + S], and the log-probabilities of the new tokens [B, S].
     Raises:

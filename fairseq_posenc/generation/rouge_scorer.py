@@ -24,7 +24,7 @@ AUTO = "auto"
 
 
 class Expected(NamedTuple):
-    """Hold what a task knows about an item that will be scored.
+    """Hold the references, the weight and the units of an item that will be scored.
 
     Args:
         references: All reference texts of the same source.
@@ -42,7 +42,7 @@ _listening = False
 
 
 def expect(items: Sequence[Expected]) -> None:
-    """Announce the items that will be scored next. Without --scoring rouge_l, this has no effect."""
+    """Announce the items that will be scored next. Without --scoring rouge_l, this call has no effect."""
     if _listening:
         _expected.extend(items)
 

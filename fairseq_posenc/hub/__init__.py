@@ -18,8 +18,8 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
 
     Args:
         source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2,
-            or a fairseq checkpoint of a masked language model or a language model. The ids of a GPT-2 are then in
-            fairseq's order.
+            or a fairseq checkpoint of a masked language model or a language model. The ids of a GPT-2 are changed
+            to fairseq's order.
     Raises:
         CheckpointError: The source cannot be read. The message names the file and says what to do.
     """

@@ -31,7 +31,8 @@ class CausalConfig:
         tied: Whether the embedding is the output matrix.
         scale: Factor of the embeddings.
         cutoffs: End of each frequency band of an adaptive softmax, without the last one; empty for a plain softmax.
-        attend_within: What a token sees: the sequence, its `document` or its `line`; see `data/documents.py`.
+        attend_within: Tokens to which a token attends: those of the sequence, of its `document` or of its `line`; see
+            `data/documents.py`.
         dropout, attention_dropout: Dropout in training.
         bos, pad, eos, unk: Ids of the special tokens. first: Id of the token before each text, eos or bos.
     """
@@ -76,7 +77,7 @@ class CausalConfig:
 
 
 class Past:
-    """Hold what a model has read: the tokens, and the keys and values of each layer."""
+    """Hold the tokens that a model has read, and the keys and values of each layer."""
 
     def __init__(self, layers: int) -> None:
         self.layers = [KeyValueCache() for _ in range(layers)]
@@ -129,7 +130,7 @@ def in_bands(words: Tensor, bands: Tensor, cutoffs: Sequence[int]) -> Tensor:
 
     Args:
         words: Logits of all words, [..., V]. bands: Logits of each band after the first, [..., bands].
-        cutoffs: End of each band but the last. The first band's words and the other bands are in one softmax.
+        cutoffs: End of each band but the last. One softmax covers the first band's words and all other bands.
     """
     first, *others = words.tensor_split(list(cutoffs), -1)
     head = torch.cat([first, bands], -1).log_softmax(-1)
@@ -167,7 +168,7 @@ class CausalLM(nn.Module):
         Args:
             input_ids: New tokens, [B, T] int64.
             attention_mask: [B, T] or [B, K], 0 at padding. By default, tokens with the padding id are padding.
-            past: What was read before; the new tokens are added to it.
+            past: Tokens that were read before, to which the new tokens are added.
         Returns:
             [B, T, V].
         Raises:

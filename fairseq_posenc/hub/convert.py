@@ -36,7 +36,7 @@ _ONE_MODEL = "Use settings and weights of the same model."
 
 @dataclass
 class Report:
-    """Report what happened to each weight, for users and for report.json."""
+    """List the copied, dropped and new weights, for users and for report.json."""
 
     copied: list[str] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def initialised(kind: Callable[[Any], Model], config: Any, source: Any, report: 
 
 
 def _key(member: str) -> str:
-    """Return the name of a member in the names of options."""
+    """Return the name of an encoding as the names of its options contain it: with `_` instead of `-`."""
     return member.replace("-", "_")
 
 

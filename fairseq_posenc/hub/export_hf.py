@@ -126,7 +126,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write, or None if there is none, and a message about it. `model` is the source model."""
+    """Return the tokenizer to write, or None if there is none, and a message about it. `model` is exported."""
     place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
@@ -181,7 +181,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _export_lm(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
-    """Export a language model and return lines about it."""
+    """Export a language model, and return the lines to print."""
     model = language_model.of_checkpoint(checkpoint)
     language_model.model_of(model)  # raises if weights are missing or left over
     tokens, line = export_lm.tokens_of(model, files)
@@ -192,7 +192,7 @@ def _export_lm(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
 
 
 def _export_masked(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
-    """Export a masked language model and return lines about it."""
+    """Export a masked language model, and return the lines to print."""
     pretrained = read(checkpoint)
     config = pretrained.config
     model, report = converted(pretrained, as_it_is(config, pretrained.tensors), config.pos_enc_args)

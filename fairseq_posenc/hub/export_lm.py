@@ -81,7 +81,7 @@ def settings(config: CausalConfig) -> dict[str, Any]:
 
 
 def _generation(config: CausalConfig) -> dict[str, Any]:
-    """Return the contents of generation_config.json: no text that the model was trained on has padding or <s>."""
+    """Return the contents of generation_config.json, which forbids padding and <s>; no training text has them."""
     return {
         "bos_token_id": config.first,
         "eos_token_id": config.eos,
@@ -95,7 +95,8 @@ def tokens_of(model: LanguageModel, source: Path | None) -> tuple[tokenizer.Toke
 
     Args:
         model: The model to export.
-        source: Value of --tokenizer. None looks for tokenizer/ beside dict.txt; without it, tokens are words.
+        source: Value of --tokenizer. None stands for tokenizer/ beside dict.txt, or, if there is no such folder, for
+            words that are separated by spaces.
     Raises:
         CheckpointError: The tokenizer cannot be read, or belongs to another model.
     """

@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _import_masked(args: argparse.Namespace) -> list[str]:
-    """Convert a BERT or RoBERTa, and return lines about it."""
+    """Convert a BERT or RoBERTa, and return the lines to print."""
     from .checkpoint import flags, save
 
     original = read(args.source)
@@ -93,7 +93,7 @@ def _import_masked(args: argparse.Namespace) -> list[str]:
 
 
 def _import_lm(args: argparse.Namespace) -> list[str]:
-    """Convert a GPT-2, and return lines about it."""
+    """Convert a GPT-2, and return the lines to print."""
     from . import import_lm
 
     source = gpt2.read(args.source)

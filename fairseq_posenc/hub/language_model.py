@@ -43,7 +43,7 @@ class LanguageModel:
         tensors: Weights, keyed by their names in `CausalLM`.
         vocabulary: The symbols in the order of their ids; None if there is no dict.txt.
         dictionary: The dict.txt from which the vocabulary was read.
-        notes: What a user of the model should know.
+        notes: Sentences for users of the model, such as its differences from the trained model.
     """
 
     config: CausalConfig
@@ -67,7 +67,7 @@ def of_checkpoint(path: Path) -> LanguageModel:
     """Read a checkpoint of a language model, with dict.txt beside it or in the data of its task.
 
     Raises:
-        CheckpointError: The plain model cannot compute what this model computes, or the dictionary does not fit.
+        CheckpointError: The plain model lacks a feature of this model, or the dictionary does not fit.
     """
     state = load_model(path)
     settings, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
@@ -135,7 +135,7 @@ def model_of(source: LanguageModel) -> CausalLM:
 
 
 def _refuse(settings: Mapping[str, Any], path: Path) -> None:
-    """Raise CheckpointError if the plain model lacks something that this model has."""
+    """Raise CheckpointError if the plain model lacks a feature that this model has."""
     if settings.get("pos_enc_random") is not None:
         problem = f"{path} was trained at random positions (--pos-enc-random {settings['pos_enc_random']})"
         cure = "Give a model that was trained without --pos-enc-random."

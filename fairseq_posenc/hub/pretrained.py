@@ -82,7 +82,7 @@ def read(source: Path) -> Pretrained:
 
 
 def _fetch(source: Path) -> str:
-    """Return how to download a model, if the path that does not exist may be a name on the Hugging Face hub."""
+    """Return how to download `source`, if it may be the name of a model on the Hugging Face hub, otherwise ""."""
     if not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", str(source)) or source.suffix == ".pt":
         return ""
     folder = source.name

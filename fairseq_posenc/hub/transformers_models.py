@@ -1,7 +1,7 @@
 """Define exported models for transformers: `AutoModelForCausalLM` and `AutoModelForMaskedLM`.
 
-`export-hf` copies this file and all files that it needs into the folder of a model. There, transformers loads it with
-`trust_remote_code=True`, without fairseq and without this package.
+`export-hf` copies this file and all files that it needs into the folder of a model. With `trust_remote_code=True`,
+transformers loads the model from this folder, without fairseq and without this package.
 
 Legend: B batch size, T new tokens, K columns including the cache, V vocabulary size.
 """
@@ -25,7 +25,7 @@ IGNORED = -100
 
 
 class PosEncConfig(PretrainedConfig):
-    """Hold the settings of a model under `fairseq_posenc`; the others repeat some of them under their usual names."""
+    """Hold all settings of a model under `fairseq_posenc`, and some also under the names that transformers uses."""
 
     model_type = "fairseq_posenc"
 
@@ -52,23 +52,23 @@ class PosEncCache(Cache):
         return len(self.past.layers)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return the number of columns."""
+        """Return the number of tokens in the cache."""
         return self.past.length
 
     def get_max_cache_shape(self, layer_idx: int = 0) -> None:
-        """Return no limit, because the cache grows."""
+        """Return None, because the cache grows without a limit."""
 
     @property
     def is_compileable(self) -> bool:
-        """Return that the cache grows, so that a compiled model would be compiled for each length."""
+        """Return False, because a compiled model would be compiled again for each length of the cache."""
         return False
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Select the samples of beam search."""
+        """Select and repeat the samples with which beam search continues."""
         self.past.reorder(beam_idx)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat each sample."""
+        """Repeat each sample `repeats` times."""
         if (tokens := self.past.tokens) is not None:
             self.past.reorder(torch.arange(len(tokens), device=tokens.device).repeat_interleave(repeats))
 
@@ -78,7 +78,7 @@ class PosEncCache(Cache):
 
 
 def _refuse_outputs(wanted: dict[str, bool | None]) -> None:
-    """Raise ValueError if the caller asks for something that these models do not return."""
+    """Raise ValueError if the caller requests outputs that these models do not return."""
     for name, value in wanted.items():
         if value:
             raise ValueError(f"{name}=True: this model returns logits only. Leave {name} out.")
@@ -118,7 +118,7 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
             input_ids: New tokens, [B, T].
             attention_mask: [B, T] or [B, K], 0 at padding, which may be on either side.
             past_key_values: The cache that an earlier call returned.
-            labels: Tokens [B, T] to predict from the tokens before them; -100 leaves one out.
+            labels: Tokens [B, T] to predict from the tokens before them; -100 excludes a token from the loss.
             use_cache: Whether to return a cache.
             output_attentions, output_hidden_states: These outputs are not available.
             return_dict: Whether to return an object instead of a tuple.
@@ -133,7 +133,7 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
         return output.to_tuple() if return_dict is False else output
 
     def _cache(self, given: Cache | None, wanted: bool | None) -> PosEncCache | None:
-        """Return the cache to use, if any. `generate` of some versions gives an empty cache of another kind."""
+        """Return the cache to use, or None. Some versions of `generate` pass an empty cache of another class."""
         if isinstance(given, PosEncCache):
             return given
         if given is not None and given.get_seq_length():
@@ -192,7 +192,7 @@ class PosEncForMaskedLM(PreTrainedModel):
             input_ids: Tokens, [B, T].
             attention_mask: [B, T], 0 at padding.
             token_type_ids: Segments [B, T], for encodings that read them.
-            labels: Tokens to predict, [B, T]; -100 leaves one out.
+            labels: Tokens to predict, [B, T]; -100 excludes a token from the loss.
             output_attentions, output_hidden_states: These outputs are not available.
             return_dict: Whether to return an object instead of a tuple.
         """

@@ -33,8 +33,8 @@ def best(
 ) -> Best:
     """Return the threshold with the highest sum of scores, as find_best_thresh in SQuAD 2.0's script does.
 
-    The script starts with empty answers to all questions. Then it adds the answers one by one, in increasing order of
-    their odds.
+    The script starts with empty answers to all questions, and then adds the predicted answers one by one, in increasing
+    order of their odds.
 
     Args:
         golds: Correct answers, as in `squad.scores`.

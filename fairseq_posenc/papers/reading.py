@@ -21,14 +21,14 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Figure:
-    """Hold what a cell of a paper's table prints.
+    """Hold the content of a cell of a paper's table.
 
     Args:
         paper: Short name of the paper, as in citations.toml.
         row: Name of the model in the paper.
         printed: Text of the cell, with all its digits, its ± and its unit.
-        encoding: Value for --pos-enc with options, such as `shaw[clip=16]`. For a fine-tuned model, this is the
-            encoding in pretraining.
+        encoding: Value for --pos-enc with options, such as `shaw[clip=16]`; for a fine-tuned model, the encoding in
+            pretraining.
         conditions: Other facts that identify the model, such as `model`, `length` (tokens per sample) and `segments`
             (where fine-tuning adds segments: none, input or head).
     """

@@ -47,7 +47,7 @@ class LMMemoryTask(FairseqTask):
         self._gathered: list[Any] = []
 
     def max_positions(self) -> None:
-        """Return no limit, because the encoding has a limit of its own."""
+        """Return None, because the encoding has its own limit."""
 
     # -- lengths ---------------------------------------------------------------------------------------
 
@@ -234,7 +234,7 @@ class LMMemoryTask(FairseqTask):
         return loss, size, {**output, **exact, "nwords": sample["nwords"]}
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """Log what fairseq logs, and the perplexities per token and per word."""
+        """Log the values that fairseq logs, and the perplexities per token and per word."""
         super().reduce_metrics(logging_outputs, criterion)
         lm_scores.log(logging_outputs)
 

@@ -113,7 +113,7 @@ def _check(cfg: PosEncMaskedLMConfig) -> None:
     """Raise if an option would have no effect, or another effect than the user expects.
 
     Raises:
-        ValueError: The message names the flags.
+        ValueError: An option has no effect or contradicts another one; the message names the flags.
     """
     if cfg.mask_whole_words and not cfg.subwords:
         raise ValueError(f"--mask-whole-words needs --subwords. Give one of {', '.join(SCHEMES)}.")

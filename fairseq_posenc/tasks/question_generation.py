@@ -261,7 +261,7 @@ class QuestionGenerationTask(Searching):
         return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """Log what fairseq logs, and rouge_l."""
+        """Log the values that fairseq logs, and `rouge_l`."""
         super().reduce_metrics(logging_outputs, criterion)
         count = sum(output.get("rouge_count", 0) for output in logging_outputs)
         if count:

@@ -16,7 +16,7 @@ class PosEncTranslationConfig(SearchConfig, TranslationConfig):
 
 @register_task("posenc_translation", dataclass=PosEncTranslationConfig)
 class PosEncTranslationTask(Searching, TranslationTask):
-    """Translate with --lenpen-form, for any translation model.
+    """Translate with any translation model, and with the length penalty that --lenpen-form names.
 
     Example: fairseq-generate --task posenc_translation --lenpen 0.6 --lenpen-form gnmt.
     """

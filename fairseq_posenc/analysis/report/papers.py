@@ -111,8 +111,8 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
     """Return whether a row of results reproduces this number of a paper.
 
-    A row reproduces the number if the recipe wrote the number into this row, the encoding and its options are those of
-    the paper's row, and the row does not list `text` among its differences from the paper.
+    The recipe must have written the number into this row. The encoding and its options must be those of the paper's
+    row. The row must not list `text` among its differences from the paper.
     """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
@@ -128,9 +128,10 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
 
 
 def _same_segments(entry: Entry, figure: Figure) -> bool:
-    """Return whether the run is compared with the paper's rows of this segment encoding.
+    """Return whether the run and the paper's row have the same segment encoding.
 
-    The name of an encoding that a row lists as `encoding` includes the segments; that of a pretrained model does not.
+    If a row lists its encoding as `encoding`, this name includes the segments. The encoding of a pretrained model does
+    not include them, so the row lists the segments separately.
     """
     wanted = figure.conditions.get("segments")
     return not (wanted and _pretrained(entry)) or wanted in str(entry.facts.get("segments") or "").split("/")

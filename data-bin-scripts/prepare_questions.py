@@ -124,7 +124,9 @@ def settings(parser: argparse.ArgumentParser, options: argparse.Namespace, paths
             "--tokenizer, --vocabulary and --cased have no effect with --tokenizer-path. Leave these options out."
         )
     if not answers and (options.context or options.longest_answer):
-        parser.error("--context and --longest-answer need answers, which src-*.txt files do not have. Leave out both.")
+        parser.error(
+            "--context and --longest-answer need answers, which src-*.txt files do not have. Leave these options out."
+        )
     if "" not in paths and options.seed is not None:
         parser.error("--seed has an effect only when --text FILE is split. Leave out --seed.")
     longest_answer = options.longest_answer or 100

@@ -72,8 +72,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text = "Evaluation file, which becomes the split NAME (default: valid). This option can be repeated."
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
     text = (
-        "XTREME set to evaluate on; its files are in --data, and each language becomes a split with the name of "
-        "the language's code."
+        "XTREME set for evaluation. Its files are in --data, and each language becomes a split that is named by the "
+        "language's code."
     )
     add("--set", choices=list(SETS), help=text)
     add("--data", type=Path, metavar="DIR", help="Folder with the published files of --set, plain or .gz.")

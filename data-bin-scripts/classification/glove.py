@@ -60,7 +60,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             with archive.open(names[0]) as file:
                 yield file  # type: ignore[misc]
     except zipfile.BadZipFile as error:
-        raise CorpusError(f"--glove {path}: the archive is damaged ({error}). Download it again.") from None
+        raise CorpusError(f"--glove {path}: the archive is damaged ({error}). Download the archive again.") from None
 
 
 def _width(path: Path, line: bytes) -> int:

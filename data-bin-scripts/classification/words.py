@@ -39,7 +39,7 @@ def splitter(tokenizer: str) -> Callable[[str], list[str]]:
 
 
 def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> tuple[Dictionary, NDArray[Any] | None]:
-    """Return the words that occur more than `more_than` times in training; with vectors, only words that have one.
+    """Return the words with more than `more_than` occurrences in training (with `vectors`, those that have a vector).
 
     Returns:
         The dictionary, and the word vectors in its order, [words, width] (None if no vectors are given).

@@ -96,7 +96,7 @@ class TokenFiles:
         return records, places
 
     def read(self, task: int, end: str, begin: int, count: int) -> bytes:
-        """Return the bytes of `count` ids or sizes, beginning with the one at index `begin`."""
+        """Return the bytes of `count` ids or sizes, beginning at index `begin`."""
         width = 4 if end == "sizes" else self.dtype.itemsize
         return os.pread(self._file(task, end).fileno(), count * width, begin * width)
 

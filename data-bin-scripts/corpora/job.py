@@ -19,7 +19,7 @@ from .files import Source
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the options that determine the output. The input files are listed separately."""
+    """Hold the options that, together with the input files, determine the output."""
 
     tokenizer: str
     vocabulary: int

@@ -86,7 +86,7 @@ def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -
     """Return how many copies of each document the shards get, [n].
 
     The factor of a language is the number of times that its text is used. A document gets as many copies as the integer
-    part of the factor of its language, plus one more copy with the probability of the fractional part.
+    part of the factor of its language. It gets one more copy with the probability of the fractional part.
     """
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))

@@ -18,7 +18,7 @@ TRANSLATION = "translation of a wrong row"
 
 @dataclass
 class Split:
-    """Hold the rows of a split that are written, and the counts of all its rows.
+    """Hold the rows of a split that are written, and the numbers of rows in the split and in its file.
 
     Args:
         rows: Rows that are written.

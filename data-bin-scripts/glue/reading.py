@@ -50,7 +50,7 @@ def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEED
     for split in needed:
         if split not in paths:
             names = " or ".join(how.files[split])
-            rows = " Or train on the first rows of the (English) development set with --train-rows N."
+            rows = " Add the file, or give --train-rows N to train on the first rows of the (English) development set."
             cure = rows if split == "train" and "valid" in paths else ""
             problem = f"neither the folder nor its subfolder {task} holds {names} (plain or .gz)"
             raise CorpusError(f"{folder}: {problem}.{cure}")

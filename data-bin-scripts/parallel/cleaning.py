@@ -30,7 +30,7 @@ Sides = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the options that determine the bytes of the result; the input files are listed separately.
+    """Hold the options that, together with the input files, determine the bytes of the result.
 
     Args:
         pair: The two languages, for example en-de.
@@ -121,7 +121,7 @@ def check_language(languages: tuple[str, str]) -> None:
         CorpusError: The package is not installed, or does not support one of the languages.
     """
     if importlib.util.find_spec(PACKAGE) is None:
-        cure = f"Install it with `pip install {PACKAGE}`, or leave the option out."
+        cure = f"Install it with `pip install {PACKAGE}`, or leave out --language-id."
         raise CorpusError(f"--language-id: the package {PACKAGE} is not installed. {cure}")
     import py3langid
 
@@ -129,7 +129,7 @@ def check_language(languages: tuple[str, str]) -> None:
     for language in languages:
         if language not in known:
             what = f"{PACKAGE} does not know {language!r}; it knows {', '.join(sorted(known))}"
-            raise CorpusError(f"--language-id: {what}. Leave the option out.")
+            raise CorpusError(f"--language-id: {what}. Leave out --language-id.")
 
 
 def identifier() -> Callable[[str], str]:

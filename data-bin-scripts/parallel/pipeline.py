@@ -33,7 +33,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
     Returns:
         True if the output was written, False if it was already complete.
     Raises:
-        CorpusError: Something is wrong with the text or the options.
+        CorpusError: The text or an option is not valid.
     """
     if settings.language_id:
         check_language(settings.languages)
@@ -62,7 +62,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
 
 
 def _facts(source: Source) -> dict[str, Any]:
-    """Return the names, sizes and hashes of a source's files; their folders do not matter."""
+    """Return the names, sizes and hashes of a source's files, without their folders."""
     files = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
     return {"split": source.split, "name": source.name, "files": files}
 

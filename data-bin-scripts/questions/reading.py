@@ -141,9 +141,9 @@ def _parsed(path: Path) -> Any:
     except DAMAGED as error:
         raise CorpusError(f"{path}: the file is damaged or incomplete ({error}). Fetch the file again.") from None
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{path}: the file is not UTF-8 text ({error}). Convert it to UTF-8.") from None
+        raise CorpusError(f"{path}: the file is not UTF-8 text ({error}). Convert the file to UTF-8.") from None
     except ValueError as error:
-        raise CorpusError(f"{path}: the file is not valid JSON ({error}). Correct or replace it.") from None
+        raise CorpusError(f"{path}: the file is not valid JSON ({error}). Correct or replace the file.") from None
 
 
 def _list(path: Path, place: str, table: Any, key: str) -> list[Any]:

@@ -80,7 +80,7 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
 def parts(
     questions: list[Question], path: Path, seed: int, flags: str = "--train and --valid"
 ) -> dict[str, list[Question]]:
-    """Split the questions by article, in random order; test and valid get a tenth of the articles each, at least one.
+    """Split the articles randomly; test and valid each get a tenth of the articles, but at least one.
 
     Args:
         flags: Options that name the files of the splits, for error messages.

@@ -1,4 +1,4 @@
-"""Find XTREME's (Hu et al. 2020) published question files per language: XQuAD, MLQA and TyDiQA-GoldP."""
+"""Find the files with questions of XTREME (Hu et al. 2020) by language: XQuAD, MLQA and TyDiQA-GoldP."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def mend() -> None:
 
 
 def _plain(original: Callable[..., Any], obj: Any, *args: Any) -> Any:
-    """Send each configuration of a checkpoint as a plain dictionary, and turn it back when it is received."""
+    """Send each configuration of a checkpoint as a plain dictionary, and convert it back when it is received."""
     plain = obj
     if isinstance(obj, dict) and any(isinstance(value, DictConfig) for value in obj.values()):
         say_once(logger, "The checkpoint's configuration is sent to the other processes as plain data.")

@@ -1,9 +1,9 @@
 """Check that the names and options in a checkpoint's configuration cannot run code.
 
 fairseq builds the model, the task and the criterion that a checkpoint names, with the options in the checkpoint. Some
-of them evaluate an option as Python code, pass it to a shell, or unpickle a file that the option names. So a checkpoint
-may name only models, tasks and criterions of this package or of the lists in this file. Options that fairseq evaluates
-as Python code must be literals. This file works without fairseq.
+of these classes evaluate an option as Python code, pass it to a shell, or unpickle a file that the option names. So a
+checkpoint may name only models, tasks and criterions of this package or of the lists in this file. Options that fairseq
+evaluates as Python code must be literals. This file works without fairseq.
 """
 
 from __future__ import annotations

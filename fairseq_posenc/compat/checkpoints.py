@@ -173,8 +173,8 @@ def _offending_global(message: str) -> str | None:
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
     """Return which functions and classes are named in a pickle that torch did not write, without running the pickle.
 
-    torch.load itself cannot tell: it stops with 'Unsupported operand' at the first pickle instruction that torch.save
-    never writes, before it reads any name.
+    torch.load itself does not report these names: it stops with 'Unsupported operand' at the first pickle instruction
+    that torch.save never writes, before it reads any name.
     """
     path = _name(file)
     if "Unsupported operand" not in str(error) or not os.path.isfile(path):

@@ -1,8 +1,8 @@
 """Check that the two files of binarised data fit each other, so that damage is noticed before the training begins.
 
 `NAME.idx` stores the size of each item and its place in `NAME.bin`. The places follow from the sizes, so the check
-detects a wrong bit in NAME.idx and a truncated NAME.bin. It does not detect wrong tokens inside NAME.bin, because the
-format has no checksums.
+detects a wrong bit in NAME.idx and a truncated NAME.bin. The check does not detect wrong tokens inside NAME.bin,
+because the format has no checksums.
 """
 
 from __future__ import annotations

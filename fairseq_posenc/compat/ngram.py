@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def mend() -> None:
     """Make fairseq compare n-grams with the last tokens of the hypothesis.
 
-    fairseq compares them with the end of `tokens`, which is padded to the maximum length, and so bans nothing. The
+    fairseq compares n-grams with the end of `tokens`, which is padded to the maximum length, and so bans nothing. The
     original method is kept as the attribute `_posenc_original`, because TorchScript would compile a function that is
     kept as `__wrapped__`.
     """

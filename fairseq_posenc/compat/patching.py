@@ -20,7 +20,7 @@ def say_once(logger: logging.Logger, message: str) -> None:
 
 
 def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
-    """Replace the function `owner.name` by one that calls `mend` with the original function and the arguments.
+    """Replace the function `owner.name` by a function that calls `mend` with the original function and the arguments.
 
     A second call has no effect. The original function stays available as `__wrapped__`. `functools.wraps` also copies
     attributes of the function, such as `import_user_module.memo`.

@@ -1,6 +1,6 @@
 """End a command with one line if its flags or files are refused, and refuse flags that fairseq misreads.
 
-fairseq prints a traceback of 50 to 180 lines above the one line that says what to change. Environment variable
+fairseq prints a traceback of 50 to 180 lines above the one line that says what to change. The environment variable
 FAIRSEQ_POSENC_DEBUG=1 shows the traceback.
 """
 

@@ -1,8 +1,8 @@
 """Make a resumed training run identical to an uninterrupted one, in any epoch, and stop it at the limits of training.
 
 fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
-the process started (tasks/fairseq_task.py:283). In later epochs, it also keeps the data workers and the order of the
-process's first epoch. Moreover, a resumed run makes one update before fairseq checks whether training has finished.
+the process started (tasks/fairseq_task.py:283). In later epochs, fairseq also keeps the data workers and the order of
+the process's first epoch. Moreover, a resumed run makes one update before fairseq checks whether training has finished.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 def mend() -> None:
     """Let a resumed run use the same batches as an uninterrupted run.
 
-    Also let it stop without an update if training has already finished, and store the counter of --patience in
-    checkpoints.
+    Also let a resumed run stop without an update if training has already finished, and store the counter of --patience
+    in checkpoints.
     """
     from fairseq import checkpoint_utils
     from fairseq.data.iterators import EpochBatchIterator
@@ -135,7 +135,7 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
     """Raise CheckpointError if training would start from zero, although --save-dir has checkpoints of it.
 
-    If all of them are copies of a single checkpoint, a process was killed after it saved its first checkpoint and
+    If all these checkpoints are copies of a single one, a process was killed after it saved its first checkpoint and
     before it copied the file to checkpoint_last.pt. This function then makes the copy.
     """
     last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"

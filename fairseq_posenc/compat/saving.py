@@ -1,4 +1,4 @@
-"""Save checkpoints either whole or not at all, and say in one line why one cannot be saved.
+"""Save checkpoints either whole or not at all, and say in one line why a checkpoint cannot be saved.
 
 fairseq copies a new checkpoint over checkpoint_last.pt and checkpoint_best.pt (checkpoint_utils.py:136), so a killed
 process may leave half a file under these names. If writing fails, fairseq writes again at the place in the file where
@@ -80,7 +80,7 @@ def _free(folder: Path) -> str:
 
 
 def _bytes(value: Any) -> int:
-    """Return the size of all tensors in a checkpoint."""
+    """Return the size of all tensors in a checkpoint, in bytes."""
     if isinstance(value, torch.Tensor):
         return value.nbytes
     if isinstance(value, Mapping):

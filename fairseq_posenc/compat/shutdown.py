@@ -26,7 +26,7 @@ _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _Stopped(BaseException):
-    """Raised to end the thread.
+    """Raised to end the thread that reads batches.
 
     This class is no subclass of `Exception`, because fairseq puts every `Exception` into the queue.
     """

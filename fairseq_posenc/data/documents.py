@@ -17,7 +17,7 @@ SEQUENCE, DOCUMENT, LINE = "sequence", "document", "line"
 def of_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
     """Return the number of the document or line that contains each token, from 0: [B, T] int64.
 
-    A sequence may begin with <s>, which belongs to the first document. If </s> follows <s>, it is an empty line.
+    A sequence may begin with <s>, which belongs to the first document. A </s> that follows <s> is an empty line.
 
     Args:
         tokens: Tokens without masks, [B, T].

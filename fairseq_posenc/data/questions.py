@@ -160,7 +160,7 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
 
 
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
-    """Raise or warn if items are longer than a model allows.
+    """Raise an error, or log a warning, if items are longer than a model allows.
 
     Without this check, fairseq would drop over-long items from training with one warning, and would end validation at
     the first over-long item.

@@ -69,7 +69,7 @@ class Searching(FairseqTask):
 
 
 def refuse_in_training(cfg: Any) -> None:
-    """Raise if --lenpen-form is set for a training run that validates without beam search.
+    """Raise an error if --lenpen-form is set for a training run that validates without beam search.
 
     Raises:
         ValueError: --lenpen-form is gnmt.

@@ -86,7 +86,7 @@ class Past:
 
     @property
     def length(self) -> int:
-        """Return the number of columns that were read."""
+        """Return the number of tokens that were read in each sample."""
         return 0 if self.tokens is None else self.tokens.shape[1]
 
     def append(self, tokens: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Copy the code of a model into its folder, so that transformers loads it without this package and without fairseq.
 
-transformers copies single files of a model's folder and no folders in it. Therefore the files of this package get flat
-names, `core/base.py` for example becomes `core_base.py`, and their relative imports are changed accordingly. Only the
-files that the model needs are copied: those that its classes import, and those of its position encoding.
+transformers copies the files of a model's folder, but not its subfolders. Therefore the files of this package get flat
+names (`core/base.py` becomes `core_base.py`), and their relative imports are changed accordingly. Only the files that
+the model needs are copied: those that its classes import, and those of its position encoding.
 """
 
 from __future__ import annotations

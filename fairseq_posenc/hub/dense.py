@@ -34,7 +34,7 @@ def output(weights: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tens
     Args:
         weights: Weights by their names in fairseq.
         transposed: Whether the projections of the bands are those of the adaptive input (--tie-adaptive-proj), which
-            are written the other way round.
+            are stored transposed.
     """
     adaptive = {name.removeprefix(_SOFTMAX): value for name, value in weights.items() if name.startswith(_SOFTMAX)}
     if not adaptive:

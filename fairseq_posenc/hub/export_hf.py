@@ -126,7 +126,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write, or None if there is none, and a message about it. `model` is exported."""
+    """Return the tokenizer to write, or None if there is none, and a message about it."""
     place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."

@@ -122,7 +122,7 @@ def _by_id(ids: dict[str, int], path: Path) -> list[str]:
 
 
 def new_folder(output: Path) -> AbstractContextManager[Path]:
-    """Return a context with a temporary folder to write to. When the context ends, the folder becomes `output`.
+    """Return a context manager with a temporary folder, which becomes `output` at the end of the `with` block.
 
     Raises:
         CheckpointError: `output` exists and is not an empty folder; its contents are never changed.

@@ -117,7 +117,7 @@ def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
 
 
 def own_settings(folder: Path, settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """Return the settings of an exported model for its class of settings.
+    """Return the settings of an exported model, which are the arguments of the class `kind`.
 
     Raises:
         CheckpointError: Settings are missing or unknown.
@@ -146,7 +146,7 @@ def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
 
 
 def read_own_weights(folder: Path) -> dict[str, Tensor]:
-    """Read the weights of an exported model, whose names transformers knows after `model.`."""
+    """Read the weights of an exported model, and remove the prefix `model.` of transformers from their names."""
     return {name.removeprefix("model."): tensor for name, tensor in read_weights(folder).items()}
 
 

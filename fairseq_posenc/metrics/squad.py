@@ -179,8 +179,8 @@ def mean(values: Mapping[str, float], names: Sequence[str] | None = None) -> flo
 def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], name: str) -> dict[str, float]:
     """Return EM and F1 in percent, named as in the data set's own script.
 
-    The names are `exact_match` and `f1`. For SQuAD 2.0 they are `exact` and `f1`, and there are separate scores of the
-    questions with an answer (such as HasAns_exact) and of those without an answer (such as NoAns_exact).
+    The names are `exact_match` and `f1`. For SQuAD 2.0, the names are `exact` and `f1`, and there are separate scores
+    of the questions with an answer (such as HasAns_exact) and of those without an answer (such as NoAns_exact).
 
     Args:
         golds: Correct answers, as in `scores`.

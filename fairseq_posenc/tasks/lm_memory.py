@@ -239,7 +239,7 @@ class LMMemoryTask(FairseqTask):
         lm_scores.log(logging_outputs)
 
     def inference_step(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise, because this task does not generate text."""
+        """Raise an error, because this task does not generate text."""
         raise ValueError(
             "--task posenc_lm_memory only scores text. To continue a prompt with memory, run "
             "`python -m fairseq_posenc generate-text`. For fairseq-generate, use --task language_modeling."
@@ -248,7 +248,7 @@ class LMMemoryTask(FairseqTask):
     # -- checkpoints -----------------------------------------------------------------------------------
 
     def before_save(self) -> None:
-        """Collect the memory of all workers; every worker calls this before a checkpoint is saved."""
+        """Collect the memory of all workers; every worker calls this method before a checkpoint is saved."""
         self._gathered = lm_states.gathered(self.training)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:

@@ -46,10 +46,10 @@ class LMMemoryConfig(FairseqDataclass):
 
 
 def check(cfg: LMMemoryConfig) -> None:
-    """Raise if an option has an impossible value.
+    """Raise an error if an option has an impossible value.
 
     Raises:
-        ValueError: The message names the flags.
+        ValueError: An option has an impossible value; the message names the flags.
     """
     if cfg.tokens_per_sample < 0:
         raise ValueError(

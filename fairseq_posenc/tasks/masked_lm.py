@@ -110,7 +110,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
 
 
 def _check(cfg: PosEncMaskedLMConfig) -> None:
-    """Raise if an option would have no effect, or another effect than the user expects.
+    """Raise an error if an option would have no effect, or another effect than the user expects.
 
     Raises:
         ValueError: An option has no effect or contradicts another one; the message names the flags.

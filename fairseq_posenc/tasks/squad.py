@@ -120,7 +120,7 @@ class SquadTask(Finetuning):
 
 
 def check_windows(pos: Composition, longest: int) -> None:
-    """Raise if the encoding is not defined for windows of `longest` pieces.
+    """Raise an error if the encoding is not defined for windows of `longest` pieces.
 
     Raises:
         ValueError: The windows are too long; the message says what to do.

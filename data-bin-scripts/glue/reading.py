@@ -50,10 +50,10 @@ def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEED
     for split in needed:
         if split not in paths:
             names = " or ".join(how.files[split])
-            rows = " Add the file, or give --train-rows N to train on the first rows of the (English) development set."
-            cure = rows if split == "train" and "valid" in paths else ""
+            rows = "Add the file, or give --train-rows N to train on the first rows of the (English) development set."
+            cure = rows if split == "train" and "valid" in paths else "Add the file."
             problem = f"neither the folder nor its subfolder {task} holds {names} (plain or .gz)"
-            raise CorpusError(f"{folder}: {problem}.{cure}")
+            raise CorpusError(f"{folder}: {problem}. {cure}")
     return paths
 
 

@@ -216,7 +216,9 @@ def test_without_a_training_file_its_cure_is_told(
 ) -> None:
     (task_files(tmp_path, "RTE") / "train.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
-    message = "neither the folder nor its subfolder RTE holds train.tsv (plain or .gz). Or train on the first rows of"
+    message = (
+        "neither the folder nor its subfolder RTE holds train.tsv (plain or .gz). Add the file, or give --train-rows N"
+    )
     assert message in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1

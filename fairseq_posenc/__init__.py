@@ -3,7 +3,7 @@
 If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
 package registers them itself because fairseq's --user-dir imports `models/` only if the package was not imported
 before. For the same reason, spawned workers, Hydra and a plain `import fairseq_posenc` work, too. The encodings
-themselves need only torch: `import fairseq_posenc as pe` gives what a model of your own needs (docs/python.md).
+themselves need only torch: `import fairseq_posenc as pe` gives everything that your own model needs (docs/python.md).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         status = run(argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # a reader such as `head` has seen enough
+    except BrokenPipeError:  # a reader such as `head` stopped reading
         return discard_output()
     return status
 

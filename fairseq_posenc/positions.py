@@ -110,13 +110,13 @@ class Positions:
         if self.documents is not None:
             self._check_documents(self.documents)
         if self.ids is not None:
-            _ = self._ends  # reads the data now, because a compiled model that gets this object could not
+            _ = self._ends  # read the data now, because a compiled model cannot
 
     def _check_cls(self, column: Tensor) -> None:
         """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
 
-        On an accelerator, `common_cls_column` checks the range later, because reading the numbers waits for the device.
-        A compiled graph cannot read the numbers.
+        On an accelerator, `common_cls_column` checks the range later, because reading the numbers takes time there. A
+        compiled graph cannot read the numbers.
         """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(
@@ -208,11 +208,11 @@ class Positions:
         keys = torch.arange(self.key_length, device=self.device)
         return keys[None, :] - self.query_columns[:, None]
 
-    # -- positions that the caller gives: every number below follows from `ids`
+    # -- numbers that follow from positions that the caller gives (`ids`)
 
     @_derived
     def _distinct(self) -> tuple[Tensor, Tensor] | None:
-        """Return the different distances and which of them each pair has, or None without `ids`."""
+        """Return the different distances, and the index of each pair's distance among them, or None without `ids`."""
         if self.ids is None:
             return None
         distances, pairs = torch.unique(self.delta, return_inverse=True)
@@ -248,7 +248,7 @@ class Positions:
 
     @property
     def extent(self) -> int:
-        """Return how many positions a table of absolute positions needs: the largest position plus 1, or K."""
+        """Return how many rows a table of absolute positions needs: the largest position plus 1, or K without `ids`."""
         return self.key_length if self.ids is None else self._ends[0] + 1
 
     @property
@@ -260,14 +260,14 @@ class Positions:
 
     @property
     def reach(self) -> int:
-        """Return how many columns a sequence with the same largest distance has: this distance plus 1, or K."""
+        """Return the largest distance in either direction, plus 1; without `ids`, this is K."""
         return 1 + max(-self.ends[0], self.ends[1])
 
     @_derived
     def left_padded(self) -> bool:
         """Return whether a sample may have padding to the left of a token, as a Python bool to branch on.
 
-        A compiled graph cannot read the data, so there the answer is true as soon as there is padding.
+        A compiled graph cannot read the data, so there the result is true if the batch has any padding.
         """
         if self.padding is None or torch.compiler.is_compiling():
             return self.padding is not None
@@ -372,7 +372,7 @@ class Positions:
         if self.causal or self.documents is not None:
             assert self.allowed is not None
             empty = ~self.allowed.any(-1)
-        else:  # a sample that is padding only; avoids making [B, Q, K], which compressed keys do not need otherwise
+        else:  # only samples of padding; this needs no tensor [B, Q, K]
             empty = self.padding.all(-1, keepdim=True).expand(-1, self.query_length)
         return empty[:, None, :, None] if torch.compiler.is_compiling() or bool(empty.any()) else None
 
@@ -398,7 +398,7 @@ class Positions:
         For a stack use `Stack.positions`, which takes `causal` and `has_cls` from the stack.
 
         Args:
-            tokens: Token ids of all columns so far, without those of memory, [B, T].
+            tokens: Token ids of all columns up to now, except the columns of memory, [B, T].
             pad: Id of the padding; None if the tokens contain no padding.
             boundaries: Ids of the symbols after which positions restart (<s>, </s>). Positions within sentences are
                 computed if `boundaries` is not empty and there is no memory.
@@ -457,7 +457,7 @@ def _check_ids(ids: Tensor, columns: int) -> None:
             f"ids must hold a whole number for each of the {columns} columns, [{columns}] or [B, {columns}], but it is "
             f"{ids.dtype} {list(ids.shape)}"
         )
-    if ids.device.type == "cpu":  # on an accelerator, `_ends` checks this later, because reading numbers waits for it
+    if ids.device.type == "cpu":  # on an accelerator, `_ends` checks this later
         _check_least(int(ids.min()))
 
 

@@ -17,9 +17,9 @@ class KeyValueCache:
 
     def __init__(self) -> None:
         self._buffers: list[Tensor] = []
-        #: The buffer that `reorder` replaced last; its memory is used again by the next one.
+        #: The buffer that `reorder` replaced last; its memory is used again by the next call of `reorder`.
         self._spare: Tensor | None = None
-        #: True if nothing else, for example an autograd graph, can hold a reference to the buffers.
+        #: True if no other object, such as an autograd graph, can hold a reference to the buffers.
         self._own = False
         self.length = 0
 
@@ -29,7 +29,7 @@ class KeyValueCache:
             raise ValueError(f"append needs {len(self._buffers)} tensors, as in the first call, but got {len(new)}")
         start, self.length = self.length, self.length + new[0].shape[2]
         if torch.is_grad_enabled():
-            self._join(new, start)  # a write would change the buffer that an earlier step saved for its backward
+            self._join(new, start)  # a write would change a buffer that autograd saved
         else:
             self._write(new, start)
         return self.columns()

@@ -24,12 +24,14 @@ UNFUSED = {
     "adapt": "adapts biases to the product of query and key",
     "values": "adds a term to the values",
 }
-#: The first version of torch for which FlexAttention was tested. Some versions before it lack gradients of tables.
+#: The first version of torch for which FlexAttention was tested. Some earlier versions cannot compute gradients of
+#: tables.
 FLEX_SINCE = "2.8"
 #: Smallest width of heads that FlexAttention compiles for a GPU.
 LEAST_WIDTH = 16
-#: Numbers in float32 that the explicit path keeps in half precision for each pair of a query and a key: the weights in
-#: two precisions and, for factors, the content and the factors (counted, see docs/attention-memory.md).
+#: Memory that the explicit path of a model in half precision keeps for each query-key pair until the backward pass, in
+#: numbers of float32: the weights in two precisions and, for factors, the content and the factors (counted, see
+#: docs/attention-memory.md).
 KEPT_BY_SUMS, KEPT_BY_FACTORS = 1.5, 5.5
 
 
@@ -62,7 +64,7 @@ class Mode(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Hold the path, the reasons against the paths before it (in the order flex, fused, explicit), and flex's terms.
+    """Hold the chosen path, the reasons against better paths (flex, then fused), and the terms for FlexAttention.
 
     The terms are None if they were not needed for the choice.
     """
@@ -77,7 +79,7 @@ class Choice(NamedTuple):
 
 
 class PathRefusedError(ValueError):
-    """Say why the path `fused` or `flex`, which the caller forces, cannot be used."""
+    """Say why the path `fused` or `flex`, which the caller requested, cannot be used."""
 
 
 class Place(NamedTuple):
@@ -167,7 +169,7 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
 
     This function compares how many numbers the two paths need for a layer. FlexAttention reads `terms.width` numbers in
     float32 for each sample, head and token. It does not keep them for the backward pass, but computes them again there,
-    with as many gradients. If these are numbers for each query and distance, the explicit path needs less.
+    with as many gradients. If there is a number for each query and distance, the explicit path needs less memory.
     """
     reason = _cannot_flex(x, call, mode, place)
     if reason:
@@ -185,7 +187,7 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
 
 
 def _not_repeatable(mode: Mode) -> str:
-    """Return a reason if gradients must be deterministic (as torch is set), or an empty text."""
+    """Return the reason against the fused kernel if torch must use deterministic algorithms, or an empty text."""
     deterministic = mode.training and torch.are_deterministic_algorithms_enabled()
     return "the backward pass of the fused kernel is not deterministic" if deterministic else ""
 

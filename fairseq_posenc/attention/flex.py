@@ -32,7 +32,7 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
 
     Args:
         q, k, v: Queries q' [B, h, Q, D], keys k' [B, h, K, D] and values [B, h, K, D].
-        terms: What the encoding does to the logits.
+        terms: Terms by which the encoding changes the logits.
         positions: Positions, from which the mask is made.
         scale: Number by which q'·k' is multiplied.
 
@@ -54,7 +54,7 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
 
 
 def score_mod_of(factors: Sequence[Read], added: Sequence[Read]) -> ScoreMod | None:
-    """Return the function from a logit, sample, head, row of the query and column of the key to the changed logit."""
+    """Return the function of a logit, sample, head, query row and key column that computes the changed logit."""
     if not factors and not added:
         return None
 
@@ -93,7 +93,7 @@ def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
 
 
 def _is_same(x: Tensor, y: Tensor | None) -> bool:
-    """Return whether two tensors are the same numbers in the same order; False for tensors with which torch traces."""
+    """Return whether two tensors are the same numbers in the same order; False for the fake tensors of tracing."""
     if y is None or type(x) is not Tensor or (x.dtype, x.shape, x.stride()) != (y.dtype, y.shape, y.stride()):
         return False
     return x.data_ptr() == y.data_ptr()
@@ -113,10 +113,10 @@ def kernel(device: torch.device) -> Callable[..., Tensor]:
 
 @contextmanager
 def gradients_on_a_cpu() -> Iterator[None]:
-    """Let FlexAttention compute gradients on a CPU, uncompiled, for tests and counts.
+    """Let FlexAttention compute gradients on a CPU, uncompiled, for tests and for measurements of memory.
 
-    Torch can compute these gradients, but a check in the public function of torch refuses to; this function disables
-    the check. If torch no longer has the check, this function raises AttributeError.
+    Torch can compute these gradients, but its public function refuses them; this function disables the check. If torch
+    no longer has the check, this function raises AttributeError.
     """
     torch._dynamo.reset()  # forget the graphs of earlier encodings, because torch limits their number
     with (

@@ -21,7 +21,7 @@ class SegmentMemory:
 
     Args:
         length: Maximum number of states per layer; 0 means no memory.
-        span: Maximum number of keys to which a query attends, including its own (`same_length`); None means all.
+        span: Maximum number of keys to which a query attends, including its own (`same_length`); None means no limit.
         states: L tensors [M, B, d], with M at most `length`; empty if there is no memory.
         segment: Number of the segment that began last, from 0.
         kept: Number of the last segment that passed its states to `keep`.

@@ -6,9 +6,9 @@ n maximum length.
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
 `scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The hooks `content_bias` and `scores` get
-raw q and k, which are not scaled and have not passed `project_q` and `project_k`. The hook `project_input` computes,
-once for each column, what depends on the layer's input; the other hooks read the result from `layer.tensors`.
-The hook `adapt` gets the sum of all biases and the logits to which they are added, and returns a further term.
+raw q and k, which are not scaled and were not changed by `project_q` and `project_k`. The hook `project_input` computes
+numbers from the layer's input, once for each column; the other hooks read these numbers from `layer.tensors`. The hook
+`adapt` gets the sum of all biases and the logits to which they are added, and returns a further term.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ class StackShape:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Declare what a built encoding can do. Any use that it does not declare raises an error.
+    """Declare what a built encoding can do. Any use that is not declared raises an error.
 
     Args:
         causal: Whether the encoding works in a decoder.
         bidirectional: Whether the encoding works in an encoder.
         memory: Whether queries may attend to keys of earlier segments.
-        documents: Whether a sequence may consist of several documents that do not see each other.
+        documents: Whether a sequence may consist of several documents whose tokens do not attend to each other.
         extrapolates: Whether the encoding is defined for sequences longer than n.
         shift_invariant: Whether the logit of query i and key j depends on j - i, not on i and j separately.
         directional: Whether the encoding distinguishes left from right.
@@ -130,7 +130,7 @@ RELATIVE = Capabilities(
 #: because the positions of its tokens would change with every segment.
 ABSOLUTE = replace(RELATIVE, memory=False, shift_invariant=False)
 
-#: Why an encoding that resets the positions of [CLS] does not declare `documents`, with the cure.
+#: Reason why an encoding that resets the positions of [CLS] does not declare `documents`, and advice for the user.
 CLS_AGAINST_DOCUMENTS = "it treats [CLS] in a special way, but only the first document has a [CLS]: set reset=none"
 
 
@@ -143,7 +143,8 @@ class Facts:
         paper: Authors and years of the papers that describe the method.
         equation: Numbers of the method's equations in these papers.
         formula: The method's formula in LaTeX.
-        count: Number of parameters, as a formula in n, m (layers), h and d. Further letters are explained after it.
+        count: Number of parameters, as a formula in n, m (layers), h and d. Further letters are explained after the
+            formula.
         notes: Remarks for the documentation.
     """
 
@@ -158,7 +159,7 @@ class Facts:
 class Cost(NamedTuple):
     """Hold the leading terms of the time and memory that an encoding adds to a whole stack, for example `mn^2d/h`.
 
-    The terms are formulas in n, m (layers), h, d, k (slots) and d_p (rank); `0` means no such cost.
+    The terms are formulas in n, m (layers), h, d, k (slots) and d_p (rank); `0` means that there is no such cost.
     """
 
     time: str
@@ -173,8 +174,8 @@ class Layer:
         index: Number of the layer in the stack, from 1.
         rank: Number of the layer among the layers in which the encoding is active, from 1. Tables with an entry for
             each layer are in this order.
-        tensors: The tensors that `per_layer` returned for this layer and, under the name `project_input`, what this
-            hook returned for all K columns.
+        tensors: The tensors that `per_layer` returned for this layer and, under the name `project_input`, the result of
+            this hook for all K columns.
         project_q, project_k: The layer's projections of vectors to queries and to keys, [B, T, d] -> [B, h, T, D].
         content: The content product q·k, which `content_bias` can compute together with its own terms (see `Content`).
         inputs: The layer's inputs at all columns, [B, K, d]. Only `reference` gets them.
@@ -190,7 +191,7 @@ class Layer:
 
 
 class PositionEncoding(nn.Module):
-    """Provide the base of all encodings. A subclass implements the hooks that its method needs, and no others.
+    """Provide the base class of all encodings. A subclass implements the hooks that its method needs, and no others.
 
     A subclass also defines `Options` and `facts` and, if it has parameters, `shapes` and perhaps `reset_parameters`.
     The methods whose names begin with `reference` compute the paper's formula literally in plain torch. Tests compare
@@ -206,7 +207,7 @@ class PositionEncoding(nn.Module):
     needs_boundaries: ClassVar[bool] = False
     #: True if the encoding reads `positions.segments`, which only models of sentence pairs provide.
     needs_segments: ClassVar[bool] = False
-    #: Names of parameters that should not decay, because all attention weights would become equal or gradients would
+    #: Names of parameters that should not decay, because decay would make all attention weights equal or gradients
     #: vanish. The fairseq models exempt these parameters from weight decay on request.
     no_decay: ClassVar[tuple[str, ...]] = ()
     #: Class for each value of the option `form`, written as in the registry. Only methods whose forms share little code
@@ -216,11 +217,12 @@ class PositionEncoding(nn.Module):
     companion: ClassVar[str] = ""
     #: True if `content_bias` reads k. If it does not, decoding need not cache raw keys in addition to projected ones.
     reads_keys: ClassVar[bool] = True
-    #: Why the encoding cannot use positions other than the columns, if it does not declare `any_positions`.
+    #: Reason why the encoding cannot use positions other than the columns, if it does not declare `any_positions`.
     only_columns: ClassVar[str] = "it does not declare any_positions"
     #: False if the encoding depends only on the tokens and their order, so that positions have no effect on it.
     uses_positions: ClassVar[bool] = True
-    #: Why the encoding does not declare `documents`, with the cure, for the error about documents in one sequence.
+    #: Reason why the encoding does not declare `documents`, and advice for the user; the error about documents quotes
+    #: it.
     against_documents: ClassVar[str] = "it does not declare documents: choose another encoding"
 
     def __init__(self, options: Any, stack: StackShape) -> None:
@@ -256,7 +258,10 @@ class PositionEncoding(nn.Module):
 
     @property
     def pairwise(self) -> bool:
-        """Return whether `terms` works: the subclass implements it, or has no hook that needs an implementation."""
+        """Return whether the method `terms` can be called.
+
+        A subclass with the hook `content_bias`, `scores` or `adapt` must implement `terms` itself.
+        """
         others = {"content_bias", "scores", "adapt"} & set(self.hooks)
         return type(self).terms is not PositionEncoding.terms or not others
 
@@ -339,10 +344,11 @@ class PositionEncoding(nn.Module):
     # -- hooks -----------------------------------------------------------------------------------------
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors for each of the L layers in which the encoding is active, once per forward pass.
+        """Return the tensors for each of the L layers in which the encoding is active.
 
-        The layers get their tensors as arguments, outside of activation checkpoints. A Parameter therefore accumulates
-        its gradient once per backward pass, even if many layers use it.
+        The stack calls this method once per forward pass. The layers get their tensors as arguments, outside of
+        activation checkpoints. A Parameter therefore accumulates its gradient once per backward pass, even if many
+        layers use it.
         """
         by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name in self.layer_tables:
@@ -362,13 +368,13 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape; the cache holds these."""
+        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape. The cache holds them."""
         raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
 
     def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return N numbers per head for each of the last T columns, from the layer's input: [B, T, d] -> [B, h, T, N].
 
-        The cache holds these numbers. The other hooks read those of all K columns, [B, h, K, N], from
+        The cache holds these numbers. The other hooks read the numbers of all K columns, [B, h, K, N], from
         `layer.tensors["project_input"]`.
         """
         raise TypeError(f"{type(self).__name__} does not implement the hook project_input()")
@@ -393,8 +399,9 @@ class PositionEncoding(nn.Module):
 
         Args:
             content: The content product scale * q' k'^T or what replaces it, [B, h, Q, K], in at least float32.
-            bias: The sum of the biases of all encodings, [1 or B, 1 or h, Q, K]. Terms that depend on the content are
-                refused beside `adapt`: whether they would belong to `content` or to `bias` is not defined.
+            bias: The sum of the biases of all encodings, [1 or B, 1 or h, Q, K]. Terms that depend on the content
+                cannot be combined with `adapt`, because it is not defined whether they would belong to `content` or to
+                `bias`.
         """
         raise TypeError(f"{type(self).__name__} does not implement the hook adapt()")
 
@@ -402,7 +409,7 @@ class PositionEncoding(nn.Module):
         """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
 
-    # -- the same for a kernel that reads numbers pair by pair -------------------------------------------
+    # -- the terms of the logits for a kernel that reads one number per pair -----------------------------
 
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
         """Return what the hooks `bias`, `content_bias` and `scores` compute, as tables that a kernel reads.
@@ -436,7 +443,7 @@ class PositionEncoding(nn.Module):
         return torch.zeros_like(content)
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Return what `values` returns, computed literally by the paper's formula, or None without this hook."""
+        """Return what `values` returns, computed literally by the formula, or None if there is no such hook."""
         return None
 
 

@@ -66,7 +66,7 @@ class EvaluationCache:
         training: bool,
         limit: int | None = None,
     ) -> tuple[Tensor, int]:
-        """Return the tensor for some length N >= `length`, and N.
+        """Return the tensor for a length N of at least `length`, and N itself.
 
         Args:
             length: Minimum length. N grows geometrically, because each decoding step needs a length that is larger by
@@ -84,7 +84,7 @@ class EvaluationCache:
         current = self._value is not None and self._is_current(parameters)
         if not current or self._length < length:
             self._length = max(length, min(2 * length, limit or 2 * length)) if current else length
-            with torch.inference_mode(False):  # training may come next
+            with torch.inference_mode(False):  # gradients may be needed later
                 self._value = compute(self._length).detach()
             self._computed_from = [(p.detach(), p._version) for p in parameters]
             self._computed_at = STEPS.count
@@ -105,7 +105,7 @@ class EvaluationCache:
 
 
 class CachingEncoding(PositionEncoding):
-    """Provide the base of encodings that, in evaluation mode, keep a tensor that is computed from their parameters."""
+    """Provide the base class of encodings that, in evaluation mode, cache a tensor computed from their parameters."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
@@ -144,8 +144,8 @@ class GrownTables:
         if rows >= length and old[0].dtype == dtype and old[0].device == device:
             return old
         longest = rows if rows >= length else max(first, 2 * rows, length)
-        with torch.inference_mode(False):  # training may save the tables for the backward
+        with torch.inference_mode(False):  # training may save the tables for the backward pass
             tables = tuple(table.to(device, dtype) for table in compute(longest))
-        if not exporting():  # tensors of an exported graph have no numbers
+        if not exporting():  # tensors of a graph that is exported hold no numbers
             self._tables = tables
         return tables

@@ -1,6 +1,6 @@
-"""End a program without an error if the reader of its output, such as `head`, has seen enough.
+"""End a program without an error if the reader of its output, such as `head`, stops reading.
 
-This file needs nothing but Python, so that recipes load it without torch.
+This file imports the standard library only, so that recipes can load it without torch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ CLOSED = 141  # exit status of a program that SIGPIPE ends: 128 + 13
 
 
 def discard_output() -> int:
-    """Discard what is still to be written to standard output, and return the exit status `CLOSED`.
+    """Discard the output that is not written to standard output yet, and return the exit status `CLOSED`.
 
-    Python flushes standard output once more at its end, which would raise BrokenPipeError again.
+    Python flushes standard output once more when it exits, which would raise BrokenPipeError again.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return CLOSED

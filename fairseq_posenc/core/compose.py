@@ -93,7 +93,7 @@ class Composition(nn.Module):
     def __str__(self) -> str:
         return "+".join(f"{name}({member.options})" for name, member in self.members.items())
 
-    # -- once a forward --------------------------------------------------------------------------------
+    # -- once per forward pass -------------------------------------------------------------------------
 
     def positions(
         self,
@@ -114,7 +114,7 @@ class Composition(nn.Module):
         If the stack draws positions at random (`StackShape.drawn`), each call in training mode draws new ones.
 
         Args:
-            tokens: Token ids of all columns so far, without those of memory, [B, T].
+            tokens: Token ids of all columns up to now, except the columns of memory, [B, T].
             pad: Id of the padding; None if the tokens contain no padding.
             boundaries: Ids of the symbols after which positions restart (<s>, </s>). They are ignored if no encoding
                 counts positions within sentences.
@@ -286,7 +286,7 @@ class LayerView:
         #: Names of the encodings that are active in this layer, and the layer's number among their layers. Names are
         #: stored instead of the encodings themselves, because a copied model has encodings of its own.
         self.ranks = {name: rank for name, member in encoding.members.items() if (rank := member.rank(index))}
-        #: Names of those of these encodings that implement each hook.
+        #: For each hook, the names of the encodings in this layer that implement it.
         self.by_hook = _by_hook({name: encoding.members[name] for name in self.ranks})
 
     def has(self, hook: str) -> bool:
@@ -369,11 +369,11 @@ class LayerCall:
         }
 
     def with_inputs(self, x: Tensor) -> LayerCall:
-        """Return the hooks of a layer whose inputs at all K columns are x, [B, K, d]."""
+        """Return the hooks, given the layer's inputs x at all K columns, [B, K, d]."""
         return self.reading(self.project_input(x))
 
     def reading(self, projected: Mapping[str, Tensor]) -> LayerCall:
-        """Return the hooks with what `project_input` returned for all K columns, by the encoding's name."""
+        """Return the hooks, given the results of `project_input` for all K columns by the encodings' names."""
         if not projected:
             return self
         named = {f"{name}.project_input": tensor for name, tensor in projected.items()}

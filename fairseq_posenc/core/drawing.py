@@ -3,7 +3,7 @@
 The positions of a sequence of T tokens are a random subset of 0 to N-1, in increasing order. A model that is trained on
 short sequences then sees the positions and distances of sequences of up to N tokens.
 
-Legend: B batch, K columns, N positions to draw from, M tokens of the longest sequence.
+Legend: B batch, K columns, N positions to draw from, M length of the longest sequence in tokens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Define the base of encodings whose bias is a product of two learned tables of absolute positions."""
+"""Define the base class of encodings whose bias is a product of two learned tables of absolute positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .caches import CachingEncoding
 from .options import option
 from .shared_bias import SharedBias
 
-FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product; ones stay of rank 1
+FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product; ones always have rank 1
 
 
 def rank_option() -> Any:
@@ -90,7 +90,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         """Return the product of a layer's two factors at positions that the caller gives: [1 or B, h or 1, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not implement the method product_at()")
 
-    # -- once a forward
+    # -- once per forward pass
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the bias if all layers share it, otherwise the two factors of each layer.
@@ -99,7 +99,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         """
         by_layer = CachingEncoding.per_layer(self, positions)
         shared = len(self.query) == 1
-        if positions.ids is not None:  # few of the pairs of all positions occur, so their product is not computed
+        if positions.ids is not None:  # few pairs of positions occur, so the product of all is not computed
             if shared:
                 give(by_layer, "bias", self.bias_of(by_layer[0], positions)[None])
             return by_layer

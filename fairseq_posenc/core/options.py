@@ -15,7 +15,8 @@ from typing import Any
 from . import schedule
 from .words import suggestion
 
-#: Bound of options that may not exceed the stack's maximum length. The encoding checks it, as it knows the stack.
+#: Bound of options that may not exceed the stack's maximum length. The encoding checks this bound, because it knows the
+#: stack.
 N = "n"
 #: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
 NUMBERS = tuple[float, ...]
@@ -41,8 +42,8 @@ def option(
         default: Value of the option if the user does not set it.
         help: Text that explains the option, for the command `list` and the documentation.
         choices: Allowed values, if the option is a word.
-        between: Smallest and largest allowed value, if the option is a number or several numbers. They keep tables at
-            a size that can be allocated, and results finite.
+        between: Smallest and largest allowed value, if the option is a number or several numbers. These bounds keep
+            tables small enough to be allocated, and results finite.
         example: A value other than the default, for tests and docs; if unset, one of `choices`.
     """
     if example is None and choices:
@@ -53,7 +54,7 @@ def option(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Provide the base of every encoding's options. Its own fields are the options that all encodings have."""
+    """Provide the base class of every encoding's options. Its own fields are the options that all encodings have."""
 
     layers: str | None = option(None, schedule.HELP, example="2")
 
@@ -68,7 +69,7 @@ class Options:
                 raise ValueError(f"{written(field)}={_show(value)} must be from {written_range(field)}")
 
     def __str__(self) -> str:
-        """Return the options as the user writes them, without those of all encodings that are unset."""
+        """Return the options as the user writes them. Leave out unset options that every encoding has."""
         common = [field for field in dataclasses.fields(Options) if getattr(self, field.name) is not None]
         return ",".join(f"{written(f)}={_show(getattr(self, f.name))}" for f in [*own_fields(type(self)), *common])
 
@@ -149,7 +150,7 @@ def describe(cls: type[Options]) -> list[dict[str, Any]]:
 
 
 def describe_common() -> list[dict[str, Any]]:
-    """Return the same for each option that all encodings have."""
+    """Return a row as `describe` does for each option that all encodings have."""
     return [_row(field) for field in dataclasses.fields(Options)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class NotTextError(ValueError):
-    """Raised if a file is not UTF-8; the message names the file and the line."""
+    """Report that a file is not UTF-8; the message names the file and the line."""
 
 
 def read_utf8(path: Path) -> str:

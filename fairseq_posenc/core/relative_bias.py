@@ -1,4 +1,4 @@
-"""Define the base of encodings that add one number per distance to the logits."""
+"""Define the base class of encodings that add one number per distance to the logits."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ class RelativeBias(SharedBias, CachingEncoding):
     def _shared(self, positions: Positions) -> Tensor:
         """Return the shared bias of the L distances, [1 or h, L].
 
-        In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice;
-        it is not cached if the caller gives its own positions, because their distances differ too much between batches.
+        In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice
+        of it. Nothing is cached if the caller gives its own positions, because their distances differ too much between
+        batches.
         """
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         if positions.ids is not None:

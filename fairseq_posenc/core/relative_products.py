@@ -1,4 +1,4 @@
-"""Define the base of encodings that add products of queries, or of queries and keys, with vectors of distances."""
+"""Define the base class of encodings that add products of queries, and perhaps of keys, with vectors of distances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Products:
         for_queries: Vectors a, [1 or h, R, D].
         for_keys: Vectors b, [1 or h, R, D], or None.
         rows: Row of each of the L distances.
-        clip: Distance from which all larger distances in the same direction share a row, or None.
+        clip: Distance k such that all distances of at least k in the same direction share a row, or None.
     """
 
     q: Tensor
@@ -33,10 +33,10 @@ class Products:
 
 
 class RelativeProducts(PositionEncoding):
-    """Provide the base of encodings that add `Products` to the logits. A subclass implements `products`."""
+    """Provide the base class of encodings that add `Products` to the logits. A subclass implements `products`."""
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        """Return the vectors and the queries and keys that are multiplied by them, which may be scaled."""
+        """Return the vectors, and the queries and keys that they multiply; each of these may be scaled."""
         raise TypeError(f"{type(self).__name__} does not implement the method products()")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
@@ -60,5 +60,5 @@ class RelativeProducts(PositionEncoding):
 
 
 def by_row(vectors: Tensor, rows: Tensor | slice) -> Tensor:
-    """Return the table that a kernel reads: only the rows in `rows` if that is a slice, otherwise all rows."""
+    """Return the table that a kernel reads: only the rows in `rows` if `rows` is a slice, otherwise all rows."""
     return toeplitz.take(promoted(vectors), rows, -2) if isinstance(rows, slice) else promoted(vectors)

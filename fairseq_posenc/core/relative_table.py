@@ -1,4 +1,4 @@
-"""Define the base of encodings that learn a table with one row per clipped distance j - i."""
+"""Define the base class of encodings that learn a table with one row per clipped distance j - i."""
 
 from __future__ import annotations
 

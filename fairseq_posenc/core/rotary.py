@@ -1,4 +1,4 @@
-"""Define the base of encodings that rotate pairs of features of queries and keys by angles that depend on positions."""
+"""Define the base class of encodings that rotate pairs of features of queries and keys by angles per position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extend rotary encodings to longer sequences: divide the speeds of pairs, and scale what is rotated.
+"""Extend rotary encodings to longer sequences: divide the speeds of pairs, and scale queries and keys.
 
 Legend: s is the factor by which sequences become longer, L the original length, n the maximum length of the stack, R
 the number of rotated features and m the number of a pair. A pair's speed is its angle from one position to the next.
@@ -118,7 +118,11 @@ class ScalingOptions(RotaryOptions):
 
     @property
     def turns(self) -> tuple[float, float]:
-        """Return the numbers of turns within L below which pairs are slowed down by s, and above which they are not."""
+        """Return two numbers of turns within L.
+
+        Pairs with fewer turns than the first number are slowed down by s. Pairs with more turns than the second number
+        keep their speed.
+        """
         if self.scaling != "llama3":
             return SLOW, FAST
         slow = LLAMA_SLOW if self.low_freq_factor is None else self.low_freq_factor
@@ -126,7 +130,7 @@ class ScalingOptions(RotaryOptions):
 
 
 class Scaling:
-    """Scale the speeds of a rotary encoding as its options say.
+    """Scale the speeds of a rotary encoding according to its options.
 
     Args:
         options: The options.
@@ -163,7 +167,7 @@ class Scaling:
         return (self.options.long_factor if self.factor > 1 else self.options.short_factor) or ()
 
     def scaled(self, plain: Tensor) -> Tensor:
-        """Return the scaled speeds of all pairs, [R/2] float64, for the `plain` ones."""
+        """Return the scaled speeds of all pairs, [R/2] float64, for the speeds `plain` before scaling."""
         kind = self.options.scaling
         if kind == "none":
             return plain
@@ -195,7 +199,7 @@ class Scaling:
         return 1 - ((torch.arange(pairs, dtype=torch.float64) - low) / width).clamp(0, 1)
 
     def _check_lists(self) -> None:
-        """Raise ValueError if longrope lacks its list, or if a list does not fit the pairs."""
+        """Raise ValueError if longrope has no list of divisors, or if a list does not fit the number of pairs."""
         pairs, needed = self.features // 2, "long_factor" if self.factor > 1 else "short_factor"
         if not self.divisors:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Define the base of encodings that add a bias to the logits which depends on positions only.
+"""Define the base class of encodings that add a bias to the logits, where the bias depends on positions only.
 
 If all layers share the bias, it is computed once per forward pass.
 """
@@ -16,7 +16,7 @@ from .terms import Term, Terms
 
 
 class SharedBias(PositionEncoding):
-    """Add a bias to the logits. A subclass implements `bias_of`, and `parts` if the bias needs more than tables."""
+    """Add a bias to the logits. A subclass implements `bias_of`, and `parts` if `bias_of` reads more than tables."""
 
     #: Name of the part that `term_of` reads, if all layers can get this part instead of the bias of all pairs.
     small_part: ClassVar[str] = ""
@@ -36,7 +36,7 @@ class SharedBias(PositionEncoding):
         if len(parts) > 1:
             return parts
         tensors = {self.small_part: parts[0][self.small_part]} if self.small_part in parts[0] else {}
-        if not tensors or positions.device.type == "cpu":  # a GPU rather computes the bias again than storing it
+        if not tensors or positions.device.type == "cpu":  # on a GPU, each layer computes the bias itself
             tensors["bias"] = self.bias_of(parts[0], positions)
         return [dict(tensors) for _ in range(self.stack.layers)]
 

@@ -26,7 +26,7 @@ def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset:
         nn.init.normal_(weight, std=unset if std is None else std)
     elif init == "xavier-uniform":
         tables = weight.detach()
-        for table in tables[None] if tables.dim() == 2 else tables.flatten(0, 1):  # fan-in and fan-out of one table
+        for table in tables[None] if tables.dim() == 2 else tables.flatten(0, 1):  # use fan-in and fan-out of one table
             nn.init.xavier_uniform_(table if table.dim() > 1 else table[None], gain=gain)
     else:
         nn.init.constant_(weight, 1.0 if init == "ones" else 0.0)

@@ -88,7 +88,10 @@ class OfDistance:
     width = 0
 
     def numbers(self) -> Tensor:
-        """Return the table without the axis of heads if they share it, as torch 2.8 accepts no 0 beside tensors."""
+        """Return the table, without the axis of heads if they share it.
+
+        In torch 2.8, the index of a head cannot be the number 0 next to indices that are tensors.
+        """
         return promoted(self.table if len(self.table) > 1 else self.table[0])
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -138,7 +141,7 @@ class OfKey(OfToken):
 
 @dataclass(frozen=True)
 class Difference:
-    """Compute c_i - c_j, where c is a number of the query's column i and of the key's column j, from [B, h, K].
+    """Compute c_i - c_j for the query's column i and the key's column j; c [B, h, K] holds one number per column.
 
     Args:
         table: The numbers of all columns.
@@ -179,12 +182,12 @@ class OfPair:
     width = 0
 
     def __post_init__(self) -> None:
-        """Store which axes the table has, because FlexAttention wants a gradient for each tensor that `at` looks at."""
+        """Store which axes the table has, because FlexAttention needs a gradient for each tensor that `at` uses."""
         object.__setattr__(self, "by_sample", self.table.shape[0] > 1)
         object.__setattr__(self, "by_head", self.table.shape[1] > 1)
 
     def numbers(self) -> Tensor:
-        """Return the table without the axes of size 1 of samples and heads; see `OfDistance.numbers`."""
+        """Return the table, without the axis of samples or heads if its size is 1; see `OfDistance.numbers`."""
         return promoted(self.table)[slice(None) if self.by_sample else 0, slice(None) if self.by_head else 0]
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:

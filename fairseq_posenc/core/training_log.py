@@ -12,10 +12,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: What a training leaves in its log if a loss or a gradient is not finite: the plugin's line, or fairseq's error.
+#: Text in the log of a training run whose loss or gradient is not finite: a line of the plugin, or fairseq's error.
 NOT_FINITE = re.compile(r" \| diverged \| {|^(\[rank\d+\]: ?)?FloatingPointError", re.MULTILINE)
 PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
-#: A loss that was lower has risen again if it is at least this multiple of its lowest value.
+#: A loss counts as risen again if it is at least this multiple of its lowest value.
 RISEN = 1.2
 Points = list[tuple[int, float]]  # number of updates, and value (losses are in bits per piece)
 
@@ -32,7 +32,8 @@ class Divergence(NamedTuple):
     """Describe how a training run diverged.
 
     Args:
-        update: First update in which the loss or a gradient was not finite, or whose loss was as high as at the start.
+        update: Update at which a loss or a gradient was not finite (if the log does not say, the last update before
+            it), or first update at which the loss was again as high as at the start.
         loss: Mean of the last tenth of the losses or, if a loss or a gradient was not finite, the last finite loss.
             None means that no finite loss was logged.
         finite: Whether all losses and gradients were finite.

@@ -33,7 +33,7 @@ class Alibi(RelativeBias):
 
     def __init__(self, options: Options, stack: StackShape) -> None:
         super().__init__(options, stack)
-        # An empty buffer follows the dtype and device of the module, because the module has no parameters.
+        # The module has no parameters, so this empty buffer shows to which dtype and device the module was moved.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     capabilities = replace(RELATIVE, directional=False)

@@ -20,12 +20,12 @@ def names() -> list[str]:
 
 
 def specs() -> list[str]:
-    """Return the shortest value of --pos-enc with each encoding, in the order of the registry (see `spec_of`)."""
+    """Return `spec_of` of each encoding, in the order of the registry."""
     return [spec_of(name) for name in names()]
 
 
 def spec_of(name: str) -> str:
-    """Return the encoding's name or, if it cannot be used alone, its name after the encoding that it needs."""
+    """Return the shortest value of --pos-enc with an encoding: its name, after that of an encoding that it needs."""
     companion = get(name).companion
     return f"{companion}+{name}" if companion else name
 
@@ -60,7 +60,7 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
 
     Args:
         spec: A name, or several names joined by `+`, for example `learned+m4m`. If an encoding occurs twice, the second
-            one is called `rope-2`.
+            one gets a number, as in `rope+rope-2`.
         args: Options such as `clip=64,share=head-wise`. If several of the combined encodings have an option, write the
             encoding's name before the option: `m4m.clip=64`.
         stack: The stack of layers that the encoding is built for.
@@ -107,7 +107,7 @@ def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
     """Return the members of a composition with their classes.
 
     Raises:
-        ValueError: There is no such encoding, or `rope-2` does not follow `rope`.
+        ValueError: An encoding is unknown, or a number such as that of `rope-2` is wrong.
     """
     members = [part.strip() for part in spec.split("+")]
     kinds = [kind_of(member) for member in members]
@@ -171,7 +171,7 @@ def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncodin
 
 
 def _prefix(member: str) -> str:
-    """Return what stands before an option of a member of a composition: `diet_rel.` for `diet-rel`."""
+    """Return the prefix of the options of a member of a composition, for example `diet_rel.` for `diet-rel`."""
     return f"{member.replace('-', '_')}."
 
 

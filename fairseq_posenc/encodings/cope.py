@@ -86,8 +86,10 @@ class Cope(PositionEncoding):
 
     @staticmethod
     def _literally_seen(positions: Positions) -> Tensor:
-        """Return whether a key is not padding, not after the query, and within the query's span and document, [1 or B,
-        1, Q, K] bool."""
+        """Return whether each query sees each key, [1 or B, 1, Q, K] bool.
+
+        A query does not see padding, later keys, keys beyond its span or keys of other documents.
+        """
         columns = torch.arange(positions.key_length) - positions.query_columns[:, None]
         seen = (columns <= 0)[None, None]
         if positions.span is not None:

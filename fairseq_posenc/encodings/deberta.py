@@ -120,7 +120,7 @@ class Deberta(CachingEncoding, RelativeProducts):
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         projected = self.projected(positions, layer)
-        # Scale the tables instead of q and k: in decoding there are few rows, but every key.
+        # Scale the tables instead of q and k: in decoding, the tables have fewer rows than there are keys.
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
         return Products(q, k, scaled[0], scaled[-1], self._rows(positions), self.flat_from)
 
@@ -134,7 +134,7 @@ class Deberta(CachingEncoding, RelativeProducts):
         in_columns = positions.ids is None and not torch.compiler.is_compiling()
         if in_columns and self.row_per_distance and rows == len(positions.distances):
             return slice(0, rows)
-        # The key contains this module, because its rows depend on it and two stacks may share positions.
+        # The key names this module, because the rows depend on its options, and two stacks may share positions.
         return positions.shared((self, "rows"), lambda: self._all_rows(positions) - first)
 
     def _all_rows(self, positions: Positions) -> Tensor:

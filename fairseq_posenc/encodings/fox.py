@@ -17,7 +17,7 @@ from ..positions import Positions
 
 
 class Fox(PositionEncoding):
-    """FoX adds the sum of log f_t over the tokens t after key j, up to query i, to the logits.
+    """FoX adds to each logit the sum of log f_t over the tokens t after key j, up to query i.
 
     Each layer and head has a forget gate f_t = sigmoid(w·x_t + b) for each token, where x_t is the layer's input. The
     sum is the difference c_i - c_j of running sums, so only one number per token and head must be kept. At padding, log

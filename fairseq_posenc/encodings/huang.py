@@ -27,7 +27,7 @@ PER_HEAD = (
 
 @dataclass(frozen=True)
 class M1Options(Options):
-    """Options of M1."""
+    """Define the options of M1."""
 
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("ones")
@@ -161,7 +161,7 @@ class M3(RelativeTable):
             vectors = (toeplitz.take(table, rows, -2) * scale).to(q.dtype)
             product: Tensor = trilinear.TrilinearProduct.apply(q, k, vectors)
             return product
-        if compiled.exporting():  # the chunks and the choice between the formulas would be those of one length
+        if compiled.exporting():  # the code below depends on the length, but an exported graph must not
             windows = toeplitz.spread(toeplitz.take(table, rows, -2).transpose(-1, -2), positions)  # [1, h, D, Q, K]
             return _contract((q * scale), k[:, :, None], windows.permute(0, 1, 3, 4, 2).to(q.dtype), flipped=False)
         q = q * scale  # each chunk casts the float32 table itself, so the gradients of all chunks add up in float32

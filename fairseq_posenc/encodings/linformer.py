@@ -33,7 +33,7 @@ def slots_of(slots: int | None, stack: StackShape) -> int:
 
 
 class Compressing(PositionEncoding):
-    """Provide the base of encodings that compute keys from E X and values from F X, where `weight` holds E and F.
+    """Provide the base class of encodings that compute keys from E X and values from F X, where `weight` holds E and F.
 
     `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share E. Column p
     belongs to the token with p tokens before it. Padding is replaced by zeros; with padding on the left, column 0
@@ -46,7 +46,7 @@ class Compressing(PositionEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return the cost of compressing keys and values, for the property `costs`."""
+        """Return the cost of compressing keys and values."""
         return (Cost("mknd", "mkd"),)
 
     @classmethod

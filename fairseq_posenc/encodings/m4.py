@@ -21,7 +21,7 @@ from .huang import PER_HEAD
 
 @dataclass(frozen=True)
 class M4Options(Options):
-    """Options of M4."""
+    """Define the options of M4."""
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
@@ -56,8 +56,8 @@ class M4(RelativeTable, RelativeProducts):
     otherwise, if j is [CLS], a_ij is theta_2. With `reset=scalar`, as in equation (19), the scalars replace q_i·a_ij +
     k_j·a_ij. Unlike in TUPE, the scalars are divided by sqrt(s D). A scalar theta_1 adds the same number to all logits
     of [CLS], so it has no effect after the softmax. Layers and heads share theta as they share w. With `reset=vector`,
-    theta is initialised like w; with `reset=scalar`, it starts at zero. With reset, a
-    sequence cannot consist of several documents, because only the first one begins with [CLS].
+    theta is initialised like w; with `reset=scalar`, it starts at zero. With reset, a sequence cannot consist of
+    several documents, because only the first document begins with [CLS].
     """
 
     Options = M4Options
@@ -115,7 +115,7 @@ class M4(RelativeTable, RelativeProducts):
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        # Scale the tables instead of q and k: in decoding there are few rows, but every key.
+        # Scale the tables instead of q and k: in decoding, the tables have fewer rows than there are keys.
         weight = promoted(layer.tensors["weight"]) * self._factor
         return Products(q, k, weight, weight, self.rows(positions), self.clip)
 
@@ -168,7 +168,7 @@ class M4(RelativeTable, RelativeProducts):
 
 @dataclass(frozen=True)
 class M4MOptions(Options):
-    """Options of M4M."""
+    """Define the options of M4M."""
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
@@ -240,11 +240,13 @@ class M4M(RelativeTable):
 
 
 def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Positions) -> Tensor:
-    """Replace the row and the column of [CLS] in `bias` [B, h, Q, K]; the new row applies where the two cross.
+    """Replace the row and the column of [CLS] in `bias` [B, h, Q, K]; where they cross, the new row applies.
 
     Args:
-        bias: Bias to overwrite, possibly in place. from_cls: New row of [CLS], [1 or B, h, 1, 1 or K]. to_cls: New
-        column of [CLS], [1 or B, h, 1 or Q, 1]. positions: Positions that contain `cls_column`.
+        bias: Bias to overwrite, possibly in place.
+        from_cls: New row of [CLS], [1 or B, h, 1, 1 or K].
+        to_cls: New column of [CLS], [1 or B, h, 1 or Q, 1].
+        positions: Positions that contain `cls_column`.
     """
     assert positions.cls_column is not None
     common = positions.common_cls_column

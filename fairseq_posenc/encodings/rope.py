@@ -76,7 +76,7 @@ class Rope(rotary.Rotary):
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option
     `form`). YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the
     rotated features of q and k by the square root of this factor. With `fraction`, Hugging Face therefore does not
-    scale the features that are not rotated. longrope does as Hugging Face does.
+    scale the features that are not rotated. With longrope, this code also scales only the rotated features.
     """
 
     Options = RopeOptions
@@ -132,7 +132,7 @@ class Rope(rotary.Rotary):
         return self.options.factor or self.stack.max_length / (self.options.original_length or self.stack.max_length)
 
     def _literal_speed(self, m: int) -> float:
-        """Return the angles theta_m as defined by the paper of the chosen scaling."""
+        """Return the speed theta_m of pair m, as the paper of the chosen scaling defines it."""
         base, count, s = self.options.base, self.features, self._literal_factor
         if m + 1 > self.options.proportion * self.stack.head_dim / 2:
             return 0.0
@@ -153,7 +153,7 @@ class Rope(rotary.Rotary):
         return (1 - gamma) * theta / s + gamma * theta
 
     def _literal_llama3(self, theta: float, s: float, length: int) -> float:
-        """Return the speed case by case, by wavelengths, as in Hugging Face's code."""
+        """Return the speed of a pair, for three ranges of wavelengths as in Hugging Face's code."""
         low, high = self.options.low_freq_factor or 1, self.options.high_freq_factor or 4
         wavelength = 2 * math.pi / theta
         if wavelength < length / high:

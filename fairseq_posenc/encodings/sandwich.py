@@ -56,7 +56,7 @@ class Sandwich(RelativeBias):
         if options.width % 2:
             raise ValueError(f"width={options.width} must be an even number, because sines and cosines come in pairs")
         super().__init__(options, stack)
-        # An empty buffer follows the dtype and device of the module, because the module has no parameters.
+        # The module has no parameters, so this empty buffer shows to which dtype and device the module was moved.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     capabilities = replace(RELATIVE, directional=False)

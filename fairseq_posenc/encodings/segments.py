@@ -30,7 +30,7 @@ def missing(name: str, flag: str) -> str:
 
 
 class Segmented(PositionEncoding):
-    """Provide the base of encodings that read `positions.segments`, which models of sentence pairs provide.
+    """Provide the base class of encodings that read `positions.segments`, which models of sentence pairs provide.
 
     Segment encodings work in encoders only, because segments apply neither in decoding nor in cross-attention. Segments
     move with their tokens, so the logits of two tokens depend neither on their columns nor on which of them is to the
@@ -50,7 +50,7 @@ class Segmented(PositionEncoding):
         segments = positions.segments
         if segments is None:
             raise ValueError(missing(self.name, self.stack.name_flag))
-        if torch.compiler.is_compiling():  # a graph cannot read the ids; there, an id out of range raises an error too
+        if torch.compiler.is_compiling():  # a graph cannot read the ids; its operations refuse wrong ids
             return
         lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:

@@ -63,8 +63,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided by
     sqrt(2D). reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 adds the
     same number to all logits of [CLS], so it has no effect; this code has theta_1 because the papers define it. With
-    reset, a sequence cannot consist of several documents, because only the first one begins with [CLS]. The
-    option `init` applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
+    reset, a sequence cannot consist of several documents, because only the first document begins with [CLS]. The option
+    `init` applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
     """
 
     Options = TupeOptions
@@ -117,7 +117,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     def costs(self) -> tuple[Cost, ...]:
         """Return two costs: computing the products once per table, and adding them to the logits of each head."""
         axes = tables.axes(self.options.share)
-        products = {"mh": "mn^2d", "m": "mn^2d/h", "h": "n^2d", "": "n^2d/h"}[axes]  # of width d/h for each head
+        products = {"mh": "mn^2d", "m": "mn^2d/h", "h": "n^2d", "": "n^2d/h"}[axes]  # the width of each head is d/h
         return Cost(products, f"{axes}n^2"), Cost("mhn^2", "0")
 
     # -- methods of the forms --------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         from_cls, to_cls = promoted(thetas)[..., None, None].unbind(1)  # [h or 1, 1, 1] each
         return torch.where(is_query, from_cls, torch.where(is_key, to_cls, bias))
 
-    # -- literally -------------------------------------------------------------------------------------
+    # -- literal references ----------------------------------------------------------------------------
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         absolute, relative, thetas = self.reference_parts(positions, layer)
@@ -223,7 +223,7 @@ class PaperTupe(Tupe):
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
-        return tuple(name for name in ("scalars", "theta") if hasattr(self, name))  # others are projected
+        return tuple(name for name in ("scalars", "theta") if hasattr(self, name))  # `project` reads the others
 
     def project(self, length: int) -> Tensor:
         p = self.rows(self.weight, torch.arange(length, device=self.weight.device))
@@ -260,8 +260,7 @@ def resets(options: TupeOptions, stack: StackShape) -> bool:
 
 
 def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
-    """Multiply the projected positions [h or 1, N, D] of queries and keys, and return the products [1 or B, h or 1, Q,
-    K].
+    """Return the products [1 or B, h or 1, Q, K] of projected positions of queries and keys, both [h or 1, N, D].
 
     If positions differ from columns (padding on the left, documents), each sample has its own product.
     """

@@ -13,7 +13,8 @@ from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import option
 from ..positions import Positions
 
-#: The gamma of the paper and of the released code; the fastest pair decays to gamma / (1 + gamma) per scale_base.
+#: The gamma of the paper and of the released code. At the distance scale_base, the product of the fastest pair has
+#: decayed to gamma / (1 + gamma).
 GAMMA = 0.4
 
 

@@ -49,7 +49,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     def using_positions(
         self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
     ) -> Iterator[None]:
-        """Set positions, tensors of the encoding and the memory of earlier segments [M, B, d] inside this context."""
+        """Let `forward` use these positions, tensors of the encoding and memory [M, B, d] inside this context."""
         self._inputs = (positions, tensors, memory)
         try:
             yield

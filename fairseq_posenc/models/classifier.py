@@ -117,7 +117,7 @@ class PosEncClassifier(FairseqEncoderModel):
         Raises:
             ValueError: An encoding or option is unknown, or the encoding does not support an option.
         """
-        if cfg.embedding_dim is None:  # the checkpoint stores the width, so that it does not need the file
+        if cfg.embedding_dim is None:  # a checkpoint stores the width, so loading it needs no file
             cfg.embedding_dim = width_of(Path(cfg.word_vectors)) if cfg.word_vectors else cfg.encoder_embed_dim
         values = Namespace(**values_of(cfg, ClassifierConfig))
         longest = values.max_positions or task.max_positions() or LONGEST

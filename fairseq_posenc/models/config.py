@@ -22,7 +22,7 @@ Field = tuple[str, Any, Any]
 ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
 ATTENTION_PATHS = ChoiceEnum(PATHS)
 
-# If these options of the decoder are not set, it takes those of the encoder, as in fairseq's own `transformer`.
+# Options of the decoder that, if unset, take the value of an option of the encoder, as in fairseq's own `transformer`.
 _FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
 _FOLLOWS_DECODER = {"decoder_input_dim": "decoder_embed_dim", "decoder_output_dim": "decoder_embed_dim"}
 
@@ -183,7 +183,7 @@ class Chosen(NamedTuple):
 def encoding_of(config: Any, side: str) -> Chosen:
     """Return the encoding of one `side` of the model: encoder or decoder.
 
-    --pos-enc-args apply only to a side for which no other flag sets the encoding or its options.
+    --pos-enc-args applies only to a side for which no other flag sets the encoding or its options.
     """
     own_name, own_args = (getattr(config, f"pos_enc_{side}{part}", None) for part in ("", "_args"))
     name = config.pos_enc if own_name is None else own_name
@@ -197,7 +197,7 @@ def encoding_of(config: Any, side: str) -> Chosen:
 
 
 def check_overrides(config: Any) -> None:
-    """Raise if --pos-enc-args apply neither to the encoder nor to the decoder.
+    """Raise if --pos-enc-args applies neither to the encoder nor to the decoder.
 
     Raises:
         ValueError: --pos-enc-args is set, but other flags set the encoding or its options in the encoder and in the

@@ -22,7 +22,7 @@ NOTHING = float("-inf")
 
 
 class Copied(NamedTuple):
-    """Hold the copy distribution and the gate, which are mixed with the dictionary's distribution.
+    """Hold the copy distribution and the gate, which mixes it with the distribution over the dictionary.
 
     Args:
         places: Log of the copy attention, [B, T, S]; -inf at padding.

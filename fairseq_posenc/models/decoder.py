@@ -27,7 +27,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         return wrapped(PosEncDecoderLayer(cfg, no_encoder_attn), cfg)
 
     def documents(self, tokens: Tensor) -> Tensor | None:
-        """Return the document to which each of the tokens [B, T] belongs, or None if all see each other."""
+        """Return the document to which each of the tokens [B, T] belongs, or None if a sequence is one document."""
         return None
 
     def positions(
@@ -41,7 +41,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         The cache holds the keys and values of the memory and of all earlier tokens.
         """
         columns = 0 if memory is None else memory.columns
-        first: Any = self.layers._modules.get("0")  # not by iteration, which LayerDrop cuts short
+        first: Any = self.layers._modules.get("0")  # not by iteration, because LayerDrop skips layers then
         cached = first.self_attn.cached_length(incremental_state) if first is not None else 0
         cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:

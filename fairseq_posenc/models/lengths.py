@@ -14,7 +14,7 @@ from .finetuning import encoding
 
 
 def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = "none") -> Composition:
-    """Return the encoding that fine-tuning will use for a pretrained model, built on the meta device without memory.
+    """Return the encoding that fine-tuning will use for a pretrained model, on the meta device, which takes no memory.
 
     Args:
         pretrained: Model to fine-tune.
@@ -34,9 +34,10 @@ def check_length(pos: Composition, longest: int, items: str, advice: str, args_f
     Args:
         pos: Encoding of the model.
         longest: Length of the longest item, in pieces.
-        items: What the error message calls the items, in the plural.
-        advice: What the error message says to do; LIMIT stands for the number of positions.
-        args_flag: Flag with the encoding's options, which can extend a table; the message names it.
+        items: Name of the items for the error message, in the plural.
+        advice: Advice for the error message, in which LIMIT is replaced by the maximum number of positions.
+        args_flag: Flag that sets the encoding's options; the error message names this flag if an option can extend a
+            table.
     Raises:
         ValueError: An item is too long; the message says what to do.
     """

@@ -91,7 +91,7 @@ def _check_adaptive(values: dict[str, Any]) -> None:
 
 
 def _check_tied(values: dict[str, Any]) -> None:
-    """Raise ValueError with an explanation where fairseq only has an assertion."""
+    """Raise ValueError if an option contradicts --tie-adaptive-weights; fairseq only has an assertion."""
     if not values["adaptive_input"]:
         raise ValueError("--tie-adaptive-weights needs --adaptive-input. Give both flags, or leave both out.")
     for name, other_name in (

@@ -1,4 +1,4 @@
-"""Write the error message for a checkpoint that does not fit the model: what differs, and what to do."""
+"""Write the error message about a checkpoint that does not fit the model: what differs, and what the user can do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _shown(value: Any) -> str:
 def refusal(
     filename: str, settings: Sequence[str] | None, weights: Sequence[str], theirs: Settings, mine: Settings
 ) -> str:
-    """Return the error message: the file, what differs, and what to do.
+    """Return the error message, which names the file and says what differs and what to do.
 
     Args:
         filename: Path of the checkpoint.

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 #: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
 _HEADS = ("encoder_attention_heads", "decoder_attention_heads")
 _COMPUTING = (*ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
-#: What fairseq raises if the optimizer's state is not of the kind that the command line asks for.
+#: Errors that fairseq raises if the stored state does not fit the optimizer that the command line chooses.
 _STATE_ERRORS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 _FAILED = "Cannot load model parameters from checkpoint"
 
@@ -36,7 +36,8 @@ def name_misfits() -> None:
 
 
 def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
-    # Training builds only what the command line names, never what the checkpoint names. So all names are allowed.
+    # Training builds only classes that the command line names, never classes that the checkpoint names. So the
+    # checkpoint may contain any names.
     with checkpoint_names.allowing_all():
         state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
         if state is None:

@@ -16,7 +16,7 @@ from .weight_decay import Watch, spare
 
 logger = logging.getLogger(__name__)
 
-#: fairseq's value for a model without a length limit; the task's --max-*-positions still holds
+#: fairseq's value for a model without a length limit; the task's --max-*-positions still applies
 UNLIMITED = int(1e5)
 
 
@@ -60,7 +60,7 @@ class Positioned:
         logger.info("The %s has the position encoding %s with %d parameters.", side, self.pos, parameters)
 
     def use_documents(self, within: str) -> None:
-        """Limit the attention of each token to its document or line; raise ValueError if the encoding cannot."""
+        """Limit the attention of each token to its document or line; raise ValueError if the encoding cannot do so."""
         self.attend_within = within
         if within != SEQUENCE:
             try:

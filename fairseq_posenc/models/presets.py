@@ -53,7 +53,7 @@ MASKED_LM: dict[str, dict[str, Any]] = {
     "roberta_small": _encoder(6, 512, 8),
     "roberta_base": _encoder(12, 768, 12),
     "roberta_large": _encoder(24, 1024, 16),
-    "bert_small": {**_encoder(4, 512, 8), **BERT},  # the DIET paper's, Table 1
+    "bert_small": {**_encoder(4, 512, 8), **BERT},  # as in Table 1 of the DIET paper
     "bert_base": {**_encoder(12, 768, 12), **BERT},
     "bert_large": {**_encoder(24, 1024, 16), **BERT},
 }

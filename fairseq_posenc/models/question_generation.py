@@ -102,7 +102,7 @@ class CopyDecoder(PosEncDecoder):
         As in the LFHC/GCDF paper, the token that ends a question does not occur in the source, so it cannot be copied.
         """
         marks = source.eq(self.dictionary.bos()) | source.eq(self.dictionary.eos()) | source.eq(self.dictionary.pad())
-        return marks & ~marks.all(1, keepdim=True)  # an empty source has nothing else to copy
+        return marks & ~marks.all(1, keepdim=True)  # the copy attention of an empty source needs a token
 
     def get_normalized_probs(self, net_output: Output, log_probs: bool, sample: Any = None) -> Tensor:
         """Return probabilities of all E words or their logs, [B, T, E], in at least float32."""

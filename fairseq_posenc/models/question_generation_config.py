@@ -124,7 +124,7 @@ def check(values: dict[str, Any]) -> None:
     """Raise if options have no effect or contradict each other.
 
     Raises:
-        ValueError: The message names the flags.
+        ValueError: Options have no effect or contradict each other; the message names the flags.
     """
     if values["freeze_encoder"] and not values["encoder_from"]:
         raise ValueError("--freeze-encoder would keep random weights. Set --encoder-from, or omit --freeze-encoder.")

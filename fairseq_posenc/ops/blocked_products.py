@@ -2,8 +2,8 @@
 
 The rows are queries and the columns are keys, or the reverse. The distance from row r to column c is c - r. The window
 of a block of rows is the range of distances that occur in the block. Each block is multiplied only by the vectors of
-its window. With blocks, the number of products is about half of what all rows and the vectors of all distances would
-need. Temporary tensors also stay small.
+its window. With blocks, about half as many products are computed as for all rows and the vectors of all distances.
+Temporary tensors also stay small.
 
 Legend: G matrices (one per sample and head), R rows, C columns, D head width, L = R + C - 1 distances. Entry
 c - r + R - 1 of a table is the vector of row r and column c.
@@ -56,7 +56,7 @@ class Vectors:
 
     Args:
         table: The vectors, [1 or h, L, D].
-        first, last: All entries up to `first` hold the same vector, and all entries from `last` on hold the same one.
+        first, last: All entries up to `first` hold one vector, and all entries from `last` on hold another one.
     """
 
     table: Tensor
@@ -73,7 +73,7 @@ class Vectors:
 class _Block:
     """Describe the block of the rows from `start` to `stop` - 1 of a matrix with `rows` rows.
 
-    All columns before `left` use the same vector, and all columns from `right` on use the same vector.
+    All columns before `left` use one vector, and all columns from `right` on use another one.
     """
 
     start: int
@@ -95,7 +95,7 @@ class _Block:
 
 
 def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
-    narrow = vectors.last - vectors.first < rows  # a large block would compute mostly products that nobody reads
+    narrow = vectors.last - vectors.first < rows  # most products of a large block would not be used
     size = SMALL_BLOCK if rows <= FEW_ROWS or narrow else LARGE_BLOCK
     for start in range(0, rows, size):
         stop = min(start + size, rows)
@@ -167,7 +167,7 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
     """
     rows, columns = out.shape[1:]
     flipped = vectors.flipped()
-    far = [end.mT for end in _ends(x, flipped).values()]  # far to the right of a row, far to its left
+    far = [end.mT for end in _ends(x, flipped).values()]  # for distances far to the right, far to the left
     if len(far) == 2:
         _fill_far(out, far[1], far[0], vectors)
     elif far:
@@ -243,7 +243,8 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             else:
                 _by_column(window, near.shape[-1]).copy_(near)
             by_entry = window.flatten(1, 2)
-            products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a view would multiply one by one
+            # Not baddbmm_ into a view, because torch would then multiply the matrices one by one.
+            products = torch.bmm(by_entry, table[:, block.window])
             _by_sample(for_x[:, rows], tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
             for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(x[:, rows], tables))
     return for_x, for_table

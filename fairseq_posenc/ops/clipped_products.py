@@ -1,8 +1,8 @@
 """Multiply queries or keys by the vectors of distances on a CPU, if all distances beyond a limit share a vector.
 
-Each query or key is multiplied once by each of the different vectors. Often, far fewer products are needed than one
-per query-key pair. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k
-by them (M4M). No tensor holds, for all pairs, the products of queries or keys with the vectors.
+Each query or key is multiplied once by each of the different vectors. Often, this takes far fewer products than one per
+query-key pair. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k by
+them (M4M). No tensor holds, for all pairs, the products of queries or keys with the vectors.
 
 See blocked_products.py for the legend. In addition, E is the number of different vectors, which are the entries `first`
 to `last` of the table.

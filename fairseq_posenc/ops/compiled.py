@@ -47,7 +47,7 @@ def eagerly() -> bool:
 
 
 def exporting() -> bool:
-    """Return whether torch.export traces. Older versions of torch cannot tell torch.export from torch.compile."""
+    """Return whether torch.export is tracing. Older versions of torch cannot tell torch.export from torch.compile."""
     return bool(getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)())
 
 

@@ -5,7 +5,7 @@ The C++ sources are compiled once per machine if there is a compiler (build.py).
 - trilinear.cpp computes M3's product of three vectors in two thirds of the time that torch.compile needs.
 - clipped_products.cpp is for distances that share a vector. The products with the few
   different vectors are computed once; torch would have to copy them to all pairs before it adds or multiplies them.
-- single_query.cpp is for decoding steps. This function reads each key only once, because reading the keys takes most of
+- single_query.cpp is for decoding steps. Its function reads each key only once, because reading the keys takes most of
   the time.
 
 No function in this file records gradients. Each function checks its tensors first (cpp_checks.py), because C++ does
@@ -92,7 +92,7 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     library = _compiled("products", "trilinear")
     q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     out = q.new_empty(batch, heads, queries, keys)
-    if not out.numel():  # the C++ divides by the number of tiles
+    if not out.numel():  # the C++ code would divide by 0, the number of tiles
         return out
     scratch = q.new_empty(library.trilinear_scratch(batch * heads, queries, keys, dim, tables))
     strides = [(ctypes.c_int64 * 3)(*x.stride()[:3]) for x in (q, k)]
@@ -166,7 +166,7 @@ def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: i
 
 
 def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int) -> None:
-    """Write the gradients of the arguments of `spread` into `of_query` and `of_key`, which must hold zeros before.
+    """Write the gradients of the arguments of `spread` into `of_query` and `of_key`, which must hold zeros.
 
     Args:
         grad: Gradient of the output of `spread`, [G, Q, K].
@@ -269,7 +269,7 @@ def _compiled(function: str, source: str) -> ctypes.CDLL:
 def _library(source: str) -> ctypes.CDLL | None:
     """Load the library of a C++ source, or log a warning and return None if it cannot be compiled or loaded.
 
-    Also return None without the source: the code of an exported model contains no C++.
+    Also return None if the source file does not exist: the code of an exported model contains no C++.
     """
     path = Path(__file__).with_name(f"{source}.cpp")
     if not path.is_file():

@@ -2,8 +2,8 @@
 
 The kernel `Blocked` works on every device. The kernel `Clipped` is faster if distances beyond a limit share a vector.
 The autograd functions in this file call a kernel for a few samples or heads at a time. They save tensors for the
-backward and add up gradients in at least float32. They also compute the gradients of the query-key product q·k, which
-is called the content.
+backward pass and add up gradients in at least float32. They also compute the gradients of the query-key product q·k,
+which is called the content.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SumOfProducts(torch.autograd.Function):
         ctx.kernel, ctx.scale = kernel, scale
         terms = Terms(*tensors)
         x, table = (terms.q, terms.for_queries) if terms.k is None else (terms.k, terms.for_keys)
-        lengths = x.shape[2], table.shape[1] - x.shape[2] + 1  # of the L = Q+K-1 distances
+        lengths = x.shape[2], table.shape[1] - x.shape[2] + 1  # the table has L = Q+K-1 entries
         out: Tensor = x.new_empty(*x.shape[:2], *(lengths if terms.k is None else lengths[::-1]))
         with torch.autocast(out.device.type, enabled=False):
             for chunk in chunks(out.shape, out.device):

@@ -45,7 +45,7 @@ def in_one_pass(positions: Lengths) -> bool:
     """Return whether the autograd functions of pair_products.py compute the products of all pairs.
 
     Under torch.compile, plain operations are used instead, because the compiler fuses them. For a single query,
-    single_query.py has faster functions. These functions need distances that follow from the columns.
+    single_query.py has faster functions. The autograd functions need distances that follow from the columns.
     """
     return positions.query_length > 1 and positions.pairs is None and not torch.compiler.is_compiling()
 
@@ -99,7 +99,7 @@ def spread(vector: Tensor, positions: Lengths) -> Tensor:
 def _at(table: Tensor, index: Tensor, dim: int) -> Tensor:
     """Return the rows of a table along `dim` (-1 or -2) at an index with several axes, which replace this axis.
 
-    The gradient of `index_select` is faster than the one of indexing with several axes.
+    The gradient of `index_select` takes less time than the gradient of indexing with several axes.
     """
     axis = table.dim() + dim
     return table.index_select(axis, index.flatten()).unflatten(axis, index.shape)
@@ -109,7 +109,7 @@ def of_pairs(table: Tensor, rows: Tensor | slice, pairs: Tensor) -> Tensor:
     """Return the vector of each pair of a query and a key, [1 or h, R, D] -> [1 or B, 1 or h, Q, K, D].
 
     Args:
-        table: Vectors, of which the result has the dtype.
+        table: Vectors; the result has their dtype.
         rows: Row of the table for each distance.
         pairs: Number of each pair's distance, [1 or B, Q, K].
     """

@@ -20,11 +20,11 @@ from sentencex import segment
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("fairseq_posenc", "recipes", "data-bin-scripts")
-#: Calls whose text a user reads, besides every call inside of `raise`.
+#: Functions whose text arguments a user reads, in addition to every call in a `raise` statement.
 SPEAKING = {"about", "of_files", "option", "error", "warning", "info", "warn", "warning_once", "line", "print"}
 HELPFUL = {"help", "description", "epilog"}  # keyword arguments of argparse and of dataclass fields
 SHORTEST = 3  # words; less is a name or a label
-#: Words of a text that a user reads even if no such call holds it: it stands in a constant, or a function returns it.
+#: Minimum number of words of texts outside of such calls, for example in constants, that count as sentences.
 LONG = 6
 SMALL_WORDS = {"a", "the", "is", "are", "of", "for", "to", "in", "not"}  # no sentence is without any of them
 

@@ -1,4 +1,4 @@
-"""Stacks with random weights, for tests of the analyses."""
+"""Provide stacks with random weights for the tests of the analyses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairseq_posenc.analysis.trained import Stack
 from fairseq_posenc.attention import SelfAttention
 from fairseq_posenc.encodings import StackShape, build
 
-#: Encodings that only decoders can have.
+#: Encodings that work in decoders only.
 DECODERS_ONLY = {"xpos", "cope", "fox"}
 
 

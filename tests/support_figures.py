@@ -1,4 +1,4 @@
-"""Look at a drawn figure: which of its texts are cut off, and how its lines look."""
+"""Inspect a drawn figure: which of its texts are cut off, and how its lines look."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Compute a language model with memory by its definition: one forward pass over the whole text under a mask.
 
-Everything comes from the encodings' literal references, in float64; or, for texts whose [N, N, D] is too large, from
-the attention that the laws compare with them. Legend: B streams, N tokens, M states of memory, d width, V types.
+Everything is computed in float64 from the encodings' literal references. For texts whose [N, N, D] is too large,
+everything is computed by the attention that the tests in tests/laws compare with these references. Legend: B streams, N
+tokens, M states of memory, d width, V types.
 """
 
 from __future__ import annotations

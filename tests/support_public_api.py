@@ -1,4 +1,4 @@
-"""List what users rely on, as text: names, signatures, flags, options and fields of results.
+"""List the public interface as text: names, signatures, flags, options and fields of results.
 
 `python tests/support_public_api.py` writes the list to tests/public_api.txt.
 """
@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("public_api.txt")
-#: The modules that docs/ describes for users of Python. Each has an exact `__all__`.
+#: The modules that docs/ describes for users of Python. Each module has an exact `__all__`.
 MODULES = (".positions", ".encodings", ".attention", ".stack", ".hub", ".metrics", "")
 
 

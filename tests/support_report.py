@@ -1,4 +1,4 @@
-"""Invented runs of recipes, for tests of the page that compares them."""
+"""Provide invented runs of recipes for the tests of the page that compares them."""
 
 from __future__ import annotations
 

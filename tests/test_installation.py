@@ -1,7 +1,7 @@
-"""From a clone's parent, from inside it and from elsewhere, Python imports the package and not the clone's folder.
+"""Test that Python imports the package, not the clone's folder, from the clone, from its parent and from elsewhere.
 
-The clone is called like the package, as `git clone` does. Where an older installation still gets this wrong, doctor
-fails and the other commands refuse to run.
+The clone has the name of the package, as after `git clone`. If an older installation imports the clone's folder, doctor
+reports a failure, and the other commands refuse to run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 NAME = "fairseq_posenc"
 FOLDERS = ("parent", "clone", "elsewhere")
 
-#: What an editable installation does when Python starts: the first is setuptools' own, the second that of setup.py.
+#: Code that an editable installation runs when Python starts: that of setuptools, and that of setup.py.
 INSTALLATIONS = {
     "finder": """
 class Finder:

@@ -1,4 +1,4 @@
-"""The project's files say what tools read there, and its sdist and wheel work in an empty folder."""
+"""Test the files of the project that tools read, and that its sdist and wheel work in an empty folder."""
 
 from __future__ import annotations
 

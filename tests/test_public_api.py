@@ -1,4 +1,4 @@
-"""What users rely on does not change by accident: tests/public_api.txt lists it, and each `__all__` is exact."""
+"""Test that the public interface is the one that tests/public_api.txt lists, and that each `__all__` is exact."""
 
 from __future__ import annotations
 

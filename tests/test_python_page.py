@@ -1,4 +1,4 @@
-"""docs/python.md: every code block runs, in order, in one session; its asserts are part of the page."""
+"""Test that every code block of docs/python.md runs, in order and in one process; the page contains the assertions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the rooms of the package: files import only from their own room and earlier rooms, and never in a circle."""
+"""Test the parts of the package: files import only from their own part and earlier parts, and never in a circle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "fairseq_posenc"
 
-#: From the inside to the outside; docs/architecture.md describes them.
+#: The parts, each of which may import from those before it; docs/architecture.md describes them.
 ROOMS = (
     *("ops", "positions", "core", "encodings", "attention", "stack", "metrics", "papers"),
     *(
@@ -30,7 +30,7 @@ ROOMS = (
     ),
     *("__init__", "__main__"),
 )
-#: The rooms that need torch and numpy only, besides the libraries of metrics.
+#: The parts that need only torch, numpy and the libraries of metrics.
 WITHOUT_FAIRSEQ = ROOMS[: ROOMS.index("papers") + 1]
 
 

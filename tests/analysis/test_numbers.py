@@ -1,4 +1,4 @@
-"""What the papers' figures claim in numbers."""
+"""Test that the functions behind the figures compute the numbers that the papers state."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ def test_shift_scores() -> None:
     assert 0 <= float(scores[2]) < 0.3
 
 
-# -- what each encoding has ----------------------------------------------------------------------------------
+# -- every encoding ------------------------------------------------------------------------------------------
 
-#: encodings in encoders whose logits have a part without tokens
+#: Encodings that, in an encoder, add a part to the logits that does not depend on the tokens.
 WITH_PART = {
     *("learned", "sinusoidal", "sentence-restart", "raffel", "t5", "xl", "gcdf", "tupe", "diet-rel", "diet-abs"),
     *("segments-input", "segments", "alibi", "kerple", "sandwich", "fire", "fox", "tisa", "alibi+dape"),

@@ -1,4 +1,4 @@
-"""`report`: the page shows what the runs hold, as text and not as HTML, and needs no network."""
+"""Test `report`: its page shows the results of the runs, escapes HTML in them, and works without a network."""
 
 from __future__ import annotations
 

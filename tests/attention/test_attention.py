@@ -1,4 +1,4 @@
-"""The attention itself: paths, caches, memory and layouts. The laws test the encodings."""
+"""Test the attention itself: paths, caches, memory and layouts. The tests in tests/laws test it with every encoding."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_encodings_get_content_projections_of_one_layout() -> None:
             assert projected.shape == (1, 2, 7, 4)
 
 
-# -- what is kept between forwards
+# -- values that are cached between forward passes
 
 
 def keep(cache: EvaluationCache, weight: Tensor, length: int, **options: Any) -> tuple[Tensor, int]:
@@ -170,7 +170,7 @@ def test_new_data_cannot_get_the_address_that_a_kept_value_is_known_by() -> None
         keep(cache, weight, 3)
         address = weight.data_ptr()
         weight.data = torch.empty(0)
-        assert [held.data_ptr() for held, _ in cache._computed_from] == [address]  # so nobody else can have it
+        assert [held.data_ptr() for held, _ in cache._computed_from] == [address]  # nothing else gets it
         weight.data = torch.full((16,), 2.0)
         assert keep(cache, weight, 3)[0].tolist() == [32.0] * 3
 
@@ -189,7 +189,7 @@ def test_tables_grow_with_the_length_only() -> None:
     assert len(tables.get(5, 4, CPU, torch.float32, lambda n: (torch.arange(n).double(),))[0]) == 8
 
 
-# -- positions that cannot be
+# -- positions that are refused
 
 
 @pytest.mark.parametrize(

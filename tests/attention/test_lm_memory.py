@@ -1,4 +1,4 @@
-"""Memory of earlier segments equals its plain definition.
+"""Test that a model with memory of earlier segments computes the same as the definition of memory.
 
 Legend: B streams, N tokens, T tokens of a segment, M states of memory, d width, V types.
 """
@@ -24,10 +24,10 @@ from fairseq_posenc.generation.continuation import continued
 from fairseq_posenc.models.lm import PosEncTransformerLM
 from fairseq_posenc.models.lm_config import LMPosEncConfig
 
-STREAMS, TOKENS, SEGMENT, MEMORY = 2, 18, 5, 7  # the last segment has 3
+STREAMS, TOKENS, SEGMENT, MEMORY = 2, 18, 5, 7  # the last segment has 3 tokens
 WORDS = 20
 
-#: all that allow memory, in a decoder
+#: All encodings that allow memory, in a decoder.
 CASES = defaults(lambda case: case.causal and case.capabilities.memory)
 
 
@@ -138,7 +138,7 @@ def test_without_memory_segments_are_texts_of_their_own() -> None:
     assert torch.equal(actual, alone)
 
 
-# -- what memory is ---------------------------------------------------------------------------------------
+# -- properties of the memory -----------------------------------------------------------------------------
 
 
 def test_memory_has_no_gradient() -> None:
@@ -181,7 +181,7 @@ def test_a_segment_that_was_not_kept_is_missed() -> None:
             with pytest.raises(ValueError, match=r"segment 2 of the streams came after segment 0.*lower --batch-size"):
                 memory.begin(2)
         else:
-            memory.begin(2)  # nothing is missing
+            memory.begin(2)  # no segment is missing
 
 
 def test_a_negative_memory_is_refused() -> None:
@@ -199,7 +199,7 @@ def test_a_prompt_goes_on_as_recomputed(case: Case) -> None:
     actual, scores = continued(model, tokens, 9, segment=SEGMENT, remembered=MEMORY)
     for step in range(9):
         logits = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))[:, -1].log_softmax(-1)
-        assert_close(scores[:, step], logits.max(-1).values, 1e-6, case.spec)  # fairseq's are float32
+        assert_close(scores[:, step], logits.max(-1).values, 1e-6, case.spec)  # fairseq's scores are float32
         tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], 1)
     assert torch.equal(actual, tokens)
 

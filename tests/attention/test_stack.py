@@ -1,4 +1,4 @@
-"""A stack makes its positions, and refuses positions that disagree with it or with its inputs."""
+"""Test that a stack makes positions, and refuses positions that do not fit the stack or its inputs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_stack_makes_no_positions_with_segments_that_it_does_not_read() -> Non
 
 
 def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_them() -> None:
-    positions = Positions.of_tokens(TOKENS, pad=PAD)  # not causal unless told so
+    positions = Positions.of_tokens(TOKENS, pad=PAD)  # not causal by default
     words = ("StackShape.causal is True", "Positions.causal is False", "stack.positions(tokens, pad=...)")
     assert_refused(lambda: stack_of(shape=DECODER)(embedded(TOKENS), positions), *words)
 
@@ -246,7 +246,7 @@ def test_a_cache_and_positions_must_agree() -> None:
     torch.testing.assert_close(rest, whole[:, 2:])
 
 
-# -- the model that a checkpoint becomes
+# -- the model that `load` makes from a checkpoint
 
 
 def test_a_second_segment_is_for_models_with_segments() -> None:

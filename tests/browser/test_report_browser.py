@@ -1,4 +1,4 @@
-"""The page of `report` in a headless Chromium, opened from the file system as a reader opens it."""
+"""Test the page of `report` in a headless Chromium, which opens the page from the file system as a reader does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM, reason="there is no chromium; install it with: apt-get install chromium"),
 ]
-DRAWN = "html[data-drawn]"  # the page sets it when all charts are drawn
+DRAWN = "html[data-drawn]"  # the page sets this attribute when all charts are drawn
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`figures`: every figure is drawn from what it is made of, and what it lacks is named."""
+"""Test `figures`: every figure is drawn from its checkpoints, data or results, and errors name missing ones."""
 
 from __future__ import annotations
 

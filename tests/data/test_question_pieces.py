@@ -1,4 +1,4 @@
-"""Pieces of questions: those of an encoder, and text that comes back from them."""
+"""Test the conversion of questions to the pieces of a pretrained encoder, and from pieces back to text."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_word_pieces_are_joined_as_words(pieces: str, text: str | None) -> None:
     ],
 )
 def test_word_pieces_of_lines_are_joined_as_tokens(text: str) -> None:
-    words = re.findall(r"\w+|\S", text)  # as BERT parts words
+    words = re.findall(r"\w+|\S", text)  # as BERT splits words
     assert question_pieces._tokens(question_pieces._wordpieces(words)) == text
 
 

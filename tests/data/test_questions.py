@@ -1,4 +1,4 @@
-"""data-bin-scripts/prepare_questions.py: questions to what fairseq reads."""
+"""Test prepare_questions.py, which converts questions to files that fairseq reads."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def test_chinese_is_cut_by_characters_with_latin_words_whole(prepared: Prepared)
 def test_the_sentence_of_the_answer_alone(prepared: Prepared) -> None:
     data = items(prepared.made(*prepared.both(), "--context", "sentence"))
     assert " ".join(data.source[2]) == "<s> 1200 </s> king abel ( of zorn ) built it in 1200 . </s>"
-    assert around(CITY, 30, 40, "en") == (0, CITY.index(" He"))  # from one sentence into the next
+    # The answer begins in one sentence and ends in the next.
+    assert around(CITY, 30, 40, "en") == (0, CITY.index(" He"))
     assert around("no end", 3, 6, "en") == (0, 6)
     assert language_of(["什么是NBA？"]) == "zh"
 
@@ -181,7 +182,7 @@ def test_damaged_files_are_named(prepared: Prepared) -> None:
     assert "train.json.gz: the file is damaged or incomplete" in ended.error
 
 
-# --- a lone file
+# --- a single file
 
 
 def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:

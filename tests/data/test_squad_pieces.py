@@ -1,4 +1,4 @@
-"""Pieces of every form of tokenizer know where they lie in the text."""
+"""Test, for every form of tokenizer, the places in the text to which its pieces belong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions and contexts as windows, and answers found from logits."""
+"""Test the windows of questions and contexts, and how answers are found from logits."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_pieces_of_one_place_leave_room_for_other_texts() -> None:
     offsets = [(at, at + 1) for at in range(4) for _ in range(3)]
     logits = [0.0, *np.linspace(1, 2, 12), 0.0]
     answers = search("日本語文", offsets, [read(Window(0, 12), logits, logits)], Search(n_best=20))
-    assert len(answers.best) == 10  # all that there are
+    assert len(answers.best) == 10  # one per different text
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,4 +1,4 @@
-"""Which pieces begin a word, and masks of whole words, on real text cut by the tokenizers that users have."""
+"""Test which pieces begin a word, and masks of whole words, on real text with the tokenizers that users have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parallel text: what a later program would drop, shift or misread is refused with its file and line."""
+"""Test that text that a later program would drop, shift or misread is refused with its file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modules of the Python reference say what is public, and public names have docstrings; else `make docs` fails."""
+"""Test that the modules of the Python reference declare their public names, and that public names have docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names in docs/coming-from.md exist: those of other libraries in their files, and ours in this package."""
+"""Test that the names in docs/coming-from.md exist in the files of other libraries or in this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/getting-started.md work as they stand on the page, from top to bottom."""
+"""Test that the commands of docs/getting-started.md work in the order of the page, without changes."""
 
 from __future__ import annotations
 

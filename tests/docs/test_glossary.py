@@ -1,4 +1,4 @@
-"""The words of docs/glossary.md are in alphabetical order, each once."""
+"""Test that the words of docs/glossary.md are in alphabetical order, and that each word occurs once."""
 
 from __future__ import annotations
 

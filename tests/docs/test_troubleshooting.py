@@ -1,4 +1,4 @@
-"""The error messages that docs/troubleshooting.md explains occur in the source code."""
+"""Test that the error messages that docs/troubleshooting.md explains occur in the source code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 MESSAGES = re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE)
-#: Stands for whatever an f-string inserts, and for whatever differs between two cases of a message on the page.
+#: This mark replaces texts that an f-string inserts, and texts that differ between two cases of a message on the page.
 ANY = "…"
 #: Messages of Python, with the file of fairseq that contains the name in them.
 OF_PYTHON = {"KeyError: '_name'": "models/__init__.py"}

@@ -1,4 +1,4 @@
-"""One layer of an encoding in float64, and its logits as the attention computes them."""
+"""Build one layer of an encoding in float64, and compute its logits as the attention does."""
 
 from __future__ import annotations
 

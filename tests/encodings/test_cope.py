@@ -1,4 +1,4 @@
-"""CoPE (Golovneva et al. 2024)."""
+"""Test CoPE (Golovneva et al. 2024)."""
 
 from __future__ import annotations
 

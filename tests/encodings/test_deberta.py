@@ -1,4 +1,4 @@
-"""DeBERTa: the distance that each row is for (He et al. 2020, equation 4; M4M on arXiv, equation 13)."""
+"""Test to which distance each row of DeBERTa belongs (He et al. 2020, equation 4; M4M on arXiv, equation 13)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_both_terms_read_the_row_of_i_minus_j(args: str, rows: list[int], querie
             parameter.copy_(torch.zeros(2) if name.endswith("bias") else torch.eye(2))
     half = deberta.weight.shape[-2] // 2
     held = torch.arange(-half, half + deberta.weight.shape[-2] % 2)
-    held = held if "original" in args else -held  # ours run over j - i, the original's over i - j
+    held = held if "original" in args else -held  # our distances are j - i, those of the original are i - j
     deberta.weight.copy_(torch.stack([held, 0 * held], -1))
     where = Positions(queries, 9, CPU)
     for q, k in (([6**0.5, 0], [0, 1]), ([0, 1], [6**0.5, 0])):

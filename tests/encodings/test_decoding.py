@@ -1,4 +1,4 @@
-"""Decoding does not repeat computations, and training computes no more than it needs."""
+"""Test that decoding does not repeat computations, and that training computes only what it needs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_step_of_decoding_costs_a_row_for_every_key(spec: str) -> None:
     keys, dim = 64, 4
     pos = build_encoding(spec, head_dim=dim, n=keys, causal=True)
     q, k = (x.detach() for x in drawn(1, keys, batch=1, heads=1, head_dim=dim))
-    table = pos.members[spec].weight.numel()  # the views of it count as what they are views of
+    table = pos.members[spec].weight.numel()  # a view of the table counts as the table
     with largest_tensor() as seen:
         logits_of(pos, q, k, Positions(1, keys, CPU, causal=True))
     assert seen.size <= max(table, keys * dim) < keys * keys

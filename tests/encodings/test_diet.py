@@ -1,4 +1,4 @@
-"""DIET-REL and DIET-ABS: rows, rank and half precision."""
+"""Test the rows, the rank and the half precision of DIET-REL and DIET-ABS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FIRE (Li et al. 2024)."""
+"""Test FIRE (Li et al. 2024)."""
 
 from __future__ import annotations
 

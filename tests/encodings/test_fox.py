@@ -1,4 +1,4 @@
-"""FoX: gates of padding, precision of the running sums, and the cache of the gates."""
+"""Test FoX: gates of padding, precision of the running sums, and the cache of the gates."""
 
 from __future__ import annotations
 

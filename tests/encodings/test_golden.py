@@ -1,6 +1,6 @@
-"""Values that were computed by hand or that papers and their code print, compared with the code that models run.
+"""Compare values that were computed by hand, or that papers and their code print, with the values of this code.
 
-A new encoding adds its rows to the tables in here.
+Add rows for a new encoding to the tables in this file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VECTOR = {"weight": [0.5, 1.0]}  # a: q.a = 2.5, k.a = 0.5
 SCALAR = {"weight": 0.5}
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 DEBERTA = VECTOR | {"w_*": IDENTITY}
-HAND: list[tuple[str, str, dict[str, Any], float]] = [  # every row of the parameters' tables, and the logit
+HAND: list[tuple[str, str, dict[str, Any], float]] = [  # encoding, options, every row of its tables, logit
     ("none", "", {}, 0.707107),
     ("shaw", "", VECTOR, 2.474874),
     ("shaw", "clip=1,share=none", VECTOR, 2.474874),
@@ -175,7 +175,7 @@ def test_sandwich_divides_inner_products_by_the_ratio_of_the_head(queries: int, 
 
 # -- FoX: gates 1/2, 3/4, 1/4 and 1/2 ------------------------------------------------------------------------------
 
-KEPT = [  # what each query keeps of each key: the product of the gates of the tokens after the key, up to the query
+KEPT = [  # for each query and key, the product of the gates of the tokens after the key, up to the query
     [1, 0, 0, 0],
     [3 / 4, 1, 0, 0],
     [3 / 16, 1 / 4, 1, 0],

@@ -1,4 +1,4 @@
-"""M3 (Huang et al. 2020, equations 14 and 15) does not depend on the number of products that it computes at once."""
+"""Test that M3 (Huang et al. 2020, equations 14 and 15) does not depend on how many products it computes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KERPLE (Chi et al. 2022)."""
+"""Test KERPLE (Chi et al. 2022)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LFHC: the row that each distance reads in each layer (Qu et al. 2021, equations 5 and 9)."""
+"""Test which row each distance reads in each layer of LFHC (Qu et al. 2021, equations 5 and 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linformer and DIET-ABS-LIN: the columns of each slot, and sizes that are linear in the length."""
+"""Test that the slots of Linformer and DIET-ABS-LIN mix the right columns, and that sizes are linear in the length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""M4+Reset (M4M on arXiv, equation 19): what replaces the rows of the table in the row and column of [CLS]."""
+"""Test which terms M4+Reset uses in the row and the column of [CLS] (M4M on arXiv, equation 19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NoPE: without positions, a decoder still sees the order of tokens, and an encoder does not (Haviv et al. 2022)."""
+"""Test NoPE: without positions, a decoder still sees the order of tokens; an encoder does not (Haviv et al. 2022)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that are wrong, have no effect or cannot be combined raise errors that give the reason."""
+"""Test that options that are wrong, have no effect or cannot be combined raise errors that give the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RoPE's context extensions and partial rotation (Chen et al. 2023, Peng et al. 2023, Ding et al. 2024, GPT-NeoX)."""
+"""Test RoPE's context extensions and partial rotation (Chen et al. 2023, Peng et al. 2023, Ding et al. 2024)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments of sentence pairs, at the input and as biases: values by hand."""
+"""Compare the encodings of segments, at the input and as biases, with values that were computed by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from one_layer import CPU, bias_of, build_encoding
 
 from fairseq_posenc.positions import Positions
 
-#: [CLS] a [SEP] b b [SEP], then the same with a pad: segment 1 after the first separator, pads 0
+#: Segments of [CLS] a [SEP] b b [SEP], and of the same with padding: 1 after the first separator, 0 at padding.
 SEGMENTS = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 0]])
 
 

@@ -1,4 +1,4 @@
-"""TUPE: counts, the numbers of [CLS], padding on the left and errors (Ke et al. 2021; M4M on arXiv, section 3)."""
+"""Test TUPE: counts, the scalars of [CLS], padding on the left and errors (Ke et al. 2021; M4M on arXiv, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XL and GCDF: vectors of distances that are projected from a fixed encoding (Dai et al. 2019; Qu et al. 2021)."""
+"""Test XL and GCDF, which project a fixed encoding of the distance (Dai et al. 2019; Qu et al. 2021)."""
 
 from __future__ import annotations
 

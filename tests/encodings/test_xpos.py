@@ -1,4 +1,4 @@
-"""xPos (Sun et al. 2023)."""
+"""Test xPos (Sun et al. 2023)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search: both length penalties, of questions and of translation."""
+"""Test beam search with both length penalties: that of question generation and that of translation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The plugin inside fairseq: the real parser, trainer, generator and processes, on a tiny corpus of random words."""
+"""Test the plugin with fairseq's own parser, trainer, generator and processes, on a tiny corpus of random words."""

@@ -1,4 +1,4 @@
-"""Beam search over a translation model: fairseq's generator with and without a cache, and a search of our own."""
+"""Run beam search on a translation model: by fairseq's generator, with or without a cache, and by our own search."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Hypotheses = list[tuple[list[int], float]]
 
 @torch.no_grad()
 def lively(model: Any) -> Any:
-    """A copy in float64, where ties are rare, with its encodings and other content weights.
+    """Return a copy in float64, where ties are rare, with the same encodings and other content weights.
 
-    After so little training a model repeats one word, whatever came before it, and wherever.
+    After so little training, the model itself would repeat one word, whatever the earlier words are.
     """
     model = copy.deepcopy(model).double()
     output = model.decoder.output_projection
-    output.weight = nn.Parameter(output.weight.clone())  # untied: tied words call for themselves
+    output.weight = nn.Parameter(output.weight.clone())  # untied, because a tied model tends to repeat a word
     random = torch.Generator().manual_seed(1)
     for module in model.modules():
         redraw(module, random)
@@ -76,7 +76,7 @@ def generate(
     """Run fairseq's generator on one batch whose sources are padded on the left or right."""
     generator = task.build_generator([model], GenerationConfig(beam=BEAM, nbest=BEAM, max_len_a=0, max_len_b=LONGEST))
     assert generator.model.has_incremental
-    generator.model.has_incremental = cached  # without, each step gives the decoder all tokens and no state
+    generator.model.has_incremental = cached  # without a cache, each step gives the decoder all tokens
     lengths = torch.tensor([len(source) for source in sources])
     batch = {"src_tokens": collate_tokens(sources, PAD, left_pad=left), "src_lengths": lengths}
     forced = None if prefixes is None else collate_tokens(prefixes, PAD)

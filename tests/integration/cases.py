@@ -1,4 +1,4 @@
-"""The encodings of the registry in translation models: what is tested, with which flags, and tiny models of it."""
+"""List the encodings to test in translation models, with their flags, and build tiny models of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fairseq_posenc.encodings import StackShape, build, get, names, spec_of
 
 from . import support
 
-#: beside the registry: options and compositions that take other paths through cache, cast and embedding
+#: In addition to the registry: options and compositions that use the cache, casts or the embedding in other ways.
 EXTRA = {
-    "rope+shaw": None,  # caches raw keys beside projected ones
+    "rope+shaw": None,  # caches raw keys in addition to projected ones
     "learned+t5": None,
     "shaw": "clip=3,values=false",
     "sinusoidal": "freq=t2t,offset=2",
@@ -28,12 +28,12 @@ def forms() -> list[tuple[str, str]]:
     specs: dict[tuple[str, str], str] = {}
     for name in names():
         for args in variants(name, causal=True):
-            if "form" in args:  # alone, or with the options that it needs
+            if "form" in args:  # the form alone, or with options that it needs
                 specs.setdefault((name, args["form"]), ",".join(f"{key}={value}" for key, value in args.items()))
     return [(name, args) for (name, _), args in specs.items()]
 
 
-#: translation knows no segments
+#: Encodings of segments are left out, because translation has no segments.
 CASES = [*((spec_of(name), None) for name in names() if not get(name).needs_segments), *EXTRA.items(), *forms()]
 IDS = [f"{name}({args})" if args else name for name, args in CASES]
 

@@ -1,4 +1,4 @@
-"""A tiny corpus of one language, and tiny language models of it."""
+"""Provide a tiny monolingual corpus, and tiny language models of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairseq.data.indexed_dataset import make_builder
 from . import support
 
 WORDS = 30
-#: lines of each split; no multiples of anything
+#: Number of lines of each split; these are not multiples of a batch size.
 LINES = {"train": 61, "valid": 17, "test": 19}
 SEGMENT, MEMORY, STREAMS = 8, 12, 4
 

@@ -1,4 +1,4 @@
-"""A tiny corpus of one language, and tiny masked language models of it."""
+"""Provide a tiny monolingual corpus, and tiny masked language models of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairseq.data.indexed_dataset import make_builder
 
 from . import support
 
-#: pieces of words, as SentencePiece marks them
+#: Subword pieces, with the marks of SentencePiece.
 PIECES = [f"\u2581w{i}" for i in range(8)] + [f"p{i}" for i in range(6)]
 LENGTH = 24
 

@@ -1,4 +1,4 @@
-"""One process of a training: `-m integration.rank OUTPUT fairseq-train's arguments` saves what it has learned."""
+"""Run one process of a distributed training and save its weights: `-m integration.rank OUTPUT ARGUMENTS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes of a training on one CPU."""
+"""Run a training in two processes on one CPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
     for rank, output in enumerate(outputs):
         mine = [*words, *TWO, address, "--distributed-rank", str(rank)]
         command = [sys.executable, "-m", "integration.rank", str(output), *mine]
-        # into a file: a pipe that nobody reads while the other rank is waited for fills up, and both stand still
+        # Write the output into a file. A pipe that is not read while this process waits for the other rank would fill
+        # up, and both ranks would block.
         with output.with_suffix(".err").open("w") as log:
             ranks.append(support_warm.Fork(command, cwd=TESTS, env=support.environment(package=True), stderr=log))
     try:

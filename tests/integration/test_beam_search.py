@@ -1,7 +1,8 @@
-"""Beam search with a cache finds what it finds without one, and what a search of our own finds.
+"""Test that beam search finds the same hypotheses with a cache, without a cache, and by a search of our own.
 
-Sources are left-padded, as translation has them. Prefixes of targets are not: fairseq's generator starts every
-hypothesis with </s> in column 0, and where prefixes differ in length the shorter goes on freely.
+Sources have padding on the left, as in translation. Prefixes of targets have no padding there, because fairseq's
+generator starts every hypothesis with </s> in column 0. If prefixes differ in length, search goes on freely after the
+shorter one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .cases import CASES, Models, serves
 from .support import WORDS
 
 IN_CI, LONG = 20, 200
-ALONE = 4  # so many prompts one by one: no batch, no padding
+ALONE = 4  # number of prompts that are searched one by one, without a batch and padding
 
 Case = tuple[str, str | None]
 """Name and arguments of an encoding."""

@@ -1,4 +1,4 @@
-"""A checkpoint of plain data whose configuration would run code: every command that loads one refuses it by name."""
+"""Test that every command refuses a checkpoint of plain data whose configuration would run code, and says why."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_command_as_a_process_ends_with_the_refusal(evil: Path, data: Path, 
     assert "the model 'fconv'" in done.stderr.splitlines()[-1]
     done = support.run([*command, "--allow-checkpoint-names", "fconv"], package=False, check=False, forked=True)
     assert done.returncode != 0
-    assert "is not a literal" in done.stderr.splitlines()[-1]  # a trusted name is still no licence to run code
+    assert "is not a literal" in done.stderr.splitlines()[-1]  # allowing a name does not allow it to run code
     assert not mark.exists()
 
 

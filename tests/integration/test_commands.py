@@ -1,4 +1,4 @@
-"""fairseq's other commands on one tiny checkpoint: validate, generate, average, hub."""
+"""Test fairseq's other commands on one tiny checkpoint: validate, generate, average, hub."""
 
 from __future__ import annotations
 

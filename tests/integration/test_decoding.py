@@ -1,4 +1,4 @@
-"""Every encoding trains, and decodes the same however it is cached, batched or padded."""
+"""Test that every encoding trains, and that decoding gives the same with and without cache, batch and padding."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_step_by_step_equals_the_whole(models: Models, name: str, args: str | No
     target = targets(pads)
     encoded = model.encoder(SOURCES, None)
     whole = model.decoder(target, encoder_out=encoded)[0]
-    first = max(pads) + 1  # the prefix comes in one chunk, so that no row is asked for what stands before it
+    first = max(pads) + 1  # the first step contains a token of every row
     steps, _ = stepwise(model, encoded, target, first)
     torch.testing.assert_close(steps, whole[:, first - 1 :], rtol=1e-5, atol=1e-5)
     if max(pads):
@@ -85,7 +85,7 @@ def test_sources_are_copied_only_where_another_sample_takes_a_row(models: Models
     encoded = model.encoder(SOURCES, None)
     beams = model.encoder.reorder_encoder_out(encoded, torch.tensor([0, 0, 1, 1, 2, 2]))
     assert model.encoder.reorder_encoder_out(beams, torch.tensor([1, 1, 3, 2, 4, 4])) is beams
-    for order in ([2, 3, 4, 5], [0, 2, 1, 3, 4, 5]):  # a sample is done; beams of two samples change places
+    for order in ([2, 3, 4, 5], [0, 2, 1, 3, 4, 5]):  # remove a sample; swap beams of two samples
         fewer = model.encoder.reorder_encoder_out(beams, torch.tensor(order))
         samples = [number // 2 for number in order]
         assert fewer["encoder_out"][0].equal(encoded["encoder_out"][0][:, samples])

@@ -1,4 +1,4 @@
-"""Two processes on a CPU (gloo), resumed too; and a spawned one."""
+"""Test training in two processes on a CPU (gloo), its resumption, and training in a spawned process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_two_processes_resume_exactly(
 
 SPAWNING = """
 import torch
-torch.cuda.device_count = lambda: 1  # fairseq starts a process a GPU
+torch.cuda.device_count = lambda: 1  # fairseq starts one process per GPU
 if __name__ == "__main__":
     from fairseq_cli.train import cli_main
     cli_main()
@@ -66,6 +66,6 @@ def test_a_spawned_worker_finds_the_plugin(data: Path, tmp_path: Path) -> None:
     words += ["--ddp-backend", "legacy_ddp", "--max-update", 2, "--save-dir", tmp_path, "--pos-enc", "rope"]
     command = [sys.executable, program, *support.command_line(data, *words)]
     done = support.run(command, package=False, cwd=tmp_path, forked=True)  # the worker is a new process
-    assert "initialized host" in done.stdout + done.stderr  # by the child
+    assert "initialized host" in done.stdout + done.stderr  # logged by the child process
     state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
     assert (state["cfg"]["model"]["pos_enc"], state["optimizer_history"][-1]["num_updates"]) == ("rope", 2)

@@ -1,4 +1,4 @@
-"""--attend-within: a packed sequence gives the same as its documents or lines alone, token by token."""
+"""Test --attend-within: a packed sequence gives the same output at each token as its documents or lines alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged, lost and foreign checkpoints, and losses that are not finite, end fairseq's commands with one line."""
+"""Test that damaged, missing or foreign checkpoints, and losses that are not finite, end commands with one line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_training_does_not_resume_from_a_damaged_checkpoint(data: Path, saved: P
     with pytest.raises(CheckpointError, match=r"checkpoint_last\.pt: .*does not match its checksum") as error:
         resume(data, saved)
     assert str(error.value).endswith(f"cp {other} {last}")
-    shutil.copy(other, last)  # what the error says
+    shutil.copy(other, last)  # the remedy that the error names
     assert resume(data, saved).trainer.get_num_updates() > 0
 
 

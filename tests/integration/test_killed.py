@@ -1,4 +1,4 @@
-"""A training that is killed at any moment continues from its last checkpoint and ends like the undisturbed one."""
+"""Test that a training that is killed at any moment continues from its last checkpoint, with the same final result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LAMB: its formula, written out, and its place in fairseq."""
+"""Compare LAMB with its formula, and test its registration in fairseq."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""recipes/lib/launch.py on a CPU: torchrun's processes are one training, and half precision trains."""
+"""Test recipes/lib/launch.py on a CPU: processes of torchrun train one model, and training in half precision works."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def test_half_precision_trains_on_a_cpu(
     monkeypatch.setattr("sys.argv", list(command))
     cli_main()
     state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
-    # Checkpoints are float32 whatever trained; weights that were half are still half's values.
+    # Checkpoints always hold float32. After training in half precision, half precision can hold their numbers exactly.
     for name, tensor in state["model"].items():
         assert torch.equal(tensor, tensor.to(dtype).to(tensor.dtype)), name

@@ -1,4 +1,4 @@
-"""Language models: fairseq's transformer_lm with any causal encoding, and Transformer-XL's adaptive softmax."""
+"""Test language models: fairseq's transformer_lm with any causal encoding, and Transformer-XL's adaptive softmax."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def serves_a_decoder(name: str) -> bool:
 DECODERS = [name for name in names() if serves_a_decoder(name)]
 
 
-# -- beside stock fairseq ---------------------------------------------------------------------------------
+# -- compared with stock fairseq --------------------------------------------------------------------------
 
 
 def test_sinusoidal_losses_equal_those_of_stock_fairseq(data: Path) -> None:

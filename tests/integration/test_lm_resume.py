@@ -1,4 +1,4 @@
-"""Language modelling with memory: what checkpoints carry on, and sums over long texts."""
+"""Test language modelling with memory: resuming from checkpoints, and sums over long texts."""
 
 from __future__ import annotations
 

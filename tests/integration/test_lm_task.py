@@ -1,4 +1,4 @@
-"""The task of language modelling with memory, in fairseq's own commands."""
+"""Test the task of language modelling with memory in fairseq's own commands."""
 
 from __future__ import annotations
 

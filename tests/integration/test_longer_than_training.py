@@ -1,4 +1,4 @@
-"""Sentences beyond a model's positions, as the translation recipe decodes them: refused by a table, and told."""
+"""Test how the translation recipe decodes sentences beyond a model's positions: it lists those that a table refuses."""
 
 from __future__ import annotations
 
@@ -90,6 +90,6 @@ def test_models_are_timed_on_hypotheses_of_one_length(texts: dict[str, tuple[Pat
         translate = model.task.inference_step
         model.task.inference_step = lambda *words, translate=translate: outputs.extend(translate(*words))
         measure.translation_step(model, batch)()
-    references = [int(row.ne(1).sum()) for row in batch["target"]]  # 1: padding
+    references = [int(row.ne(1).sum()) for row in batch["target"]]  # id 1 is padding
     assert {len(beams) for beams in outputs} == {3}
     assert {len(best["tokens"]) for beams in outputs for best in beams} == {round(sum(references) / len(references))}

@@ -1,4 +1,4 @@
-"""Masked language models: fairseq's RoBERTa with any encoding, told of segments, sentences and [CLS] exactly."""
+"""Test masked language models: fairseq's RoBERTa with any encoding, and the positions that the encoding gets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def serves_an_encoder(name: str) -> bool:
 ENCODERS = [name for name in names() if serves_an_encoder(name)]
 
 
-# -- beside stock fairseq ---------------------------------------------------------------------------------
+# -- compared with stock fairseq --------------------------------------------------------------------------
 
 
 def copied_to(stock: Any, ours: Any) -> None:
@@ -93,7 +93,7 @@ def test_a_model_learns(data: Path) -> None:
     assert sum(losses[-5:]) / 5 < losses[0] - 0.7
 
 
-# -- what the encoding is told ----------------------------------------------------------------------------
+# -- positions that the encoding gets ---------------------------------------------------------------------
 
 
 class Seen:
@@ -120,7 +120,7 @@ def test_sentences_are_those_before_masking(data: Path, monkeypatch: pytest.Monk
         assert seen.where is not None
         assert (seen.where.restart_ids == restart_ids(inputs["unmasked_tokens"], PAD, (BOS, EOS))).all()
         hidden += int((inputs["unmasked_tokens"].eq(EOS) & inputs["src_tokens"].ne(EOS)).sum())
-    assert hidden > 10  # so that the masked tokens would tell other sentences
+    assert hidden > 10  # so the masked tokens would give other sentence boundaries
 
 
 def test_the_tokens_before_masking_are_targets_where_masked(data: Path) -> None:

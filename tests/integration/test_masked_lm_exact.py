@@ -1,4 +1,4 @@
-"""Masked language models learn the same in two processes, with accumulated batches and after a break."""
+"""Test that masked language models learn the same in two processes, with accumulated batches, and after a restart."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from . import masked_lm, ranks, support
 from .ranks import assert_same
 
 UPDATES = 20
-#: Batches in their order, without shuffling: eight samples are the next two batches of four.
-#: The rate is small: Adam makes a whole step of rounding where gradients are almost 0.
+#: The batches are not shuffled, so a batch of eight samples contains the next two batches of four. The learning rate is
+#: small, because Adam turns rounding errors of gradients near 0 into whole steps.
 ORDERED = ["--curriculum", 99, "--max-update", UPDATES, "--lr", "1e-3", "--adam-eps", "1e-6", "--pos-enc", "shaw"]
 MASKS = {"pieces": [], "words": ["--mask-whole-words", "--subwords", "sentencepiece"]}
 
@@ -31,7 +31,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
     return ":".join(str(masked_lm.write_corpus(folder / f"data-{seed}", seed)) for seed in (0, 1))
 
 
-# -- one update, shared out ---------------------------------------------------------------------------------
+# -- one update in several parts ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("masks", ["words", pytest.param("pieces", marks=pytest.mark.long)])
@@ -65,7 +65,7 @@ def test_the_batches_are_such_that_mistakes_would_show(data: Path, masks: str) -
     assert sum(first != second for first, second in zip(counts[::2], counts[1::2], strict=False)) > 2
 
 
-# -- going on after a break ---------------------------------------------------------------------------------
+# -- resuming -----------------------------------------------------------------------------------------------
 
 
 def learned(run: support.Run) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Checkpoints of other sizes, encodings and dictionaries: what differs is said, never passed over."""
+"""Test that an error or a warning says what differs if a checkpoint has other sizes, encodings or dictionaries."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_dictionary_beside_the_checkpoint_is_the_one(folder: Path, tmp_path:
         masked_lm.train(folder / "data-bin", *words)
 
 
-#: an encoder of GPT-2's form, whose numbers are in another order than the dictionary's, and that dictionary
+#: An encoder.json in GPT-2's form, and a dictionary that lists its ids in another order.
 ENCODER = {piece: 100 - i for i, piece in enumerate(masked_lm.PIECES)}
 NUMBERS = [str(ENCODER[piece]) for piece in masked_lm.PIECES]
 

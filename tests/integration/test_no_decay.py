@@ -1,4 +1,4 @@
-"""--pos-enc-no-decay: weight decay leaves alone what encodings name, whichever the optimizer and the precision."""
+"""Test --pos-enc-no-decay: with any optimizer and precision, weight decay does not change the listed parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import support
 DECAY = ["--weight-decay", "0.5"]
 SPARING = [*DECAY, "--pos-enc-no-decay"]
 M2 = ["--pos-enc", "m2"]
-#: those that run without a GPU
+#: Optimizers that run without a GPU.
 OPTIMIZERS = ["adam", "adamax", "adafactor", "adagrad", "adadelta", "nag", "sgd"]
 HALF = ["--fp16", "--fp16-no-flatten-grads", "--fp16-init-scale", "4"]
 PRECISIONS = [["--update-freq", "2"], HALF, ["--memory-efficient-fp16", "--fp16-init-scale", "4"], ["--bf16"]]
@@ -76,8 +76,8 @@ def test_training_resumes_exactly_with_it_and_goes_on_without(data: Path, tmp_pa
 
 
 def test_flat_copies_are_refused_before_they_decay_for_long(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # which is what a CPU's tensors call their index
-    monkeypatch.setattr(refusals, "refuse_precision", lambda common: None)  # a GPU is pretended
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # the index of a CPU's tensors is None
+    monkeypatch.setattr(refusals, "refuse_precision", lambda common: None)  # pretend that there is a GPU
     assert after(data, "--fp16", "--fp16-init-scale", "4", *DECAY)
     with pytest.raises(ValueError, match=r"--pos-enc-no-decay.*--fp16-no-flatten-grads"):
         after(data, "--fp16", "--fp16-init-scale", "4", *SPARING, updates=3)

@@ -1,4 +1,4 @@
-"""--pos-enc and its kin; what is refused, and with which words."""
+"""Test --pos-enc and the related flags, and the errors about options that are refused."""
 
 from __future__ import annotations
 

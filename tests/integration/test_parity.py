@@ -1,4 +1,4 @@
-"""Stock fairseq's transformer, reproduced: same names, same weights, same losses."""
+"""Test that our transformer equals that of stock fairseq: its names, weights and losses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_stock_checkpoint_loads_by_its_names(data: Path, more: list[str]) -> N
     }
     ours.load_state_dict(state)
     for batch in support.batches(task):
-        words = batch["target"].ne(ours.decoder.padding_idx)  # at pads, which nobody reads, the two differ
+        words = batch["target"].ne(ours.decoder.padding_idx)  # the two differ at padding, which has no effect
         logits = [model(**batch["net_input"])[0][words] for model in (ours, theirs)]
         torch.testing.assert_close(*logits, rtol=1e-5, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""The commands of docs/plain-commands.md lead from raw text to sacreBLEU, as they stand on the page."""
+"""Test that the commands of docs/plain-commands.md work without changes, from raw text to sacreBLEU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc`, as a process: what is on stdout, and the exit status."""
+"""Test the standard output and the exit status of `python -m fairseq_posenc`."""
 
 from __future__ import annotations
 

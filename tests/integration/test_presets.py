@@ -1,4 +1,4 @@
-"""Architectures: their sizes are fairseq's own, on the command line and in the YAML files for Hydra."""
+"""Test that the sizes of architectures are fairseq's own, on the command line and in the YAML files for Hydra."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The plugin as users start it: fairseq's own programs, with and without the package on Python's path.
+"""Test the plugin with fairseq's own programs, with and without the package on Python's path.
 
-The training is a real process, whose order of imports matters. The other programs run in forks.
+The training runs in a new process, because the order of imports matters. The other programs run in forks.
 """
 
 from __future__ import annotations

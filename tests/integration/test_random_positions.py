@@ -1,4 +1,4 @@
-"""--pos-enc-random: training at random positions resumes exactly, and generation does not depend on the batches."""
+"""Test --pos-enc-random: training resumes exactly, and generation does not depend on the batches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whole words of real text, cut by the tokenizers that are used: POSENC_DATA names the folder of the data.
+"""Test masks of whole words on real text with the published tokenizers, if POSENC_DATA names the folder of the data.
 
-It holds wikitext-2/valid.txt.gz, bert-vocab/bert-base-uncased-vocab.txt.gz and gpt2_bpe/*.gz, as published.
+The folder contains wikitext-2/valid.txt.gz, bert-vocab/bert-base-uncased-vocab.txt.gz and gpt2_bpe/*.gz, as published.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import masked_lm
 
 DATA = Path(os.environ.get("POSENC_DATA") or "not given")
 TEXT = DATA / "wikitext-2" / "valid.txt.gz"
-#: a line as words, each as symbols of the dictionary
+#: A function that splits a line into words, and each word into symbols of the dictionary.
 Cut = Callable[[str], list[list[str]]]
 LINES = 800
 

@@ -1,4 +1,4 @@
-"""A training that is interrupted in any epoch and resumed is the undisturbed one; a finished one stays as it is."""
+"""Test that a resumed training equals an uninterrupted one, and that a finished training does not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairseq.tasks import FairseqTask
 from . import lm, masked_lm, ranks, support
 from .ranks import assert_same
 
-SHAW = ["--pos-enc", "shaw", "--max-tokens", 300]  # 6 batches an epoch
+SHAW = ["--pos-enc", "shaw", "--max-tokens", 300]  # 6 batches per epoch
 LINES = "--task language_modeling --sample-break-mode eos --tokens-per-sample 24".split()
 
 Train = Callable[..., support.Run]
@@ -46,9 +46,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("stops", "options"),
     [
         ((8,), []),  # in epoch 2
-        ((6,), []),  # behind epoch 1
+        ((6,), []),  # after epoch 1
         ((3, 9, 14), []),  # in three epochs
-        ((14,), ["--curriculum", 9]),  # never shuffled
+        ((14,), ["--curriculum", 9]),  # no epoch is shuffled
         ((9,), ["--curriculum", 1]),  # shuffled from epoch 2 on
         ((8,), ["--num-workers", 2, "--data-buffer-size", 2]),
         ((4,), ["--update-freq", 2]),
@@ -66,7 +66,7 @@ def test_resumed_translation_is_undisturbed(
     assert_equal(*interrupted(train, tmp_path, 16, *stops))
 
 
-MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches an epoch
+MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches per epoch
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_resumed_language_models_are_undisturbed(tmp_path: Path, task: list[str]
     corpus = lm.write_corpus(tmp_path / "data-bin")
 
     def train(*more: Any) -> support.Run:
-        return lm.train(corpus, "--pos-enc", "alibi", "--batch-size", 16, *more, task=task)  # 4 batches an epoch
+        return lm.train(corpus, "--pos-enc", "alibi", "--batch-size", 16, *more, task=task)  # 4 batches per epoch
 
     assert_equal(*interrupted(train, tmp_path, 8, 6))
 

@@ -1,4 +1,4 @@
-"""What the models are made of: their own positions only, plain cross-attention, nothing hidden."""
+"""Test the structure of the models: no positions of fairseq, plain cross-attention, and no hidden parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fairseq's training options, with encodings of every kind."""
+"""Test fairseq's training options with encodings of every kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairseq.dataclass.configs import GenerationConfig
 
 from . import support
 
-#: tables shared by layers or not, taken per layer, at the input, at the values; two members at once
+#: Tables for all layers or for each layer, vectors at the input and at the values, and a composition.
 KINDS = ["learned+t5", "shaw", "m2", "raffel"]
 MORE = {"shaw": "share=layer-wise"}
 
@@ -78,7 +78,7 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
     model, task = support.built(data, *arguments)
     support.move(model)
     inputs = support.batches(task)[0]["net_input"]
-    model.encoder.layers.train()  # LayerDrop looks at its own list only
+    model.encoder.layers.train()  # LayerDrop reads the mode of its own list only
     for layer in model.encoder.layers._modules.values():
         layer.eval()
     monkeypatch.setattr(torch.Tensor, "uniform_", lambda self: self.copy_(torch.tensor([0.1, 0.9])))

@@ -1,4 +1,4 @@
-"""recipes/translation_wmt18 at preset smoke on a folder of text, with Moses and fastBPE."""
+"""Test recipes/translation_wmt18 with preset smoke on a folder of text, with Moses and fastBPE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodings with one fault each: every law must catch its own."""
+"""Define broken encodings with one fault each, which the tests of the laws must detect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The cases of the laws: every encoding with its options, one at a time and together, in both directions.
+"""List the cases of the laws: every encoding with its options, one at a time and together, in both directions.
 
-Everything is derived from the registry and the metadata of the options, so that a new encoding needs no edit here.
+The cases are derived from the registry and the metadata of the options, so a new encoding needs no change in this file.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ LEFT_OUT = {"init", "init_std", "layers"}
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """An encoding as the user asks for it, in a stack of one direction.
+    """Describe an encoding with options, in a stack of one direction.
 
     Args:
-        spec: as for --pos-enc. args: as for --pos-enc-args.
-        causal: the stack is a decoder.
-        cls: an encoding that is not in the registry, then called `spec`.
-        composition: a deliberately broken kind of composition.
+        spec: Value of --pos-enc.
+        args: Value of --pos-enc-args.
+        causal: Whether the stack is a decoder.
+        cls: Class of an encoding that is not in the registry and gets the name `spec`.
+        composition: Class of the composition, which may be deliberately broken.
     """
 
     spec: str
@@ -88,7 +89,7 @@ def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
     return _works(name, tuple(args.items()), causal)
 
 
-@functools.cache  # every file of laws asks this about all options and pairs of them
+@functools.cache  # every file calls this for all options and pairs of them
 def _works(name: str, args: tuple[tuple[str, Any], ...], causal: bool) -> bool:
     case = Case(name, dict(args), causal)
     try:

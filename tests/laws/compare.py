@@ -1,4 +1,4 @@
-"""Comparisons that raise an AssertionError with the size of the difference."""
+"""Compare numbers, and raise AssertionError with the size of the difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention as in the papers, computed slowly from the literal references and independently of the hooks.
+"""Compute attention as in the papers, slowly, from the literal references and independently of the hooks.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, d width.
 """

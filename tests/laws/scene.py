@@ -1,4 +1,4 @@
-"""Tokens, their positions, and stacks whose parameters differ from their initial values.
+"""Make tokens, their positions, and stacks whose parameters differ from their initial values.
 
 Legend: B batch, T tokens, M columns of memory, P columns already cached, K all columns, d width.
 """

@@ -1,7 +1,7 @@
-"""Laws 3, 5 and 6 together: beam search with caches, memory and padding equals a search without them.
+"""Test laws 3, 5 and 6 together: beam search with caches, memory and padding equals a search without them.
 
-The other search computes every history again in each step, without padding. Legend: B prompts,
-W hypotheses each, R = B W rows, T columns so far, V words. Histories are prompts with what stands before them.
+The other search computes every history again in each step, without padding. A history is a prompt and the tokens before
+it. Legend: B prompts, W hypotheses per prompt, R = B W rows, T columns up to now, V words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from .compare import assert_close
 from .scene import PAD, WORDS, Scene, embedded, new_caches, padded, positions_of, run, use_path
 
 MEMORY, PROMPT, NEW, BEAM = 4, 5, 6, 4
-LENGTHS = [9, 2, 7, 4]  # of histories: two reach into the memory, two leave it empty and are padded themselves
+#: Lengths of the histories: two reach into the memory, two are shorter than the prompt.
+LENGTHS = [9, 2, 7, 4]
 IN_CI, LONG = 20, 200
 EXCUSED = 0.02
 
@@ -46,7 +47,10 @@ def search(step: Step, history: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def lively(stack: Stack) -> Stack:
-    """With content weights that keep the size of what they get; biases would say one word whatever came before."""
+    """Return the stack with content weights that keep the size of their inputs, and without biases.
+
+    Biases could make the stack predict the same word after any other words.
+    """
     random = torch.Generator().manual_seed(2)
     for module in stack.modules():
         if isinstance(module, nn.LayerNorm):

@@ -1,4 +1,4 @@
-"""Law 14: evaluation uses the current parameters, and a copy of a model uses its own parameters."""
+"""Test law 14: evaluation uses the current parameters, and a copy of a model uses its own parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 2: in a decoder, later tokens do not change earlier outputs by a single bit."""
+"""Test law 2: in a decoder, later tokens do not change earlier outputs by a single bit."""
 
 from __future__ import annotations
 

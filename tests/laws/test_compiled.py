@@ -1,4 +1,4 @@
-"""Law 18: a stack compiles to a single graph, together with its positions, with the same outputs and gradients."""
+"""Test law 18: a stack and its positions compile to a single graph, with the same outputs and gradients."""
 
 from __future__ import annotations
 

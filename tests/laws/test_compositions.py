@@ -1,4 +1,4 @@
-"""Law 15: encodings compose as the interface says, and what cannot be composed is refused with the reason."""
+"""Test law 15: combined encodings equal their references, or the combination is refused with the reason."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_the_order_of_input_encodings_is_as_written() -> None:
 def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(
     spec: str, reads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Shaw, "reads_keys", reads)  # Shaw's formula does not; M4's will
+    monkeypatch.setattr(Shaw, "reads_keys", reads)  # pretend that Shaw reads keys, as M4 does
     case = Case(spec, causal=True)
     stack = Scene().stack(case)
     tokens = padded([6, 6], 6)

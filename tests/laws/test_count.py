@@ -1,4 +1,4 @@
-"""Law 9: an encoding has as many parameters as its paper says."""
+"""Test law 9: an encoding has as many parameters as its paper says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 DECODER = replace(BASE, causal=True, has_cls=False)
 WIKITEXT = StackShape(layers=16, heads=10, dim=410, max_length=300, causal=True)
 
-#: The number of parameters of each encoding in BERT-base by its options, from the formulas and tables of the papers.
+#: Number of parameters of each encoding in BERT-base, by its options, from the formulas and tables of the papers.
 PUBLISHED: dict[str, dict[str, int]] = {
     "none": {"": 0}, "sinusoidal": {"": 0}, "xpos": {"": 0}, "alibi": {"": 0}, "sandwich": {"": 0},
     "learned": {"": 393_216}, "sentence-restart": {"": 393_216},

@@ -1,4 +1,4 @@
-"""Law 20: several documents in one sequence give the same as separate sequences, or are refused.
+"""Test law 20: several documents in one sequence give the same outputs as separate sequences, or they are refused.
 
 Legend: B batch, T tokens, N documents, d width.
 """
@@ -111,9 +111,9 @@ def test_documents_equal_separate_sequences(case: Case) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        Case("alibi", causal=True),  # a number per distance
+        Case("alibi", causal=True),  # one number per distance
         Case("m4m"),  # factors
-        Case("fire", {"threshold": 3.0}, causal=True),  # a number per sample and pair, as positions begin anew
+        Case("fire", {"threshold": 3.0}, causal=True),  # one number per sample and pair, because positions begin anew
     ],
     ids=str,
 )
@@ -170,7 +170,7 @@ def test_decoding_step_by_step_keeps_documents_apart(case: Case) -> None:
     check_decoding(case)
 
 
-# -- what the law catches ---------------------------------------------------------------------------------
+# -- broken variants --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["explicit", "auto"])

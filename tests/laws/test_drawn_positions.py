@@ -1,4 +1,4 @@
-"""Law 21: positions that are drawn at random are sorted subsets, and evaluation depends on nothing but the sequence."""
+"""Test law 21: randomly drawn positions are sorted subsets, and evaluation depends on the sequence only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .scene import PAD, attend_all, drawn, embedded, new_caches, padded, positio
 from .test_incremental import decode
 from .test_own_positions import DEFAULTS as CAN
 
-#: Positions to draw from, and tokens of the longest sequence.
+#: Number of positions to draw from, and number of tokens of the longest sequence.
 POSITIONS, LONGEST = 40, 9
 LENGTHS = [8, 3, 8, 6]
 EXACT = 1e-9

@@ -1,4 +1,4 @@
-"""Law 26: a model exports to one graph, without a cache, for batches of any size and for all lengths.
+"""Test law 26: a model exports to one graph, without a cache, for batches of any size and for all lengths.
 
 The model makes its positions itself. `make test-long` also runs the graphs as ONNX, with onnxruntime.
 """

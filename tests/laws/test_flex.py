@@ -1,6 +1,6 @@
-"""Law 19: FlexAttention with the terms of an encoding equals the float64 reference, outputs and gradients.
+"""Test law 19: with the terms of an encoding, FlexAttention has the outputs and gradients of the float64 reference.
 
-The laws run on a CPU, where torch computes FlexAttention without compiling it, by the same `score_mod` and mask.
+These tests run on a CPU, where torch does not compile FlexAttention, but uses the same `score_mod` and mask.
 """
 
 from __future__ import annotations

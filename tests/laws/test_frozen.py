@@ -1,4 +1,4 @@
-"""The parameters of an encoding still learn if everything else is frozen, as after a warm start."""
+"""Test that the parameters of an encoding get gradients even if all other parameters are frozen."""
 
 from __future__ import annotations
 

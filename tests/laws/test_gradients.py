@@ -1,4 +1,4 @@
-"""Law 10: activation checkpointing changes no gradient; each parameter accumulates once per backward."""
+"""Test law 10: activation checkpointing changes no gradient, and each parameter accumulates once per backward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 12: half precision stays finite and close, and logits and softmax are at least float32."""
+"""Test law 12: half precision stays finite and close to float32, and logits and softmax are at least float32."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .cases import Case, directions, every, options_once
 from .compare import assert_close, assert_finite
 from .scene import drawn, embedded, padded, positions_of, use_path
 
-#: Longer than 256: distances have squares that float16 cannot hold, and columns that bfloat16 cannot tell apart. The
-#: heads' width is BERT's for one stack of every encoding; options and the other direction are tried on narrow heads,
-#: which take a tenth of the time.
+#: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
+#: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
+#: are tested with narrow heads, which take a tenth of the time.
 LENGTH, WIDE, NARROW = 272, 64, 8
-#: Sums over fewer columns lose too little in half precision to be told from those in float32.
+#: With fewer columns, sums in half precision would lose too little to be distinguished from sums in float32.
 LENGTH_OF_SUMS = 384
-#: of a test of dtypes alone
+#: Length for tests that check only dtypes.
 SHORT = 32
-#: relative to the largest number: a few roundings
+#: Tolerances relative to the largest number: a few rounding errors.
 LOOSE = {torch.float16: 0.02, torch.bfloat16: 0.12}
-#: relative to the largest number: three roundings to bfloat16
+#: Tolerance relative to the largest number: three rounding errors of bfloat16.
 SUMMED = 0.012
 
 
@@ -143,10 +143,10 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
         call = block.self_attn.view.at(where, tensors).with_inputs(x)
         if call.view.has("compress"):
             results += call.compress(x, x)
-            k = k[:, :, : results[-1].shape[1]]  # as many as there are slots
+            k = k[:, :, : results[-1].shape[1]]  # one key per slot
         else:
             results += call.project_q(q), call.project_k(k)
-        # what the mask hides may be anything
+        # masked logits may be anything
         hidden = None if call.view.has("compress") else where.forbidden
         logits = [x for x in (call.additive(q, k), call.scores(q, k)) if x is not None]
         if call.view.has("adapt"):

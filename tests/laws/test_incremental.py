@@ -1,4 +1,4 @@
-"""Law 5: decoding step by step gives the same output as the whole sequence at once."""
+"""Test law 5: decoding step by step gives the same output as the whole sequence at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .scene import PAD, Scene, embedded, new_caches, padded, positions_of, run, 
 
 LENGTH = 8
 STEPS = {"token by token": [1] * LENGTH, "in chunks": [3, 1, 2, 2], "from a prefix": [5, 1, 1, 1]}
-#: for each kind of steps, on which side pads stand and by which path: every pair of them is tried
+#: For each kind of steps, the sides of the padding and the paths; together they contain every pair of side and path.
 WAYS = {
     "token by token": [("none", "explicit"), ("left", "auto"), ("right", "explicit")],
     "in chunks": [("left", "explicit"), ("right", "auto")],

@@ -1,4 +1,4 @@
-"""Law 17: parameters of every layer and head start as the papers or their code do, or as `init` and `init_std` say."""
+"""Test law 17: parameters start as in the papers or their code, or as the options `init` and `init_std` say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import broken
 from .cases import Case, defaults, every
 from .test_step_zero import HEADS, LAYERS, of_layers_and_heads
 
-Start = tuple[float, float] | Callable[[Tensor], tuple[float, float]]  # mean and deviation, or those of a parameter
+Start = tuple[float, float] | Callable[[Tensor], tuple[float, float]]  # mean and deviation, or their function
 
 HEAD_DIM, LENGTH = 64, 32
 NORMAL, ONES, ZEROS = (0.0, 0.02), (1.0, 0.0), (0.0, 0.0)
@@ -28,7 +28,7 @@ def xavier(slots: Tensor) -> tuple[float, float]:
     return 0.0, float(sum(slots.shape[-2:])) ** -0.5
 
 
-#: The recommended initial values, by encodings and by the pattern of a parameter's name.
+#: Recommended initial values for each group of encodings, by the pattern of a parameter's name.
 RECOMMENDED: dict[str, dict[str, Start]] = {
     "m1 m2 m3": {"weight": ONES},
     "m4m": {"weight": (0.0, HEAD_DIM**-0.5)},

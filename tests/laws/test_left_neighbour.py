@@ -1,7 +1,7 @@
-"""Law 22: an encoding that declares a direction learns it in training; one that depends on |j - i| only cannot.
+"""Test law 22: in training, an encoding learns to tell left from right if and only if it declares `directional`.
 
-The lowest possible losses in nats are: ln 2 = 0.69 if the two neighbours cannot be distinguished, about 1.9 if only the
-half of the sequence is known, and 2.4 if only the words of the sequence are known.
+The lowest possible losses in nats are: ln 2 = 0.69 if the model cannot distinguish the two neighbours, about 1.9 if it
+only knows in which half of the sequence a word is, and 2.4 if it only knows the words of the sequence.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .cases import Case, defaults, every, in_one_direction
 BOUND = 0.1
 FLOORS = {"none": 2.2, "segments": 1.7, "segments-input": 1.7}
 FLOOR = 0.5
-#: its projections are indexed by position: what it learns is printed
+#: The loss of these encodings is only printed, because their projections depend on the columns.
 REPORTED = {"linformer"}
-#: updates that show a false denial; `make test-long` takes four times as many
+#: Number of updates that are enough to show a wrong declaration; `make test-long` takes four times as many.
 ENOUGH = toy.STEPS // 4
-#: a method that has another formula under the same name
+#: Options that change the formula of an encoding.
 READINGS = {"form", "reset"}
 
 
@@ -37,7 +37,7 @@ def all_readings() -> list[Case]:
 
 def check_left_neighbour(case: Case, steps: int = toy.STEPS, denied: int = toy.STEPS) -> None:
     """Check that the final loss is low if the encoding is directional and high if it is not."""
-    directional = case.capabilities.directional  # before settings that only the toy's length allows
+    directional = case.capabilities.directional  # before the toy's settings change it
     steps = steps if directional and case.spec not in REPORTED else denied
     case = Case(case.spec, toy.settings(case.spec, case.args), case.causal, case.cls)
     loss = toy.train(case, cls=toy.reads_cls(case), steps=steps)
@@ -74,9 +74,9 @@ def test_all_encodings_are_among_the_long_ones() -> None:
         ("tupe", {}, True),  # reset=auto
         ("tupe", {"form": "original"}, True),
         ("tupe", {"reset": "none"}, False),
-        ("m4", {"reset": "vector"}, True),  # refused without
+        ("m4", {"reset": "vector"}, True),  # refused without [CLS]
         ("m4", {}, False),
-        ("cope", {}, False),  # one-directional
+        ("cope", {}, False),  # works in decoders only
     ],
 )
 def test_cls_is_there_for_those_that_read_it(spec: str, args: dict[str, str], reads: bool) -> None:

@@ -1,4 +1,4 @@
-"""Law 8: beyond the maximum length an encoding equals its reference, or its error names the flag."""
+"""Test law 8: beyond the maximum length, an encoding equals its reference, or an error names the flag to change."""
 
 from __future__ import annotations
 

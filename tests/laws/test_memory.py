@@ -1,4 +1,4 @@
-"""Law 6: attention with memory equals attention over the longer context, or is refused."""
+"""Test law 6: attention with memory equals attention over the longer context, or is refused."""
 
 from __future__ import annotations
 

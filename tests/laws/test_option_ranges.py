@@ -1,4 +1,4 @@
-"""Law: every number has a range that its option declares; within it all outputs are finite, beyond it is refused."""
+"""Test that every numeric option has a range, that outputs within it are finite, and that other values are refused."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .scene import attend_all, drawn, embedded, padded, positions_of
 from .test_options import fields, shown
 
 LENGTH = 12
-#: Every option that is a number, or several, with its encoding.
+#: Every option that is a number or several numbers, with its encoding.
 NUMERIC = [*fields(int), *fields(float)]
 NUMERIC += [pair for pair in fields() if pair[1].name in ("short_factor", "long_factor")]
-#: What no option allows. A YAML file may hold whole numbers of any size.
+#: Values that no option allows. A YAML file may contain whole numbers of any size.
 HUGE = ["1e300", "-1e300", 10**400, -(10**400), "9" * 5000, 1e300]
 
 

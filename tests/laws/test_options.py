@@ -1,4 +1,4 @@
-"""Law 11: an option changes something or is refused; errors about unknown names list the known ones."""
+"""Test law 11: an option changes something or is refused, and errors about unknown names list the known names."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_every_option_changes_something_or_is_refused(one: OneOption) -> None:
 
 def test_an_option_that_is_dropped_is_caught() -> None:
     for cls in (broken.DropsItsOption, broken.DropsWhatIsNone):
-        _, one = one_option([Case("broken", cls=cls)])  # the first option is the one of all encodings
+        _, one = one_option([Case("broken", cls=cls)])  # the first option is `layers`
         with pytest.raises(AssertionError, match="changes nothing"):
             check_option(one)
 

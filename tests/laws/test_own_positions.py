@@ -1,4 +1,4 @@
-"""Law 24: at positions that the caller gives, an encoding equals its reference, or it is refused by name."""
+"""Test law 24: at positions that the caller gives, an encoding equals its reference, or an error names it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .test_reference import EXPLICIT, Forward, check_gradients
 
 #: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.
 SCENE, SINGLE = Scene(before=2, side="left", room=10), Scene(queries=1, before=5, side="right", room=10)
-#: How far positions of encodings that extrapolate lie beyond the maximum length.
+#: Number of positions beyond the maximum length that are tested with encodings that extrapolate.
 BEYOND = 5
 
 

@@ -1,4 +1,4 @@
-"""Laws 3 and 4: the output of a sample does not depend on its batch; a row without keys gives zeros."""
+"""Test laws 3 and 4: the output of a sample does not depend on its batch, and a query without keys gives zeros."""
 
 from __future__ import annotations
 

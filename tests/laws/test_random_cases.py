@@ -1,4 +1,4 @@
-"""Law 1 with random options, sharing, direction, stack, sizes, padding, cache and memory."""
+"""Test law 1 with random options, sharing, direction, stack, sizes, padding, cache and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cases import Case, every
 from .scene import Scene, scenes
 from .test_reference import check_reference
 
-#: The named cases of the other laws come first; a thousand more are drawn by `make test-long`.
+#: Numbers of random cases per encoding: in each run of the tests, and in `make test-long`.
 IN_CI, LONG = 24, 1000
 
 
@@ -49,7 +49,7 @@ def test_many_random_cases_equal_the_reference(name: str) -> None:
 
 
 def test_a_fault_in_one_of_three_layers_is_found() -> None:
-    @settings(max_examples=IN_CI, phases=[Phase.generate])  # the smallest scene that shows it is not wanted
+    @settings(max_examples=IN_CI, phases=[Phase.generate])  # do not search for the smallest failing scene
     @given(scene=random_scenes())
     def check(scene: Scene) -> None:
         check_reference(Case("broken", {"share": "none"}, cls=broken.ForgetsTheLayer), scene)

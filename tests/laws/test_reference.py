@@ -1,4 +1,4 @@
-"""Law 1: outputs and gradients of every encoding equal those of its literal reference in float64."""
+"""Test law 1: outputs and gradients of every encoding equal those of its literal reference in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 25: with the option `layers`, an encoding acts in these layers as if they had it alone, and in no others."""
+"""Test law 25: with the option `layers`, an encoding is active in the listed layers and in no others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .test_memory import check_memory
 from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
 
-#: The first and the last of three layers. In the last one, the number of the layer and its rank among these differ.
+#: The encoding is active in the first and the last of three layers. The last layer has number 3, but rank 2.
 SCHEDULE, LAYERS = "1:3", 3
 SCENE = Scene(layers=LAYERS, before=2, side="left")
 SCHEDULED = scheduled(SCHEDULE)
@@ -186,7 +186,7 @@ def test_a_table_of_a_layer_outside_of_the_schedule_is_caught() -> None:
     assert member.weight.numel() > sum(parameter.numel() for parameter in everywhere.parameters())
 
 
-# -- what the option means -----------------------------------------------------------------------------
+# -- values of the option ------------------------------------------------------------------------------
 
 MEANINGS = [
     (None, 3, (1, 2, 3)),

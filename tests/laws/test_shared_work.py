@@ -1,4 +1,4 @@
-"""Law 23: shared values are computed once per forward and, in evaluation, once for the same parameters."""
+"""Test law 23: shared values are computed once per forward pass and, in evaluation, once for the same parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 7: `shift_invariant` and `directional` describe correctly what an encoding depends on."""
+"""Test law 7: `shift_invariant` and `directional` describe correctly what an encoding depends on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Law 16: in the first step W_Q, W_K and every position parameter get a gradient.
+"""Test law 16: in the first step, W_Q, W_K and every parameter of an encoding get a gradient.
 
-The exceptions are exactly the parameters in `constant_along_row`, which add the same to all logits of a query. The
-input has two segments and, if the stack has one, a [CLS].
+The exceptions are exactly the parameters in `constant_along_row`, which add the same number to all logits of a query.
+The input has two segments and, if the stack has one, a [CLS].
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from .cases import Case, every
 from .scene import PAD, embedded, padded, positions_of, segments_of
 
 LAYERS, HEADS, LENGTH = 5, 2, 32
-#: of the largest gradient of the stack; what learns has 1e-8 of it and more, what rounding leaves 1e-15 and less
+#: Gradients below this fraction of the stack's largest gradient count as zero. Parameters that learn have at least 1e-8
+#: of it, and rounding errors at most 1e-15.
 ROUNDING = 1e-12
-#: encodings that are drawn so that parts learn by chance: why, and in how many draws each part must in one
+#: Encodings whose parameters have gradients only for some initial values, with the reason and the number of draws. Each
+#: part of a parameter must get a gradient in at least one draw.
 DRAWS = {"fire": ("ReLUs that are open at all distances, and add the same to a whole row, until drawn otherwise", 100)}
 
 #: Tables as a converter of checkpoints initialises them, other initial values, and compositions.

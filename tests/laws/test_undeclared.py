@@ -1,6 +1,6 @@
-"""Law 13: a use that an encoding does not declare raises an error, when the model is built if possible.
+"""Test law 13: a use that an encoding does not declare raises an error, if possible when the model is built.
 
-Positions that disagree with the stack raise an error too. Memory is in test_memory.py, length in test_length.py.
+Positions that do not fit the stack raise an error, too. See test_memory.py for memory and test_length.py for lengths.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_a_direction_that_is_not_refused_is_caught() -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_disagreement_that_is_not_refused_is_caught(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "check_direction", lambda positions, stack: None)  # the attention looks again
+    monkeypatch.setattr(module, "check_direction", lambda positions, stack: None)  # the attention checks it again
     case = Case("both-ways", causal=causal, cls=NoEncoding, composition=broken.Permissive)
     for check in (check_other_direction, check_other_cls, check_segments):
         with pytest.raises(AssertionError, match="not refused"):

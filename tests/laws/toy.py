@@ -1,4 +1,4 @@
-"""A toy task: predict the word to the left of each word. A model needs positions to distinguish left from right.
+"""Define a toy task: predict the word to the left of each word. A model needs positions to distinguish left from right.
 
 The sequences are random words at full length, without boundary tokens or padding, so no edge and no mask reveals the
 direction. Legend: B batch, n columns, V words, d width.
@@ -22,17 +22,17 @@ from .cases import Case
 WORDS, LENGTH = 32, 16  # V, n
 LAYERS, HEADS, DIM, FFN = 2, 4, 64, 128
 BATCH, STEPS, RATE, WARM_UP = 32, 600, 4e-3, 30
-STD = DIM**-0.5  # of the words, as in fairseq
-#: the loss is the mean of the last so many; below `LEARNED` nothing is left to learn
+STD = DIM**-0.5  # of the words' vectors, as in fairseq
+#: The final loss is the mean of the last WINDOW losses. Training ends early if it is below LEARNED.
 WINDOW, LEARNED = 10, 0.05
 
 
 class Toy(nn.Module):
-    """A stack of two layers in which every column predicts its left neighbour.
+    """Predict the left neighbour of every column by a stack of two layers.
 
     Args:
-        case: the encoding.
-        cls: the architecture puts a [CLS] first, which is no word and has no neighbour.
+        case: The encoding.
+        cls: Whether a [CLS] is put before the words; it is not a word and not a neighbour.
     """
 
     def __init__(self, case: Case, *, cls: bool = False) -> None:

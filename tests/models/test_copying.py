@@ -1,4 +1,4 @@
-"""Copying: probabilities of what is copied and what is spoken, by the formula."""
+"""Compare the probabilities of copied and generated words with the formula."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, 
     probs = model.get_normalized_probs((logits, extra), log_probs=False)
     torch.testing.assert_close(probs, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
     assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
-    # neither pads of the source nor its marks are copied
+    # Padding, <s> and </s> of the source are not copied.
     marks = [q.BOS, q.PAD, q.EOS]
     torch.testing.assert_close(probs[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
 

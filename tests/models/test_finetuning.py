@@ -1,4 +1,4 @@
-"""posenc_roberta_pretrained and posenc_sentence_prediction: weights, segments, what is refused, and learning."""
+"""Test posenc_roberta_pretrained and posenc_sentence_prediction: weights, segments, refused options, and learning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Question generation that starts with a pretrained encoder, of a folder of Hugging Face's."""
+"""Test question generation that starts with a pretrained encoder from a Hugging Face folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Calls of the C++ functions: valid calls, and calls that must raise because C++ would leave a tensor's memory.
+"""Provide valid calls of the C++ functions, and calls that must raise because C++ would leave a tensor's memory.
 
-Run as a program, it makes all wrong calls and exits with status 1 if one is let through: `python -O cpp_calls.py`.
+As a program (`python -O cpp_calls.py`), this file makes all wrong calls, and exits with status 1 if one is accepted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_posenc.ops import cpp
 
-#: Arguments of right calls, tensors by their shapes: 2 samples of 3 heads, 4 queries, 5 keys, a width of 8.
+#: Arguments of valid calls. Tensors are given by their shapes, for 2 samples, 3 heads, 4 queries, 5 keys and width 8.
 RIGHT: dict[str, dict[str, Any]] = {
     "products": {"q": (2, 3, 4, 8), "k": (2, 3, 5, 8), "vectors": (3, 8, 8)},
     "single_query": {"way": "both", "k": (2, 3, 5, 8), "vectors": (3, 5, 8), "q": (2, 3, 1, 8), "shared": 0},
@@ -33,16 +33,16 @@ RIGHT: dict[str, dict[str, Any]] = {
     "across": {"pairs": (6, 4, 5), "window": (3, 2, 2, 4), "start": 3, "top": 1},
     "across_backward": {"pairs": (6, 4, 5), "window": (3, 2, 2, 4), "start": 3, "top": 1},
 }
-#: Tensors whose numbers may lie anywhere: they are copied.
+#: Tensors that may have any strides, because the function copies them.
 ANY_STRIDES = {("products", "q"), ("products", "k"), *(("single_query", name) for name in ("k", "vectors", "q"))}
-#: A window may cover less of the pairs, from its place on.
+#: Changes that keep the arguments valid, because a window may cover only a part of the pairs.
 FITTING = {(name, change) for name in ("across", "across_backward") for change in ("pairs[1] + 1", "pairs[2] + 1")}
 FITTING |= {(name, "window[3] - 1") for name in ("across", "across_backward")}
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call with one wrong argument, and the error that it must raise."""
+    """Describe a call with one wrong argument, and the error that it must raise."""
 
     function: str
     wrong: str
@@ -182,7 +182,7 @@ def _wrong_together() -> list[Call]:
 
 
 def main() -> int:
-    """Make all wrong calls; print those that are let through, and the number of all."""
+    """Make all wrong calls, and print their number and the calls that were accepted."""
     let_through = []
     calls = wrong_calls()
     for call in calls:

@@ -1,4 +1,4 @@
-"""Products in windows of rows equal the sums over all pairs for all sizes, blocks, chunks and clips."""
+"""Test that products in blocks of rows equal sums over all pairs, for all sizes, blocks, chunks and clip distances."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_many_rows_take_large_blocks(clip: int | None) -> None:
     q, k, table, positions, rows, _ = draw_inputs(case)
     first, last = toeplitz._flat(positions, clip)
     sizes = {b.stop - b.start for b in blocked_products._blocks(300, 310, blocked_products.Vectors(table, first, last))}
-    large = clip != 20  # small windows otherwise
+    large = clip != 20  # otherwise, windows are small
     assert (blocked_products.LARGE_BLOCK in sizes) == large
     assert 300 % blocked_products.LARGE_BLOCK
     a = pairs(table, rows, positions)
@@ -137,7 +137,7 @@ def test_content_is_taken_once_and_not_in_half_precision() -> None:
     bias = toeplitz.query_product(q, *arguments)
     torch.testing.assert_close(toeplitz.query_product(q, *arguments, content=content), bias + content.product())
     torch.testing.assert_close(toeplitz.query_product(q, *arguments, content=content), bias)
-    half = Content(q.bfloat16(), k.bfloat16(), 0.5)  # added in float32 by the attention
+    half = Content(q.bfloat16(), k.bfloat16(), 0.5)  # the attention adds it in float32
     toeplitz.query_product(q.bfloat16(), table.bfloat16(), *arguments[1:], content=half)
     assert not half.taken
     one = Content(q[:, :, :1], k, 0.5)

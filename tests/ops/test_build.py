@@ -1,4 +1,4 @@
-"""Compiled C++ libraries are stored for later processes in the user's folder, by a hash of their inputs."""
+"""Test that compiled C++ libraries are stored for later processes in the user's folder, by a hash of their inputs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_input_of_the_code_makes_another_library(
 def test_a_damaged_library_is_made_again(source: Path) -> None:
     build.shared_library(source)
     (library,) = kept(source)
-    library.unlink()  # not written over: this process has it loaded
+    library.unlink()  # do not overwrite it: this process has loaded it
     library.write_bytes(b"cut off")
     assert answer(build.shared_library(source)) == 42
     assert kept(source) == [library]

@@ -1,4 +1,4 @@
-"""If far distances share a vector, one C++ pass gives the same as the formulas and as `Blocked`."""
+"""Test that the C++ functions for distances that share a vector give the same as the formulas and as `Blocked`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairseq_posenc.ops.pair_products import GatedProduct, SumOfProducts
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-#: queries, keys, clip: a row, an end that no query has, memory, and rows beyond what a register holds
+#: Queries, keys and clip: few rows, distances that no query has, memory, and rows longer than a register.
 SHAPES = [(2, 3, 0), (4, 5, 1), (20, 20, 3), (20, 20, 9), (12, 40, 5), (40, 45, 19), (70, 131, 17), (33, 33, 0)]
 
 
@@ -35,7 +35,7 @@ def rows(queries: int, keys: int, clip: int) -> Tensor:
 
 
 def literally(q: Tensor, k: Tensor, table: Tensor, clip: int, offset: float) -> Tensor:
-    """In float64."""
+    """Compute the products literally in float64."""
     queries, keys = q.shape[2], k.shape[2]
     a = table.expand(q.shape[1], -1, -1)[:, pairs(queries, keys, clip)]
     of_query = torch.einsum("bhid,hijd->bhij", q, a) + offset

@@ -1,4 +1,4 @@
-"""M3's product in C++ gives the sums over all pairs in any layout; without C++, M3 logs a warning and still works.
+"""Test M3's product in C++ for tensors of any layout; without C++, M3 logs a warning and still works.
 
 Every C++ function refuses arguments for which it would leave a tensor's memory, also under `python -O`.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fairseq_posenc.ops import build, cpp, trilinear
 
-#: queries, keys, D: less than a vector, between vectors and tiles, one more than them, and a table's end
+#: Queries, keys and D: less than a register, between registers and tiles, one more than these, and the end of a table.
 SHAPES = [(1, 1, 1), (2, 70, 8), (70, 2, 8), (33, 33, 5), (64, 64, 64), (65, 129, 3), (131, 47, 20), (17, 200, 65)]
 
 
@@ -132,6 +132,6 @@ def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> N
     cpp.gates(pairs, of_query, of_key, 0, 0.5)
     cpp.spread_backward(pairs, of_query, of_key, 0)
     cpp.gates_backward(pairs, pairs.clone(), of_query, of_key, 0, 0.5)
-    for pair in ((of_query, None), (None, of_key)):  # the pointer of an empty tensor is that of none
+    for pair in ((of_query, None), (None, of_key)):  # an empty tensor has no pointer
         cpp.spread(pairs, *pair, 0, add=False)
         cpp.spread_backward(pairs, *pair, 0)

@@ -1,4 +1,4 @@
-"""The products of a single query equal the last row of the products of all queries, with and without C++."""
+"""Test that the products of a single query equal the last row of the products of all queries, with and without C++."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""M3's compiled loops give the sums over all pairs; without a compiler, M3 logs a warning and still works."""
+"""Test that M3's compiled loops give the sums over all pairs; without a compiler, M3 logs a warning and still works."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Our attention and an independent implementation (the oracle, or peer) on the same numbers.
+"""Compare our attention with an independent implementation (the oracle, or peer) on the same numbers.
 
-A peer sees all K columns at once. Ours sees them in every way that a model uses: whole, with segment memory,
-in two chunks with a cache, or step by step; by the explicit or the fused path; causal or not; padded or not.
+A peer gets all K columns at once. Our attention gets them in every way that a model uses: all at once, with segment
+memory, in two chunks with a cache, or step by step. The path is explicit or fused, the attention is causal or not, and
+the batch has padding or not.
 
 Legend: B batch, Q queries, K keys, h heads, D head width, d model width.
 """
@@ -29,7 +30,7 @@ HEADS, HEAD_DIM, KEYS, QUERIES, LAYER = 4, 6, 9, 4, 2
 DIM = HEADS * HEAD_DIM
 MODELS = "transformers.models."
 CPU = torch.device("cpu")
-CLEARLY = 1e-2  # a wrong sign or index shows by far more than rounding
+CLEARLY = 1e-2  # a wrong sign or index makes a far larger difference than rounding
 
 Peer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]  # x, additive mask -> output, weights
 

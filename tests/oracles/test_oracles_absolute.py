@@ -1,4 +1,4 @@
-"""Absolute positions are compared with fairseq's own implementation."""
+"""Compare absolute positions with fairseq's own implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALiBi is compared with x-transformers."""
+"""Compare ALiBi with x-transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both forms of DeBERTa are compared with Hugging Face's DeBERTa-v2."""
+"""Compare both forms of DeBERTa with Hugging Face's DeBERTa-v2."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Encodings are compared with score_mod functions in torch's FlexAttention.
+"""Compare encodings with score_mod functions in torch's FlexAttention.
 
-Its forward runs uncompiled on a CPU; it has no backward there (torch 2.13).
+On a CPU, its forward pass runs uncompiled, and torch refuses its backward pass (torch 2.13).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 Row = Callable[[Tensor, Tensor], Tensor]  # query and key column -> row of the table
-Made = Callable[[Tensor, Tensor], ScoreMod]  # q and k [B, h, K, D] -> what changes a score
+Made = Callable[[Tensor, Tensor], ScoreMod]  # q and k [B, h, K, D] -> function that changes a score
 
 
 def rows(clip: int = CLIP, sign: int = 1, late: int = 0) -> Row:
@@ -152,7 +152,7 @@ def test_mistakes_show(method: str) -> None:
     _, _, made, clip = METHODS[method]
     mine = layer_of(method)
     for projection in (mine.attention.q_proj, mine.attention.k_proj):
-        projection.weight *= 2  # a factor shows only on logits that differ
+        projection.weight *= 2  # a wrong factor shows only if logits differ enough
     assert not differs(mine, of_flex(mine, made(mine, rows(clip))))
-    assert differs(mine, of_flex(mine, made(mine, rows(clip, sign=-1)))) != (method == "m1")  # which is symmetric
+    assert differs(mine, of_flex(mine, made(mine, rows(clip, sign=-1)))) != (method == "m1")  # M1 is symmetric
     assert differs(mine, of_flex(mine, made(mine, rows(clip, late=1))))

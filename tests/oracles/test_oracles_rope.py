@@ -1,4 +1,4 @@
-"""RoPE, its context extensions, partial rotation and xPos are compared with Hugging Face and x-transformers.
+"""Compare RoPE, its context extensions, partial rotation and xPos with Hugging Face and x-transformers.
 
 The peers compute their angles in float32, so the results agree up to 1e-6.
 """
@@ -112,7 +112,7 @@ PEERS: list[tuple[str, str, Callable[[], Rotate]]] = [
         lambda: phi3(3, attention_factor=1.5),
     ),
     ("HF, zeros for slow pairs", "layout=half,proportion=0.25", lambda: llama("default", turning=4)),
-    # its factor 1 makes the base of a sequence 4 times longer than the model's: the fixed ntk of factor 4
+    # For a sequence that is 4 times as long as the model's, 'dynamic' with factor 1 is ntk with factor 4.
     ("HF dynamic", "layout=half,scaling=ntk,factor=4", lambda: llama("dynamic", 1.0, KEYS, 4 * KEYS)),
     ("x-transformers", "", lambda: x_transformers()),
     ("x-transformers linear", "scaling=linear,factor=4", lambda: x_transformers(interpolation_factor=4.0)),

@@ -1,4 +1,4 @@
-"""A missing oracle fails where the environment claims to be complete, and is skipped elsewhere."""
+"""Test that a missing oracle fails if the environment claims to be complete, and is skipped otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shaw and M4 are compared with Hugging Face's BERT and NEZHA."""
+"""Compare Shaw and M4 with Hugging Face's BERT and NEZHA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oracle_ways import (
 from torch import Tensor, nn
 
 CLIP = 3
-#: encoding -> BERT's name of it; the author of M4 wrote the second
+#: The name of each encoding in Hugging Face's BERT; the author of M4 contributed the second one.
 KINDS = {"shaw": "relative_key", "m4": "relative_key_query"}
 both_kinds = pytest.mark.parametrize("spec", KINDS)
 
@@ -41,7 +41,7 @@ def bert(spec: str, dtype: torch.dtype, **more: object) -> nn.Module:
     config = module.BertConfig(**sizes, position_embedding_type=KINDS[spec], **more)
     torch.manual_seed(0)
     peer = module.BertSelfAttention(config).to(dtype).eval().requires_grad_(False)
-    # transformers 5 accepts the same option and silently returns the absolute model
+    # transformers 5 accepts the same option, but silently returns a model with absolute positions.
     assert "distance_embedding.weight" in peer.state_dict()
     return peer
 

@@ -1,4 +1,4 @@
-"""T5 is compared with Hugging Face's T5."""
+"""Compare T5 with Hugging Face's T5."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_t5_tells_a_divided_content() -> None:
     divided = Mine("t5", "buckets=8,max_distance=20", max_length=LONG, bias=False)
     divided.copy(peer.q, peer.k, peer.v, peer.o)
     divided.table.copy_(mine.table)
-    peer.q.weight *= 4  # T5's init makes the content small, which would hide its scale
+    peer.q.weight *= 4  # T5's small initial content would hide a wrong scale
     for ours in (mine, divided):
         ours.attention.q_proj.weight *= 4
     assert differs(divided, of_t5(peer), keys=LONG)
@@ -105,5 +105,5 @@ def test_t5_buckets_of_every_distance(decoder: bool, buckets: int) -> None:
     where = Positions(600, 600, CPU, causal=decoder)
     ours = mine.call(where).additive(torch.empty(0), None)[0, 1]
     theirs = module.T5Attention._relative_position_bucket(where.delta, not decoder, buckets, 128)
-    assert theirs.unique().numel() == buckets - (not decoder)  # an encoder's first bucket of the right is never used
+    assert theirs.unique().numel() == buckets - (not decoder)  # an encoder does not use the first bucket for the right
     assert torch.equal(ours.long(), theirs)

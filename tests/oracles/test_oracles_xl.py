@@ -1,4 +1,4 @@
-"""XL is compared with XLNet, and GCDF with SciPy."""
+"""Compare XL with XLNet, and GCDF with SciPy."""
 
 from __future__ import annotations
 

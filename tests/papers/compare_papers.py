@@ -39,7 +39,7 @@ class Cell:
     encoding: str
     conditions: Mapping[str, str]
     printed: str
-    also: Mapping[str, str] = field(default_factory=dict)  # where the data may have it: `column`, and conditions
+    also: Mapping[str, str] = field(default_factory=dict)  # its place in the data: `column`, conditions
 
     def __str__(self) -> str:
         facts = [self.encoding, *(f"{name}={value}" for name, value in self.conditions.items())]
@@ -145,7 +145,7 @@ def stands_in(cells: Iterable[str], text: str) -> bool:
     """Return whether a text contains the cells in their order, none of them as a part of a longer number."""
     start = 0
     for cell in cells:
-        digits = plain(cell).removesuffix("K")  # in the M4M paper, the head of the column has the K
+        digits = plain(cell).removesuffix("K")  # in the M4M paper, the K is in the heading
         before, after = r"(?<![\d.])" * digits[0].isdigit(), r"(?!\d|\.\d)" * digits[-1].isdigit()
         match = re.compile(before + re.escape(digits) + after).search(text, start)
         if not match:

@@ -1,4 +1,4 @@
-"""The tables of docs/which-encoding.md repeat the papers' numbers."""
+"""Test that the tables of docs/which-encoding.md repeat the papers' numbers."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_what_failed() -> None:
     assert f"F1 {raffel.printed} at {rate} instead of" in failures["raffel"]
 
 
-# --- DIET: the page composes an encoding with its segments, the paper's tables keep them apart
+# --- DIET: the page writes an encoding and its segments as one name, the paper's tables separate them
 
 
 def of_diet(composed: str, model: str, slots: int) -> str:
@@ -236,7 +236,7 @@ def test_disagreements() -> None:
     )
 
 
-# --- the pages of recipes, beside what was measured
+# --- the pages of recipes, which show the papers' numbers next to measured ones
 
 
 @pytest.mark.parametrize(

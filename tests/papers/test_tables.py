@@ -1,4 +1,4 @@
-"""Every table of the papers' numbers is complete and cited, and no number is stored twice."""
+"""Test that every table of the papers' numbers is complete and cited, and that no number is stored twice."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_no_figure_stands_twice() -> None:
     assert len(doubled([*every(), written_otherwise])) == 1
 
 
-#: averages that are not those of their numbers, as docs/which-encoding.md says
+#: Printed averages that are not the averages of the printed numbers; docs/which-encoding.md mentions them.
 DISAGREE = {
     ("diet-rel[share=head-wise]", "head"): ("54.7", 54.9),
     ("diet-rel[share=layer-wise]", "head"): ("57.3", 57.4),
@@ -103,7 +103,7 @@ def test_options_are_matched_as_they_work() -> None:
         assert published(rows, parse(label)) == 90.8
     assert published(rows, parse("diet-abs")) is None
     assert published(rows, parse("diet-abs"), {"rank": 64}) == 91.1
-    assert published(figures("M4M", table="Section 5.6"), parse("learned")) is None  # of no encoding of ours
+    assert published(figures("M4M", table="Section 5.6"), parse("learned")) is None  # not of an encoding of ours
 
 
 def test_recipes_read_the_same_tables_without_torch() -> None:

@@ -1,4 +1,4 @@
-"""The papers' numbers are equal to those that were typed again, and both can be compared with the papers' texts."""
+"""Test that the papers' numbers equal those that were typed again, and that both can be compared with the texts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_repeated_number_is_compared_with_the_one_that_is_stored() -> None:
         "DIET Table 9",
     }
     wrong = [changed_if(figure, "LFHC", "Table 1", "lfhc[clip=2]", "SNLI") for figure in figures("LFHC")]
-    assert {told.partition(",")[0] for told in differences("LFHC", wrong)} == {"LFHC Table 1"}  # its ±, not its digits
+    assert {told.partition(",")[0] for told in differences("LFHC", wrong)} == {"LFHC Table 1"}  # only its ± differs
 
 
 def changed_if(figure: Figure, paper: str, table: str, encoding: str, column: str) -> Figure:

@@ -48,7 +48,7 @@ def test_an_example_plans_its_commands(
     assert main(recipe(name), [*words, "--dry-run"]) == 0, capsys.readouterr().err
     options = parse(recipe(name), words)
     settings = load(recipe(name), options.preset, options.config, options.settings)
-    for model in getattr(settings, "models", []):  # of a place, whose name is an encoding's or a plain word
+    for model in getattr(settings, "models", []):  # `name:place`, where the name is an encoding or a word
         assert re.fullmatch(r"[\w+-]+(\.[\w=,.-]+|\[[\w=,.-]+\])?", model.label), model.label
 
 

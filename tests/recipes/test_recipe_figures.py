@@ -1,4 +1,4 @@
-"""The recipes' own figures: nothing is cut off, no two curves look alike, and the data stand beside the figure."""
+"""Test the recipes' own figures: nothing is cut off, no two curves look alike, and the data are next to each figure."""
 
 from __future__ import annotations
 

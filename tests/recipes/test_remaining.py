@@ -1,4 +1,4 @@
-"""The screen estimates how long a run still takes."""
+"""Test the estimate of the time that a run still takes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_running_training_tells_how_long_the_others_take(
     trained(TRAININGS[0], tmp_path, 10)  # an earlier attempt made these updates
     remaining.text(TRAININGS[:1])
     clock[0] = 60.0
-    trained(TRAININGS[0], tmp_path, 30)  # 20 updates a minute
+    trained(TRAININGS[0], tmp_path, 30)  # 20 updates per minute
     assert remaining.seconds(TRAININGS[:1]) == pytest.approx(60 * 3.5 + 2 * 60 * 5)
     assert remaining.text(TRAININGS[:1]) == "about 14 min left | "
     remaining.slots = 2

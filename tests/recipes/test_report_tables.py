@@ -1,4 +1,4 @@
-"""The tables of report.md: a narrow one with intervals and units, and the details below."""
+"""Test the tables of report.md: a narrow table with intervals and units, and the details below it."""
 
 from __future__ import annotations
 

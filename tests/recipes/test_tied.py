@@ -14,9 +14,9 @@ import pytest
 from recipes.lib import tied
 
 ROOT = Path(__file__).resolve().parents[2]
-#: a command with a child, which write their process ids and wait; the first notes that it was asked to end
+#: A shell command with a child. Both write their process ids and wait; the shell also records that it got SIGTERM.
 COMMAND = 'sleep 60 & echo $! > child; trap "touch asked; exit" TERM; echo $$ > own; wait'
-#: a shell starts what runs in its background with SIGINT ignored, also these tests
+#: A shell ignores SIGINT in processes that it starts in the background, and these tests may be such a process.
 LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 ASKING = f"{LISTENING}; import sys; from recipes.lib import tied; tied.run(['bash', '-c', sys.argv[1]])"
 

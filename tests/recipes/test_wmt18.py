@@ -1,5 +1,7 @@
-"""data-bin-scripts/prepare_wmt18.sh, from archives as they are published, on a server on this machine, to the folder
-that the recipe takes; over a bad line, with bad files, killed, and by more than one process."""
+"""Test prepare_wmt18.sh, which downloads the published archives from a local server and prepares the recipe's folder.
+
+The tests include bad lines, bad files, killed runs, and several processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text classifier from scratch: pooling, word vectors, and what it refuses."""
+"""Test the text classifier that is trained from scratch: pooling, word vectors, and refused options."""
 
 from __future__ import annotations
 

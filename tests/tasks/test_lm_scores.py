@@ -1,7 +1,7 @@
-"""A run of the language model recipe: what it says of a text is what the plain definition and fairseq say.
+"""Test that the language model recipe computes the scores of a text as the definition and fairseq do.
 
-The suite makes a small run of its own. POSENC_LM_RUN=FOLDER takes a real one, and two thousand tokens of its text:
-minutes an encoding.
+By default, the tests make a small run. With POSENC_LM_RUN=FOLDER, they use the run in this folder and two thousand
+tokens of its text, which takes minutes per encoding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Question generation by fairseq's commands: scores of texts, lines that are typed, lengths, several models."""
+"""Test question generation with fairseq's commands: scores of texts, typed lines, lengths, several models."""
 
 from __future__ import annotations
 

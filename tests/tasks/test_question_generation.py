@@ -1,4 +1,4 @@
-"""Question generation: its model, its search and its score, as they are defined."""
+"""Compare the model, the search and the score of question generation with their definitions."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def repeated(tokens: list[int]) -> list[tuple[int, ...]]:
     [
         ("police killed the gunman", "police kill the gunman", 3 / 4),  # Lin 2004, section 3: beta 1
         ("police killed the gunman", "the gunman kill police", 2 / 4),
-        ("What is it?", "what is it ?", 1.0),  # case and spaces before marks are none of it
+        ("What is it?", "what is it ?", 1.0),  # case and spaces before punctuation marks do not count
         ("the city", "the king of the city", 2 * (2 / 2) * (2 / 5) / (2 / 2 + 2 / 5)),
         ("a", "b", 0.0),
         ("", "b", 0.0),
@@ -210,7 +210,7 @@ def test_values_computed_by_hand(hypothesis: str, reference: str, value: float) 
 def test_of_several_references_the_best_counts() -> None:
     references = ["who is the king ?", "what of it ?"]
     assert metrics.rouge_l("what of it ?", references) == 1.0
-    # precision of the first, 2 of 2, and recall of the second, 1 of 2: whichever they are of
+    # COCO combines the best precision and the best recall of different references: 2 of 2, and 1 of 2.
     value = (1 + 1.2**2) * 1.0 * 0.5 / (0.5 + 1.2**2 * 1.0)
     assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]], "coco") == pytest.approx(value)
     assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]]) == pytest.approx(2 * 0.4 / 1.4)

@@ -1,4 +1,4 @@
-"""The options of question generation: presets, and what has no effect."""
+"""Test the options of question generation: presets, and options without effect."""
 
 from __future__ import annotations
 

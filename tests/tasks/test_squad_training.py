@@ -1,4 +1,4 @@
-"""From questions to answers: prepared windows, the task, its loss, its head, predictions and their scores."""
+"""Test question answering from prepared windows to scores: the task, its loss, its head and its predictions."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
         SimpleNamespace(qas_id=entry.id, answers=[{"text": text} for text in entry.answers])
         for entry in spans.questions(data, "valid")
     ]
-    theirs = script(examples, s.read(folder / files.TEXTS), odds, 0.0)  # as the hint has it
+    theirs = script(examples, s.read(folder / files.TEXTS), odds, 0.0)  # as in the hint
     assert {name: result[name] for name in theirs} == pytest.approx(dict(theirs))
     low = place / "v2.low"
     s.called(predict, "--checkpoint", checkpoint, "--data", data, "--output", low, "--cpu", "--null-threshold", -1000)

@@ -26,7 +26,7 @@ def test_exponents_of_time_and_memory(run: Any, time: Clock, monkeypatch: pytest
     sizes = ((16, 1), (32, 1), (64, 1), (128, 1))
     monkeypatch.setattr(scaling, "SHAPE", Shape("scaling", 16, 2, sizes, sizes))
     monkeypatch.setattr(memory, "measured", lambda subject, setting: 1024 * setting.length**2)
-    monkeypatch.setattr(scaling, "MOST", 1024 * 100**2)  # 64 needs 4096 * 1024 bytes; 128 would need more than this
+    monkeypatch.setattr(scaling, "MOST", 1024 * 100**2)  # length 64 needs 4096 * 1024 bytes; 128 would need too many
     _, rows = run("--encodings", "t5", "--parts", "scaling", "--rounds", "1")
     exponents = {row["mode"]: row for row in rows if row["what"] == "exponent"}
     assert {mode: row["exponent"] for mode, row in exponents.items()} == {

@@ -10,7 +10,7 @@ from fairseq_posenc.commands.bench.settings import Setting, Shape, Subject
 
 from .scene import CPU, TINY, layer
 
-#: encoding: (train, infer) at n = 128, then at n = 512
+#: Targets (train, infer) of each encoding at n = 128, then at n = 512.
 CONTENT_FREE = (1.02, 1.02, 1.03, 1.05)
 TARGETS = {
     "t5": CONTENT_FREE,

@@ -138,7 +138,7 @@ def arguments_of(command: Sequence[str]) -> list[str] | None:
 
 
 class Fork:
-    """A command of Python in a fork, with the parts of `subprocess.Popen` that tests and recipes use."""
+    """Run a command of Python in a fork, with the parts of `subprocess.Popen` that tests and recipes use."""
 
     def __init__(
         self,

@@ -53,14 +53,14 @@ def model_of(encoding: str, **options: Any) -> Any:
 
 
 def text(length: int = TOKENS) -> Tensor:
-    """[B, N], </s> first."""
+    """Return random tokens that begin with </s>, [B, N]."""
     tokens = torch.randint(4, 4 + WORDS, (STREAMS, length), generator=torch.Generator().manual_seed(1))
     tokens[:, 0] = 2
     return tokens
 
 
 def read(model: Any, tokens: Tensor, segment: int, memory: SegmentMemory) -> Tensor:
-    """[B, N, V], segment by segment."""
+    """Return the logits that the model computes segment by segment, [B, N, V]."""
     with torch.no_grad():
         parts = [model(part, memory=memory.begin(i))[0] for i, part in enumerate(tokens.split(segment, 1))]
     return torch.cat(parts, 1)
@@ -70,7 +70,7 @@ def read(model: Any, tokens: Tensor, segment: int, memory: SegmentMemory) -> Ten
 
 
 def plain(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
-    """[B, N] -> [B, N, V]."""
+    """Return the logits by the definition of memory, [B, N] -> [B, N, V]."""
     return model.decoder.output_layer(states(model, tokens, allowed))
 
 

@@ -30,7 +30,7 @@ def stack_of(spec: str = "shaw", shape: StackShape = SHAPE, **options: Any) -> S
 
 
 def embedded(tokens: Tensor) -> Tensor:
-    """[B, T] -> [B, T, d], the same vector for the same token."""
+    """Return vectors of tokens, [B, T] -> [B, T, d]; equal tokens get equal vectors."""
     return torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(1))[tokens]
 
 

@@ -34,7 +34,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of two runs of two recipes."""
+    """Write a page that compares two runs of two recipes."""
     folder = tmp_path_factory.mktemp("small")
     losses = {"shaw.clip=4": 100, "none": 100}
     rows = [row("shaw[clip=4]", 9.5), row("none", 20.5, minutes=3.0), row("</script><b>t5", 11.0, minutes=None)]

@@ -27,7 +27,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Checkpoints of a masked language model, a language model with memory and a translation model."""
+    """Return checkpoints of a masked language model, a language model with memory and a translation model."""
     folder = tmp_path_factory.mktemp("figures")
     words = ["--pos-enc", "learned+diet-abs", "--max-update", "2"]
     trainings: dict[str, tuple[Any, list[str]]] = {

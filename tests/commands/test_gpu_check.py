@@ -56,7 +56,7 @@ def test_every_part_runs_on_a_cpu_and_a_second_run_has_nothing_to_do(
 
 
 class Parts:
-    """Two tasks that count how often they run; the first one fails as long as `broken`."""
+    """Provide two tasks that count how often they run; the first one fails as long as `broken` is true."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs: list[str] = []

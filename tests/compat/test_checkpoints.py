@@ -132,7 +132,7 @@ def test_numpy_numbers_load_as_numpy_1_and_2_write_them(tmp_path: Path) -> None:
 
 
 class Touch:
-    """An object that runs a command when it is unpickled."""
+    """Run a command when an object of this class is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -142,7 +142,7 @@ class Touch:
 
 
 class Options:
-    """A harmless class, which checkpoints may not contain either."""
+    """Stand for a harmless class, which checkpoints may not contain either."""
 
 
 def save(value: Any, path: Path, form: str) -> str:

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def check(folder: Path, *options: str, target: str = "de") -> str | None:
-    """Lay the text of a folder out; return what is wrong with it."""
+    """Prepare the text of a folder, and return the problems that are reported."""
     words = ["--folder", folder, "--output", folder.parent / "raw", "--source-lang", "en", "--target-lang", target]
     words += ["--train-set", "train", "--valid-set", "val", "--test-set", "test", *options]
     with mock.patch.object(sys, "argv", ["parallel.py", *map(str, words)]):

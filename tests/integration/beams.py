@@ -91,10 +91,11 @@ def ranked(hypotheses: Hypotheses) -> Hypotheses:
 
 @torch.no_grad()
 def search(model: Any, source: Tensor, prefix: Sequence[int] = ()) -> Hypotheses:
-    """One source alone, without pads and cache, by the rules of fairseq's generator.
+    """Return the hypotheses of one source, without padding and cache, by the rules of fairseq's generator.
 
-    Of the 2 BEAM best continuations the first BEAM may end, and the first BEAM that do not end go on, until BEAM
-    have ended or must end; these are ranked by their log-probability per token.
+    Each step takes the 2 BEAM best continuations. Those that end with </s> are kept if they are among the first BEAM.
+    The first BEAM of the others are continued, until BEAM hypotheses have ended or the maximum length is reached. The
+    result is ranked by log-probability per token.
     """
     encoded = model.encoder(source[None], None)["encoder_out"][0]  # [S, 1, d]
     active: Hypotheses = [([], 0.0)]

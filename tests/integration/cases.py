@@ -57,7 +57,7 @@ def serves(name: str, args: str | None, causal: bool) -> bool:
 
 
 class Models(dict[Any, Any]):
-    """Models that are trained for two updates and then moved, so that no table is near its initial value."""
+    """Provide models that were trained for two updates and then moved, so that no table is near its initial value."""
 
     def __init__(self, data: Path) -> None:
         super().__init__()

@@ -93,7 +93,7 @@ def test_pieces_counted_as_words_are_told_of(caplog: pytest.LogCaptureFixture) -
 
 
 class Scorer:
-    """Model that gives each token the same probability."""
+    """Give each token the same probability."""
 
     def generate(self, models: Any, sample: dict[str, Any]) -> Any:
         return [[{"positional_scores": torch.full((sample["ntokens"],), -7.1)}]]

@@ -34,7 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Lines(list[torch.Tensor]):
-    """Lines of three tokens of a text of `total` tokens 4, 5, ...."""
+    """Provide a text of `total` tokens, 4, 5 and so on, in lines of three tokens."""
 
     def __init__(self, total: int) -> None:
         super().__init__(torch.arange(4, 4 + total).split([3] * (total // 3) + [total % 3] * (total % 3 > 0)))

@@ -110,7 +110,7 @@ class CountsFromTheEnd(Learned):
 
 
 class ReadsPads(Learned):
-    """Adds something that grows with the length of the batch."""
+    """Adds a number that grows with the length of the batch."""
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         return super().embed(x, positions) + x.sum(1, keepdim=True)
@@ -260,7 +260,7 @@ class ClaimsShiftInvariance(Learned):
 
 
 class DeniesShiftInvariance(Alibi):
-    """Denies to be shift invariant, but is relative."""
+    """Denies that it is shift invariant, but is relative."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -343,26 +343,26 @@ class CountsItsCalls(Shaw):
 
 @dataclass(frozen=True)
 class SlopeOptions(Options):
-    """Options with an option that is never read."""
+    """Define an option that is never read."""
 
     steepness: float = option(1.0, "how steep", example=2.0)
 
 
 class DropsItsOption(Alibi):
-    """ALiBi that ignores its option `steepness`."""
+    """Computes ALiBi, but ignores the option `steepness`."""
 
     Options = SlopeOptions
 
 
 @dataclass(frozen=True)
 class SwitchOptions(Options):
-    """Options with an option that can be none."""
+    """Define an option that can be none."""
 
     switch: str = option("on", "what ALiBi does not have", choices=("on", "none"))
 
 
 class DropsWhatIsNone(Alibi):
-    """ALiBi that ignores an option which is set to none."""
+    """Computes ALiBi, but ignores an option that is set to none."""
 
     Options = SwitchOptions
 

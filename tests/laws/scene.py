@@ -25,13 +25,13 @@ BOS, PAD, EOS, WORDS = 0, 1, 2, 12
 
 @dataclass(frozen=True)
 class Scene:
-    """Sizes of an input.
+    """Hold the sizes of an input.
 
     Args:
-        before: columns before the queries: memory where the encoding allows it, else cached.
-        side: where pads stand: left, right or none.
-        room: how much longer a sequence might be.
-        span: see Positions.
+        before: Number of columns before the queries. They are memory if the encoding allows memory, otherwise cached.
+        side: Side of the padding: left, right or none.
+        room: Number of columns by which the maximum length exceeds the length of the input.
+        span: See `Positions`.
     """
 
     batch: int = 3

@@ -62,7 +62,7 @@ def lively(stack: Stack) -> Stack:
 
 
 def next_words(out: Tensor) -> Tensor:
-    """[..., d] -> log-probabilities [..., V]; a pad is no word. Words are not tied to their embeddings."""
+    """Return log-probabilities of words, [..., d] -> [..., V], without padding and not tied to embeddings."""
     table = torch.randn(out.shape[-1], WORDS, generator=torch.Generator().manual_seed(3), dtype=out.dtype)
     return (out @ table).index_fill(-1, torch.tensor([PAD]), float("-inf")).log_softmax(-1)
 

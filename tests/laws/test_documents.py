@@ -29,7 +29,7 @@ ROUNDING = {"explicit": 1e-9, "auto": 1e-9, "flex": 1e-6}
 
 @dataclass(frozen=True)
 class Packed:
-    """Tokens and document numbers, [B, T] each, and the sample and the columns of each document.
+    """Hold tokens and document numbers, [B, T] each, and the sample and the columns of each document.
 
     Padding on the right has a number of its own, and padding on the left has the number of the first document.
     """

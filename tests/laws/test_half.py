@@ -90,7 +90,7 @@ def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
 
 
 class Expected:
-    """Holds the stack of a case and its outputs in float32."""
+    """Hold the stack of a case and its outputs in float32."""
 
     def __init__(self, case: Case) -> None:
         self.stack = small(case)

@@ -111,7 +111,7 @@ def test_every_number_beyond_the_range_is_refused_and_the_range_is_named(
 
 @dataclasses.dataclass(frozen=True)
 class Wide(Options):
-    """An option with a range that is too wide: the square of its largest value is infinite."""
+    """Define an option whose range is too wide: the square of its largest value is infinite."""
 
     size: float = option(1.0, "a size", between=(1, 1e30), example=2.0)
 

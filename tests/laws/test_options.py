@@ -23,7 +23,7 @@ LENGTH = 24
 
 @dataclasses.dataclass(frozen=True)
 class OneOption:
-    """Holds an option of an encoding with a value other than its default."""
+    """Hold an option of an encoding, with a value other than its default."""
 
     case: Case
     name: str

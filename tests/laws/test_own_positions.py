@@ -25,7 +25,7 @@ BEYOND = 5
 
 
 class Own(Forward):
-    """Runs a scene at positions that are neither in order nor different; each sample has its own unless `shared`."""
+    """Run a scene at positions that are not in order and may be equal; samples differ unless `shared` is true."""
 
     def __init__(self, case: Case, scene: Scene, *, shared: bool = False) -> None:
         super().__init__(case, scene)

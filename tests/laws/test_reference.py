@@ -21,10 +21,10 @@ EXPLICIT, FUSED = 1e-9, 1e-6
 
 
 class Forward:
-    """Runs a scene through our attention and through the literal one.
+    """Run a scene through our attention and through the literal one.
 
-    What stands before the queries is memory where the encoding allows it, otherwise a cached prefix in a
-    decoder; an encoder of an encoding without memory has nothing there.
+    The columns before the queries are memory if the encoding allows memory, otherwise a cached prefix in a decoder. In
+    an encoder without memory, there are no such columns.
     """
 
     def __init__(self, case: Case, scene: Scene, dtype: torch.dtype = torch.float64) -> None:

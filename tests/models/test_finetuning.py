@@ -25,7 +25,7 @@ WORDS = ["w3 w4", "w5 w4"]
 
 
 class Scene:
-    """Pretrained models by encoding, and GLUE's tasks in their pieces."""
+    """Provide pretrained models by encoding, and GLUE's tasks in the pieces of these models."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -17,7 +17,7 @@ SOURCE = 'extern "C" int answer() { return 42; }\n'
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A source, with a folder of its own for libraries."""
+    """Return a C++ source, and use a new folder for libraries."""
     monkeypatch.setenv(build.VARIABLE, str(tmp_path / "kept"))
     (tmp_path / "pass.cpp").write_text(SOURCE)
     return tmp_path / "pass.cpp"

@@ -47,7 +47,7 @@ def oracle(module: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Way:
-    """How the last Q columns are computed. how: whole | memory | chunk | steps; pads: none | left | right."""
+    """Describe how the last Q columns are computed. how: whole | memory | chunk | steps; pads: none | left | right."""
 
     how: str
     path: str = "explicit"
@@ -59,7 +59,7 @@ class Way:
 
 
 def ways(*, causal: tuple[bool, ...] = (False, True), paths: tuple[str, ...] = ("explicit", "fused")) -> Any:
-    """Parametrise a test over all ways that exist: memory has no pads, step by step is causal."""
+    """Parametrise a test over all possible ways: there is no memory with padding, and single steps are causal."""
     padded = {"whole": ("none", "left", "right"), "memory": ("none",), "chunk": ("none", "left")}
     padded["steps"] = ("none", "left")
     every = [
@@ -81,7 +81,7 @@ def tolerance(dtype: torch.dtype, keeps_double: bool = True) -> float:
 
 @dataclass
 class Problem:
-    """The same input for both sides: x [B, K, d], padding [B, K]."""
+    """Hold the input of both implementations: x [B, K, d] and padding [B, K]."""
 
     x: Tensor
     padding: Tensor
@@ -89,7 +89,7 @@ class Problem:
 
     @classmethod
     def of(cls, way: Way, dtype: torch.dtype, *, keys: int = KEYS, dim: int = HEADS * HEAD_DIM) -> Problem:
-        """Three samples, of which the way decides the pads: 0, 1 and 3 columns."""
+        """Return three samples with 0, 1 and 3 columns of padding, on the side that the way names."""
         x = torch.randn(3, keys, dim, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
         columns = torch.arange(keys).expand(3, -1)
         pads = torch.tensor([0, 1, 3])[:, None]
@@ -98,7 +98,7 @@ class Problem:
 
     @property
     def mask(self) -> Tensor:
-        """[B, 1, K, K], 0 or -inf."""
+        """Return the additive mask, which is 0 or -inf, [B, 1, K, K]."""
         keys = self.x.shape[1]
         forbidden = self.padding[:, None, :].expand(-1, keys, -1)
         if self.way.causal:
@@ -119,7 +119,7 @@ class Problem:
 
 
 class Mine(nn.Module):
-    """Our self-attention as layer 2 of 2, its parameters drawn wide so that a wrong one shows."""
+    """Hold our self-attention as layer 2 of 2, with large random parameters, so that a wrong one makes a difference."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Mine(nn.Module):
 
     @property
     def table(self) -> Tensor:
-        """This layer's part of `weight`, [1 or h, ...], to read or write."""
+        """Return this layer's part of `weight`, [1 or h, ...], for reading and writing."""
         return self.encoding.weight[-1]
 
     def copy(self, q: nn.Linear, k: nn.Linear, v: nn.Linear, out: nn.Linear | None = None) -> None:
@@ -170,7 +170,7 @@ class Mine(nn.Module):
         return self.attention.view.at(positions, self.pos.per_layer(positions)[LAYER - 1])
 
     def run(self, problem: Problem) -> tuple[Tensor, Tensor | None]:
-        """The last Q columns: output [B, Q, d] and, by the explicit path, weights [B, h, Q, K]."""
+        """Return the output at the last Q columns, [B, Q, d], and, by the explicit path, the weights [B, h, Q, K]."""
         keys, how = problem.x.shape[1], problem.way.how
         split = keys - QUERIES
         if how == "whole":
@@ -203,10 +203,11 @@ class Mine(nn.Module):
 
 
 class Literal:
-    """The attention that a peer's logits give, for a peer that is a bias or a rotation only.
+    """Compute attention from the logits of a peer that is only a bias or a rotation.
 
     Args:
-        mine: whose projections to use. logits: q, k [B, h, K, D] -> [B, h, K, K].
+        mine: Our attention, whose projections are used. logits: Function from q and k, [B, h, K, D] each, to logits [B,
+            h, K, K].
     """
 
     def __init__(self, mine: Mine, logits: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -218,7 +219,7 @@ class Literal:
         return self.attention.out_proj((weights @ v).transpose(1, 2).flatten(2)), weights
 
     def heads(self, x: Tensor) -> Iterator[Tensor]:
-        """q, k, v."""
+        """Return q, k and v."""
         projections = (self.attention.q_proj, self.attention.k_proj, self.attention.v_proj)
         return (p(x).unflatten(-1, (self.attention.num_heads, -1)).transpose(1, 2) for p in projections)
 

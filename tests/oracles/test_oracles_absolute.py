@@ -42,7 +42,7 @@ def sinusoidal(dim: int, dtype: torch.dtype, args: str = "") -> tuple[nn.Module,
 
 
 def learned(dim: int, dtype: torch.dtype, first: int = FIRST) -> tuple[nn.Module, Composition]:
-    """fairseq's table has padding_idx + 1 additional rows before the first position."""
+    """Return fairseq's table, which has padding_idx + 1 additional rows before the first position."""
     module = oracle("fairseq.modules.learned_positional_embedding")
     torch.manual_seed(0)
     peer = module.LearnedPositionalEmbedding(LENGTH + FIRST, dim, PAD).to(dtype).requires_grad_(False)

@@ -102,7 +102,7 @@ METHODS = {
 
 
 def layer_of(method: str, dtype: torch.dtype = torch.float64) -> Mine:
-    """Ours, with the table that `Mine` draws; M4M's as wide as it starts, or its logits exceed float32's digits."""
+    """Return our layer with the table that `Mine` draws. M4M's table is smaller, to keep logits exact in float32."""
     spec, args, _, _ = METHODS[method]
     mine = Mine(spec, args, dtype=dtype)
     if spec == "m4m":

@@ -30,14 +30,13 @@ def llama(
     original_length: int | None = None,
     **settings: Any,
 ) -> Rotate:
-    """HF's rotation of [B, h, T, D] from column 0.
+    """Return Hugging Face's rotation of [B, h, T, D] from column 0.
 
     Args:
-        kind: HF's rope_type; `dynamic` is made for a length that was `seen`.
-        turning: the number of pairs that turn, as in HF's rope_type `proportional` of later versions, which puts zeros
-            in place of the other speeds.
-        original_length: the model's field of this kind, which Phi-3 has.
-        settings: further fields of rope_scaling.
+        kind: Hugging Face's rope_type; `dynamic` computes the base for the length `seen`.
+        turning: Number of pairs that turn. As with rope_type `proportional` in later versions, the other speeds are 0.
+        original_length: Value of original_max_position_embeddings in the model's config, as in Phi-3.
+        settings: Further fields of rope_scaling.
     """
     module = oracle(MODELS + "llama.modeling_llama")
     fields = {} if original_length is None else {"original_max_position_embeddings": original_length}
@@ -64,7 +63,7 @@ def llama(
 
 
 def phi3(original_length: int, **settings: Any) -> Rotate:
-    """HF's longrope for a model that was extended from an original length to MOST positions."""
+    """Return Hugging Face's longrope for a model that was extended from an original length to MOST positions."""
     return llama("longrope", None, MOST, original_length=original_length, **LISTS, **settings)
 
 
@@ -206,7 +205,7 @@ def test_gpt_neox_tells_mistakes() -> None:
 
 
 def xpos_attention(mine: Mine, scale_base: float, *, grows: bool = False) -> Literal:
-    """x-transformers' xPos; `grows` exchanges the factors of queries and keys."""
+    """Return the attention of x-transformers' xPos; `grows` exchanges the factors of queries and keys."""
     module = oracle("x_transformers.x_transformers")
     table = module.RotaryEmbedding(HEAD_DIM, use_xpos=True, scale_base=scale_base)
     assert table.scale.shape == (HEAD_DIM // 2,)

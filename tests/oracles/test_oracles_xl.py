@@ -64,7 +64,10 @@ def as_xlnet(peer: nn.Module, dtype: torch.dtype, args: str = "") -> Mine:
 
 
 def of_xlnet(peer: nn.Module) -> Peer:
-    """The output before the residual; [T, B, d] there, and a mask of ones where nothing is seen."""
+    """Return a function that computes XLNet's output before the residual connection.
+
+    XLNet takes [T, B, d], and a mask with ones at hidden keys.
+    """
 
     def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         h, r = x.transpose(0, 1), peer.distances

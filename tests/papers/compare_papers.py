@@ -31,7 +31,7 @@ TEXTS = {"M1-M4": "m1-m4*.txt", "M4M": "m4m*.txt", "LFHC": "lfhc*.txt", "DIET": 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of the second table: `conditions` may include `row`, the name of a row without an encoding."""
+    """Hold a number of the second table; `conditions` may include `row`, the name of a row without an encoding."""
 
     paper: str
     table: str
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the second table as the text prints it; `sentence` is the text that states the numbers of the row."""
+    """Hold a row of the second table as the text prints it; `sentence` is a text that contains the numbers."""
 
     paper: str
     table: str

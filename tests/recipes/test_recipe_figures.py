@@ -23,7 +23,7 @@ NAMES = ["none", "learned", "sinusoidal", LONG, "rope", "t5", "m4[clip=64]", "gc
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Figure]]:
-    """The figures that were saved."""
+    """Return the figures that were saved."""
     figures, save = list[Figure](), style.save
 
     def kept(figure: Figure, *arguments: object) -> list[Path]:

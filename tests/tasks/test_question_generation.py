@@ -220,7 +220,7 @@ WORDS = "what who the a of in city king ?".split()
 
 
 class Spaces:
-    """Tokenizer for rouge-score, because its own drops punctuation and letters that are not English."""
+    """Split texts at spaces for rouge-score, whose own tokenizer drops punctuation and letters that are not English."""
 
     def tokenize(self, text: str) -> list[str]:
         return text.split()

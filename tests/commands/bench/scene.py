@@ -11,7 +11,7 @@ TINY = Shape("tiny", 16, 2, ((128, 2), (512, 1)), ((128, 2),), has_targets=True)
 
 
 class Clock:
-    """A simulated clock: each reading is one second later than the last. Slow code moves it forward."""
+    """Simulate a clock: each reading is one second later than the last. Slow code moves the clock forward."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -21,7 +21,7 @@ def test_the_benchmark_restarts_with_the_allocator_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Replaced(Exception):
-        """Raised instead of replacing the process, because `execve` never returns."""
+        """End the test where the process would be replaced, because `execve` never returns."""
 
     def execve(program: str, argv: list[str], env: dict[str, str]) -> None:
         raise Replaced(argv[1:], env)

@@ -36,7 +36,7 @@ class FusedAdam(torch.optim.Adam):
 """,
 }
 KERNEL = {"fused_layer_norm_cuda.py": ""}
-# The other project named apex: the first line of its package, which matters here.
+# Another project is named apex, too. Only the first line of its package matters here.
 PYPI = {"apex/__init__.py": "from pyramid_mailer.interfaces import IMailer\n", "apex/forms.py": ""}
 PYPI_COMPLETE = {"apex/__init__.py": "", "apex/forms.py": ""}
 RAISES = {"apex/__init__.py": "raise RuntimeError('built for another torch')\n"}
@@ -47,7 +47,7 @@ from fairseq_posenc.commands.doctor import apex
 print(json.dumps(dataclasses.asdict(apex.probe())))
 """
 
-# What fairseq builds if torch reports a GPU, and if it does not.
+# Print the classes that fairseq uses if torch reports a GPU, and if torch reports none.
 FAIRSEQ_USES = """
 import json, sys, torch
 torch.cuda.is_available = lambda: True
@@ -126,6 +126,6 @@ def test_the_wrong_apex_does_not_disturb_fairseq(tmp_path: Path) -> None:
 
 
 def test_apex_without_kernels_breaks_fairseq_on_a_gpu(tmp_path: Path) -> None:
-    # Why doctor calls it a failure: fairseq looks no further than the import of the Python class.
+    # Doctor reports this as a failure, because fairseq only checks whether the Python class can be imported.
     with pytest.raises(AssertionError, match="fused_layer_norm_cuda"):
         run_beside(tmp_path, NVIDIA, FAIRSEQ_USES)

@@ -163,7 +163,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-#: as fairseq opens checkpoints, and as the plugin names them
+#: Loaders of checkpoints: fairseq's function, and the plugin's function with a text or a path.
 LOADERS = {
     "fairseq": checkpoint_utils.load_checkpoint_to_cpu,
     "text": safe_load,

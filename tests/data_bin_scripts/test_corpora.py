@@ -20,7 +20,7 @@ from corpora import documents as reading
 from support_corpora import documents, gpt2, items, text, trained_on
 
 pytest_plugins = ["support_corpora"]
-#: pieces that are learned
+#: Number of pieces that each kind of tokenizer learns.
 SIZES = {"sentencepiece": 60, "wordpiece": 90}
 
 
@@ -130,7 +130,7 @@ def test_the_tokenizer_says_whether_it_keeps_capitals(prepared, tmp_path, cased)
     for _ in range(2):
         tokenizer, _ = read(folder)
         assert tokenizer["normalizer"]["lowercase"] != cased
-        (folder / "tokenizer_config.json").unlink(missing_ok=True)  # then the capitals decide
+        (folder / "tokenizer_config.json").unlink(missing_ok=True)  # then the capitals in the vocabulary decide
 
 
 class TestCase:

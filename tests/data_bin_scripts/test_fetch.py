@@ -72,7 +72,7 @@ def test_a_file_that_changed_meanwhile_is_not_mixed(lab, site):
 def test_a_part_that_the_server_no_longer_has_is_dropped(lab, site):
     lab.row("a.txt", site.put("a.txt", TEXT, cuts=[70_000, 0], etag=""), HASH)
     lab.run("text", "--retries", 0)
-    site.put("a.txt", TEXT[:500], etag="")  # shorter than what is kept: 416, then the whole, which is wrong
+    site.put("a.txt", TEXT[:500], etag="")  # shorter than the stored part; its hash is wrong, too
     ended = lab.run()
     assert ended.status == 1
     assert site.ranges()[-2:] == ["bytes=70000-", ""]

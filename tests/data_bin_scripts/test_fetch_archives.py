@@ -73,8 +73,8 @@ def test_what_has_no_business_in_a_corpus_is_refused(lab, site, tmp_path, name, 
     assert ended.status == 1
     assert f"{name}: the archive cannot be unpacked: " in ended.error
     assert len(ended.error.splitlines()) == 1
-    assert lab.files() == {f"text/{name}"}  # nothing of it, neither here
-    assert {path.name for path in tmp_path.iterdir()} == {"raw", "sources.tsv"}  # ... nor beside
+    assert lab.files() == {f"text/{name}"}  # nothing was unpacked here
+    assert {path.name for path in tmp_path.iterdir()} == {"raw", "sources.tsv"}  # or elsewhere
 
 
 @pytest.mark.parametrize(("name", "pack"), [("a.tgz", tar), ("a.zip", zipped)])

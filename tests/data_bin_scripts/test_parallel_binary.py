@@ -131,7 +131,7 @@ def test_a_run_that_is_ended_leaves_no_process(
     monkeypatch.setattr(binarise, "_command", lambda *_: slow(tmp_path))
 
     def heard() -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes ignore SIGINT
         run(prepared, tmp_path / "out")
 
     process = get_context("fork").Process(target=heard)

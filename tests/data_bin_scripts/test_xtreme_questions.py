@@ -18,13 +18,13 @@ from recipes.finetune_xtreme import score
 from recipes.finetune_xtreme.sets import SETS
 from recipes.lib.finetuning.questions.files import GOLD
 
-#: of each set a file as it is called where it is published, and its languages
+#: For each set, the published path of a file, and the languages that are tested.
 FILES = {
     "XQuAD": ("xquad/xquad.{}.json", ("en", "zh")),
     "MLQA": ("MLQA_V1/test/test-context-{0}-question-{0}.json", ("en", "de", "zh", "ar", "es", "hi", "vi")),
     "TyDiQA": ("tydiqa/tydiqa-goldp-v1.1-dev/tydiqa.goldp.{}.dev.json", ("en", "ko")),
 }
-#: with an article of the language, marks of other scripts, and Chinese between Latin letters
+#: Contexts with an article of the language, punctuation of other scripts, and Chinese between Latin letters.
 TEXTS = {
     "en": "b the (c d), e",
     "de": "b das „c d“ e",
@@ -35,7 +35,7 @@ TEXTS = {
     "vi": "b những c d e",
     "ko": "b ‘c 한국’ e",
 }
-#: those answers without the language's articles and marks: as right by MLQA's own rules, not by SQuAD's but in English
+#: The answers without articles and punctuation. By MLQA's rules these are right, by SQuAD's rules only in English.
 BARE = {**dict.fromkeys(TEXTS, "c d"), "zh": "c 中文d", "ko": "c 한국"}
 
 

@@ -86,7 +86,8 @@ def parse(
 
 
 def composed(name: str, overrides: list[str], strict: bool) -> DictConfig:
-    """Compose a configuration as Hydra does, in a quarter of its time, which is most of a short training.
+    """Compose a configuration as Hydra does, in a quarter of the time; Hydra would take most of the time of a short
+    training.
 
     Hydra loads the chosen groups (`model=posenc_transformer`), then sets single values (`common.seed=3`). The groups
     are loaded once for each choice of them, and each value is parsed once. Defaults are not set again.

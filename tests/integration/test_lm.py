@@ -152,7 +152,7 @@ def test_what_these_models_do_not_have_is_refused(words: str, message: str) -> N
 # -- the softmax in bands ---------------------------------------------------------------------------------
 
 ONE_MATRIX = "--adaptive-one-matrix --adaptive-softmax-cutoff 10,20 --no-attention-bias --init-std 0.02".split()
-#: of one matrix
+#: Arguments of a model whose embedding and adaptive softmax share one matrix.
 BANDS = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-output-embed"), *ONE_MATRIX]
 
 

@@ -1,9 +1,10 @@
 """Use any position encoding in fairseq through one flag: `--user-dir fairseq_posenc --pos-enc NAME`.
 
 If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
-package registers them itself because fairseq's --user-dir imports `models/` only if the package was not imported
-before. For the same reason, spawned workers, Hydra and a plain `import fairseq_posenc` work, too. The encodings
-themselves need only torch: `import fairseq_posenc as pe` gives everything that your own model needs (docs/python.md).
+package registers these classes itself, because fairseq's --user-dir imports `models/` only if the package was not
+imported before. Registration therefore also works in spawned workers, with Hydra, and after a plain `import
+fairseq_posenc`. The encodings themselves need only torch: `import fairseq_posenc as pe` gives everything that your own
+model needs (docs/python.md).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
 
 
 def _fairseq_works() -> bool:
-    """Return whether fairseq can be imported. If it is installed but its import fails, log the error."""
+    """Return whether fairseq can be imported. If fairseq is installed but its import fails, log the error."""
     if importlib.util.find_spec("fairseq") is None:
         return False
     # One task of fairseq asks every user for tensorboardX, which only that task needs.

@@ -61,8 +61,8 @@ class Positions:
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, number of the segment to which each column belongs.
         documents: [B, K] int, number of the document to which each column belongs. A query may only attend to keys of
-            its own document, and absolute positions begin anew in each document, unless `ids` gives them. The numbers
-            never decrease from left to right. None means that each sample is a single document.
+            its own document, and absolute positions begin anew in each document, unless `ids` gives the positions. The
+            numbers never decrease from left to right. None means that each sample is a single document.
         cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
         ids: [K] or [B, K] int, positions that the caller gives for all columns, from 0; None means that the positions
             are the columns. The order of the tokens, and so `causal` and `span`, still follows the columns.
@@ -222,7 +222,7 @@ class Positions:
     def pairs(self) -> Tensor | None:
         """Return the index in `distances` of the distance of each pair, [1 or B, Q, K] int64.
 
-        Without `ids` this is None, because the index then depends on the columns alone; see `distances`.
+        Without `ids` the result is None, because the index then depends on the columns alone; see `distances`.
         """
         return None if self.ids is None or self._distinct is None else self._distinct[1]
 
@@ -279,7 +279,7 @@ class Positions:
 
         Positions begin anew in each document, and padding left of a token is not counted. Padding itself gets the
         position of the token before it, or 0 at the start. These positions have no effect, because attention to padding
-        is masked. With `ids`, this is `ids`.
+        is masked. If the caller gave `ids`, the result is `ids`.
         """
         if self.ids is not None:
             return self.ids.long()
@@ -294,7 +294,7 @@ class Positions:
     def common_cls_column(self) -> int | None:
         """Return the column of [CLS] as a Python int if it is the same in all samples, otherwise None.
 
-        It is also None in a compiled graph, which cannot read the data.
+        The result is also None in a compiled graph, which cannot read the data.
         """
         if torch.compiler.is_compiling():
             return None

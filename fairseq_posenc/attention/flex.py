@@ -71,9 +71,9 @@ def score_mod_of(factors: Sequence[Read], added: Sequence[Read]) -> ScoreMod | N
 def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
     """Return a context in which autograd saves none of these tables that hold products of tokens with rows.
 
-    Such a table can be larger than all other tensors of a layer. The backward pass computes it again from the queries
-    or keys, which are saved anyway. Models that torch compiles are left as they are: there, the compiler decides what
-    is saved.
+    Such a table can be larger than all other tensors of a layer. The backward pass computes such a table again from the
+    queries or keys, which are saved anyway. Models that torch compiles are left as they are: there, the compiler
+    decides what is saved.
     """
     # Autograd keeps both functions below until the backward pass, so they must not hold the tables.
     products = [(term, ref(numbers)) for term, numbers in tables if isinstance(term, OfToken) and numbers.requires_grad]
@@ -102,9 +102,9 @@ def _is_same(x: Tensor, y: Tensor | None) -> bool:
 def kernel(device: torch.device) -> Callable[..., Tensor]:
     """Return FlexAttention: compiled on a GPU, and uncompiled on a CPU, where it serves tests only.
 
-    Inside a compiled model, it becomes a part of the model's graph. Outside of a compiled model, torch first compiles
-    FlexAttention for the length of the first call, because kernels for a single length are faster. When a second length
-    occurs, torch compiles it again for all lengths.
+    Inside a compiled model, FlexAttention becomes a part of the model's graph. Outside of a compiled model, torch first
+    compiles FlexAttention for the length of the first call, because kernels for a single length are faster. When a
+    second length occurs, torch compiles FlexAttention again for all lengths.
     """
     if device.type == "cpu" or torch.compiler.is_compiling():
         return torch_flex.flex_attention

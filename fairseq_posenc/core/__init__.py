@@ -1,1 +1,1 @@
-"""Provide what all encodings share: the base class, composition, options, tables and caches."""
+"""Provide the parts that all encodings share: the base class, composition, options, tables and caches."""

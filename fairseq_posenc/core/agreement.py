@@ -43,7 +43,7 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
 
 
 def check_drawn(positions: Positions, stack: StackShape) -> None:
-    """Raise ValueError if the stack draws the positions of its tokens, but these positions are the columns."""
+    """Raise ValueError if the stack draws the positions of its tokens, but the given positions are the columns."""
     if stack.drawn is not None and positions.ids is None:
         raise ValueError(
             "the stack draws the positions of its tokens at random (StackShape.drawn), but these positions are the "

@@ -5,10 +5,11 @@ n maximum length.
 
 A hook is a method that an encoding may implement, and that the stack or the attention calls. The logits of a head are
 ``scale * q' k'^T + sum of bias + sum of content_bias``, where q' and k' come from `project_q` and `project_k`. The hook
-`scores` replaces the term scale * q' k'^T. The mask and the softmax follow. The hooks `content_bias` and `scores` get
-raw q and k, which are not scaled and were not changed by `project_q` and `project_k`. The hook `project_input` computes
-numbers from the layer's input, once for each column; the other hooks read these numbers from `layer.tensors`. The hook
-`adapt` gets the sum of all biases and the logits to which they are added, and returns a further term.
+`scores` replaces the term scale * q' k'^T. Then the mask and the softmax are applied to the logits. The hooks
+`content_bias` and `scores` get raw q and k, which are not scaled and were not changed by `project_q` and `project_k`.
+The hook `project_input` computes numbers from the layer's input, once for each column; the other hooks read these
+numbers from `layer.tensors`. The hook `adapt` gets the sum of all biases and the logits to which they are added, and
+returns a further term.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Capabilities:
     any_positions: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what two combined encodings can do.
+        """Return the capabilities of a combination of two encodings.
 
         The combination has a capability if both encodings have it, except that it is `directional` if at least one
         encoding is.
@@ -136,7 +137,7 @@ CLS_AGAINST_DOCUMENTS = "it treats [CLS] in a special way, but only the first do
 
 @dataclass(frozen=True)
 class Facts:
-    """Hold what the documentation says about a method.
+    """Hold the facts about a method that the documentation shows.
 
     Args:
         title: Name of the method in the documentation.
@@ -173,12 +174,12 @@ class Layer:
     Args:
         index: Number of the layer in the stack, from 1.
         rank: Number of the layer among the layers in which the encoding is active, from 1. Tables with an entry for
-            each layer are in this order.
+            each layer are ordered by this number.
         tensors: The tensors that `per_layer` returned for this layer and, under the name `project_input`, the result of
             this hook for all K columns.
         project_q, project_k: The layer's projections of vectors to queries and to keys, [B, T, d] -> [B, h, T, D].
         content: The content product q·k, which `content_bias` can compute together with its own terms (see `Content`).
-        inputs: The layer's inputs at all columns, [B, K, d]. Only `reference` gets them.
+        inputs: The layer's inputs at all columns, [B, K, d]. Only `reference` gets these inputs.
     """
 
     index: int
@@ -241,7 +242,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what this encoding can do with its options on its stack."""
+        """Return the capabilities of this encoding with its options in its stack."""
         return RELATIVE
 
     @property
@@ -269,7 +270,7 @@ class PositionEncoding(nn.Module):
     def layer_tables(self) -> tuple[str, ...]:
         """Return the names of the tables [L or 1, h or 1, ...] that are split by layer.
 
-        By default these tables are all parameters of the encoding itself, without those of submodules.
+        By default, these tables are all parameters of the encoding itself, without the parameters of submodules.
         """
         return tuple(name for name, _ in self.named_parameters(recurse=False))
 
@@ -301,7 +302,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def cure_for_length(self) -> str:
-        """Return the advice that the error about a sequence longer than `limit` gives."""
+        """Return the advice for the error about a sequence that is longer than `limit`."""
         return f"raise {self.stack.length_flag}"
 
     @classmethod
@@ -368,7 +369,10 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape. The cache holds them."""
+        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape.
+
+        The cache holds the keys that this hook returns.
+        """
         raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
 
     def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
@@ -395,10 +399,11 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook scores()")
 
     def adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return a term of the logits that is computed from two others, [B, h, Q, K].
+        """Return a term of the logits that is computed from two other terms, [B, h, Q, K].
 
         Args:
-            content: The content product scale * q' k'^T or what replaces it, [B, h, Q, K], in at least float32.
+            content: The content product scale * q' k'^T or the logits that replace it, [B, h, Q, K], in at least
+                float32.
             bias: The sum of the biases of all encodings, [1 or B, 1 or h, Q, K]. Terms that depend on the content
                 cannot be combined with `adapt`, because it is not defined whether they would belong to `content` or to
                 `bias`.
@@ -412,11 +417,11 @@ class PositionEncoding(nn.Module):
     # -- the terms of the logits for a kernel that reads one number per pair -----------------------------
 
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        """Return what the hooks `bias`, `content_bias` and `scores` compute, as tables that a kernel reads.
+        """Return the results of the hooks `bias`, `content_bias` and `scores` as tables that a kernel reads.
 
-        Encodings whose only hook of these three is `bias` need not implement this method. Other encodings implement the
-        method with a few small tables; an encoding that does not implement it cannot use this kernel (see `pairwise`).
-        The arguments are those of `content_bias`.
+        An encoding that has only the hook `bias` of these three hooks need not implement this method. Other encodings
+        implement the method with a few small tables; an encoding that does not implement it cannot use this kernel (see
+        `pairwise`). The arguments are those of `content_bias`.
         """
         if not self.pairwise:
             raise TypeError(f"{type(self).__name__} does not implement the method terms()")
@@ -427,23 +432,23 @@ class PositionEncoding(nn.Module):
     def reference_compress(
         self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
     ) -> tuple[Tensor, Tensor]:
-        """Return what `compress` returns, computed literally by the paper's formula."""
+        """Compute the result of `compress` literally by the paper's formula."""
         return k_in, v_in
 
     def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Return what `embed` returns, computed literally by the paper's formula."""
+        """Compute the result of `embed` literally by the paper's formula."""
         return x
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the unmasked logits of raw q and k, [B, h, Q, K], computed literally by the paper's formula."""
+        """Compute the unmasked logits of raw q and k, [B, h, Q, K], literally by the paper's formula."""
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
 
     def reference_adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return what `adapt` returns, computed literally by the paper's formula."""
+        """Compute the result of `adapt` literally by the paper's formula."""
         return torch.zeros_like(content)
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Return what `values` returns, computed literally by the formula, or None if there is no such hook."""
+        """Compute the result of `values` literally by the paper's formula, or return None if there is no such hook."""
         return None
 
 

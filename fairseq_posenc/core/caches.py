@@ -1,4 +1,4 @@
-"""Keep computed tensors between forward passes, for the longest length so far; shorter lengths use slices of them."""
+"""Cache computed tensors for the longest sequence up to now; shorter sequences use slices of these tensors."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class EvaluationCache:
     def _is_current(self, parameters: Sequence[Tensor]) -> bool:
         """Return whether the parameters still hold the numbers from which the cached tensor was computed.
 
-        The cache keeps references to the old parameters. Without them, a new parameter could get the address of an old
-        one, and comparing addresses would miss the change.
+        The cache keeps references to the old parameters. Without these references, a new parameter could get the
+        address of an old one, and comparing addresses would miss the change.
         """
         same = self._computed_at == STEPS.count and len(parameters) == len(self._computed_from)
         return same and all(

@@ -68,7 +68,7 @@ class Composition(nn.Module):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what all encodings can do; the composition is `directional` if at least one encoding is."""
+        """Return the capabilities of all encodings together; `directional` is true if one encoding is directional."""
         return self._capabilities
 
     @property
@@ -111,13 +111,13 @@ class Composition(nn.Module):
     ) -> Positions:
         """Make the positions of `tokens`. The stack decides whether the positions are causal and contain [CLS].
 
-        If the stack draws positions at random (`StackShape.drawn`), each call in training mode draws new ones.
+        If the stack draws positions at random (`StackShape.drawn`), each call in training mode draws new positions.
 
         Args:
             tokens: Token ids of all columns up to now, except the columns of memory, [B, T].
             pad: Id of the padding; None if the tokens contain no padding.
-            boundaries: Ids of the symbols after which positions restart (<s>, </s>). They are ignored if no encoding
-                counts positions within sentences.
+            boundaries: Ids of the symbols after which positions restart (<s>, </s>). These ids are ignored if no
+                encoding counts positions within sentences.
             cached: Number of tokens at the beginning that are in a cache, so that they are keys but not queries.
             memory: Number of columns before the tokens that hold earlier segments.
             memory_padding: True at padding in these columns, [B, memory] bool; None means that there is no padding.
@@ -125,8 +125,8 @@ class Composition(nn.Module):
             segments: Segment of every column, [B, memory + T], for encodings that read segments.
             documents: Document of every column, [B, memory + T]; None means that each sample is a single document.
             ids: Positions that replace the column numbers, whole numbers from 0, [memory + T] or [B, memory + T],
-                for example the positions in a document from which some tokens were left out. They replace positions
-                that the stack would draw.
+                for example the positions in a document from which some tokens were left out. These positions also
+                replace positions that the stack would draw.
 
         Raises:
             ValueError: The boundaries are missing, there are segments but no encoding reads them, or one of the
@@ -205,7 +205,7 @@ class Composition(nn.Module):
 
     @property
     def _only_columns(self) -> str:
-        """Return why positions must be the columns, or an empty text if the encodings can use any positions."""
+        """Return the reason why positions must be the columns, or an empty text if any positions are possible."""
         for name, member in self.members.items():
             if not member.capabilities.any_positions:
                 return f"{name} works with columns only ({member.only_columns})"
@@ -406,7 +406,7 @@ class LayerCall:
         return [name for name, member in self.view.members.items() if not member.pairwise]
 
     def terms(self, q: Tensor, k: Tensor) -> Terms:
-        """Return what `additive` and `scores` compute, as tables that a kernel reads pair by pair."""
+        """Return the results of `additive` and `scores` as tables that a kernel reads pair by pair."""
         parts = [
             member.terms(q, k, self.positions, self._layer(name, None)) for name, member in self.view.members.items()
         ]

@@ -13,8 +13,8 @@ def refuse_conflicts(members: Mapping[str, PositionEncoding], layers: int) -> No
     """Raise ValueError if encodings that are active in the same layer cannot be combined.
 
     Two encodings cannot be combined if both replace, change or scale the product of query and key, or if one encoding
-    compresses the keys that the other needs. An encoding that adapts biases needs another one with a bias. It cannot
-    be combined with a term that depends on the content.
+    compresses the keys that the other needs. An encoding that adapts biases needs another encoding with a bias, and
+    cannot be combined with a term that depends on the content.
 
     Args:
         members: The encodings by name.

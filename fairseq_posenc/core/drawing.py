@@ -28,10 +28,11 @@ def drawn_positions(positions: Positions, stack: StackShape, *, training: bool) 
     T tokens gets the first T of these numbers, sorted. Samples with equally many tokens share their positions, as in
     the authors' code, which draws once per batch.
 
-    In evaluation, the authors' code seeds its generator and draws new positions for every batch. Here the seed is the
-    same for every batch, so the positions of a sequence depend only on its length. A decoder cannot know the length
-    before it has generated all tokens, and earlier tokens must keep their positions. The positions of a decoder are
-    therefore drawn once for the longest sequence, M, and a sequence of T tokens gets the first T of these positions.
+    In evaluation, the authors' code seeds its generator and draws new positions for every batch. This code uses the
+    same seed for every batch, so the positions of a sequence depend only on its length. A decoder cannot know the
+    length before it has generated all tokens, and earlier tokens must keep their positions. The positions of a decoder
+    are therefore drawn once for the longest sequence, M, and a sequence of T tokens gets the first T of these
+    positions.
 
     Raises:
         ValueError: The decoder is in training mode although earlier tokens are cached.

@@ -30,7 +30,7 @@ def extend_to_option() -> Any:
 
 
 class Extended(PositionEncoding):
-    """Provide the base of encodings with tables [..., n, width] and the options `extend` and `extend_to`.
+    """Provide the base class of encodings with tables [..., n, width] and the options `extend` and `extend_to`.
 
     `extend=interpolate` stretches the table to N = `extend_to` positions: position p reads the table at row
     p (n-1)/(N-1), between two rows if necessary. N is the same for all batches, so a token's vector does not depend on

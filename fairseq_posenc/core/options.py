@@ -54,7 +54,7 @@ def option(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Provide the base class of every encoding's options. Its own fields are the options that all encodings have."""
+    """Provide the base class of every encoding's options. This class defines the options of all encodings."""
 
     layers: str | None = option(None, schedule.HELP, example="2")
 
@@ -75,7 +75,7 @@ class Options:
 
 
 def own_fields(cls: type[Options]) -> list[dataclasses.Field[Any]]:
-    """Return the fields of an encoding's options, without those that all encodings have."""
+    """Return the fields of an encoding's options, except the options that all encodings have."""
     common = {field.name for field in dataclasses.fields(Options)}
     return [field for field in dataclasses.fields(cls) if field.name not in common]
 
@@ -92,7 +92,7 @@ def written_range(field: dataclasses.Field[Any]) -> str:
 
 
 def names(cls: type[Options]) -> list[str]:
-    """Return the option names of an encoding; the last ones are those that all encodings have."""
+    """Return the option names of an encoding; the options that all encodings have come last."""
     return [written(field) for field in [*own_fields(cls), *dataclasses.fields(Options)]]
 
 
@@ -129,7 +129,7 @@ def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
     """Return the options of an encoding from parsed values.
 
     Raises:
-        ValueError: A name is unknown (the error lists the known ones), or a value has the wrong type.
+        ValueError: A name is unknown (the error lists the known names), or a value has the wrong type.
     """
     unknown = sorted(set(values) - set(names(cls)))
     if unknown:
@@ -150,7 +150,7 @@ def describe(cls: type[Options]) -> list[dict[str, Any]]:
 
 
 def describe_common() -> list[dict[str, Any]]:
-    """Return a row as `describe` does for each option that all encodings have."""
+    """Return the row of each option that all encodings have; see `describe`."""
     return [_row(field) for field in dataclasses.fields(Options)]
 
 

@@ -23,7 +23,8 @@ def warnings_only(name: str | None = None) -> Iterator[None]:
 def unchanged() -> Iterator[None]:
     """Keep the level and the handlers of the root logger.
 
-    A model of fairseq lets the root logger show debug messages. Torch then writes thousands of them when it compiles.
+    A model of fairseq lets the root logger show debug messages. Torch then writes thousands of debug messages when it
+    compiles.
     """
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]

@@ -76,7 +76,7 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
 
 
 def of_layer(weight: Tensor, rank: int, heads: int) -> Tensor:
-    """Return the tables of all heads in a layer, [h, ...]; only the reference formulas and figures use this.
+    """Return the tables of all heads in a layer, [h, ...]; only reference formulas and figures call this function.
 
     Args:
         weight: The tables [L or 1, h or 1, ...].
@@ -101,5 +101,5 @@ def _clipped(distances: Tensor, clip: int) -> Tensor:
 
 
 def pair_by_pair(positions: Positions, row_of: Callable[[int], int]) -> Tensor:
-    """Return row_of(j - i) for every pair, [Q, K], by a slow loop over the pairs; only reference formulas use this."""
+    """Return row_of(j - i) for every pair, [Q, K], by a slow loop; only reference formulas call this function."""
     return torch.tensor([[row_of(int(delta)) for delta in row] for row in positions.delta])

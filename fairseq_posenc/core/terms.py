@@ -18,7 +18,7 @@ from ..positions import Positions
 
 
 class Term(Protocol):
-    """Give a number for each pair of a query and a key. The kernel reads it from the table `numbers()`."""
+    """Give a number for each pair of a query and a key. The kernel reads this number from the table `numbers()`."""
 
     @property
     def width(self) -> int:
@@ -40,7 +40,8 @@ class Rows:
         by_distance: Row of each of the L distances, [L]; None means that each distance has its own row.
         offset: Column of the first query, as a zero-dimensional tensor.
         cls_column: Column of [CLS], [1 or B]; None means that [CLS] is an ordinary token.
-        special: The row for all pairs whose query is [CLS]. The row after it is for other pairs whose key is [CLS].
+        special: The row for all pairs whose query is [CLS]. The row `special` + 1 is for other pairs whose key is
+            [CLS].
     """
 
     last: Tensor

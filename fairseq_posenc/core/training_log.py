@@ -1,4 +1,4 @@
-"""Read what fairseq-train logged with `--log-format json`.
+"""Read logs that fairseq-train wrote with `--log-format json`.
 
 This file imports the standard library only: recipes load it without the package, which needs torch.
 """

@@ -20,12 +20,15 @@ def names() -> list[str]:
 
 
 def specs() -> list[str]:
-    """Return `spec_of` of each encoding, in the order of the registry."""
+    """Return the value of --pos-enc that `spec_of` gives for each encoding, in the order of the registry."""
     return [spec_of(name) for name in names()]
 
 
 def spec_of(name: str) -> str:
-    """Return the shortest value of --pos-enc with an encoding: its name, after that of an encoding that it needs."""
+    """Return the shortest value of --pos-enc that contains an encoding.
+
+    This is the encoding's name or, if the encoding cannot be used alone, two names such as `alibi+dape`.
+    """
     companion = get(name).companion
     return f"{companion}+{name}" if companion else name
 
@@ -107,7 +110,7 @@ def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
     """Return the members of a composition with their classes.
 
     Raises:
-        ValueError: An encoding is unknown, or a number such as that of `rope-2` is wrong.
+        ValueError: An encoding is unknown, or the number in a name such as `rope-2` is wrong.
     """
     members = [part.strip() for part in spec.split("+")]
     kinds = [kind_of(member) for member in members]

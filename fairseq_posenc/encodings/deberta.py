@@ -105,8 +105,8 @@ class Deberta(CachingEncoding, RelativeProducts):
         raise TypeError(f"{type(self).__name__} does not implement the method project()")
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the projections r and t of all table rows that the batch needs. In evaluation mode, they are
-        cached."""
+        """Return the projections r and t of all table rows that the batch needs. In evaluation mode, the projections
+        are cached."""
         projected, n = self._cache.get(
             positions.reach,
             list(self.parameters()),

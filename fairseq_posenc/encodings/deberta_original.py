@@ -167,8 +167,10 @@ def _literal_bucket(x: int, buckets: int, longest: int) -> int:
 
 
 def _longest(options: DebertaOptions, stack: StackShape) -> int:
-    """Return the largest distance k, which is the option `clip` or, if unset, n. The logarithmic buckets end at the
-    distance k."""
+    """Return the largest distance k, which is the option `clip` or, if unset, n, but at least `buckets`.
+
+    All distances beyond k share the last row or bucket of their direction.
+    """
     buckets = options.buckets
     if buckets is not None and buckets % 2:
         raise ValueError(

@@ -76,10 +76,7 @@ class Fire(SharedBias, CachingEncoding):
         return {**scalars, **hidden, "output_weight": (layers, heads, width), "output_bias": (layers, heads)}
 
     def reset_parameters(self) -> None:
-        """Set c = 0.1 and l = 1, and initialise the network as torch initialises `nn.Linear`.
-
-        The paper's code does the same.
-        """
+        """Set c = 0.1 and l = 1, and initialise the network like `nn.Linear`, as in the paper's code."""
         nn.init.constant_(self.c, 0.1)
         nn.init.ones_(self.multiplier)
         for weight in (self.hidden_weight, self.hidden_bias):

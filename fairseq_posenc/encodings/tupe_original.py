@@ -65,7 +65,7 @@ class OriginalTupe(Tupe):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what the encoding can do; in a decoder, T5's buckets are for the left direction only."""
+        """Return the capabilities of the encoding; in a decoder, T5's buckets are for the left direction only."""
         one_way = self.options.relative and self.stack.causal
         return replace(super().capabilities, bidirectional=not one_way)
 

@@ -33,11 +33,12 @@ class XPosOptions(rotary.RotaryOptions):
 class XPos(rotary.Rotary):
     """xPos is RoPE in which pair m decays with the distance, by zeta_m^((i-j)/512) for zeta_m = (2m/D + 0.4) / 1.4.
 
-    xPos works in decoders only, because for keys to the right the factors would grow with the distance. A query at
-    position p is multiplied by zeta^(p/512), and a key at position p by the inverse of this factor. The position p is
-    counted from a column in the middle, so that both factors fit in half precision; the choice of this column cancels
-    in the product. The middle column does not depend on the sequence length, because keys in a cache must not change.
-    The released code instead counts from the middle of the current sequence.
+    xPos works in decoders only, because for keys to the right the factors would grow with the distance. The number 512
+    is the default of the option `scale_base`. A query at position p is multiplied by zeta^(p/512), and a key at
+    position p by the inverse of this factor. The position p is counted from a column in the middle, so that both
+    factors fit in half precision; the choice of this column cancels in the product. The middle column does not depend
+    on the sequence length, because keys in a cache must not change. The released code instead counts from the middle of
+    the current sequence.
     """
 
     Options = XPosOptions

@@ -76,7 +76,8 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the outputs [T, B, d] for the inputs [T, B, d], and the attention weights if they are requested.
 
-        The weights are averaged over heads, [B, T, K]; with `need_head_weights`, each head has its own, [h, B, T, K].
+        The weights are averaged over heads, [B, T, K]; with `need_head_weights`, the weights of all heads are returned,
+        [h, B, T, K].
         """
         if self._inputs is None or attn_mask is not None or key is not query or unused:
             raise ValueError("Call this self-attention inside `using_positions`, with key=query and without attn_mask.")

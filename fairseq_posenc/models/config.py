@@ -138,7 +138,7 @@ TransformerPosEncConfig.__doc__ = "Hold all options of fairseq's transformer and
 
 
 def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:
-    """Return all options by name. If an older checkpoint lacks an option of this plugin, use its default."""
+    """Return all options by name. If an older checkpoint lacks an option of this plugin, use the option's default."""
     own = {field.name: field.default for field in dataclasses.fields(config) if not field.name.startswith("_")}
     return {**own, **(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))}
 

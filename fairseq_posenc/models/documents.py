@@ -1,4 +1,4 @@
-"""Define --attend-within, which limits attention to documents or lines, and check that it fits the task."""
+"""Define --attend-within, which limits attention to documents or lines, and check that this flag fits the task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITHIN_HELP = (
 
 
 def check_language_model(within: str, task: Any) -> None:
-    """Raise ValueError if the inputs of a language model do not fit --attend-within, or if it would have no effect."""
+    """Raise ValueError if the inputs of a language model do not fit --attend-within, or if this flag has no effect."""
     settings = getattr(task, "cfg", None) or getattr(task, "args", None)
     if within != SEQUENCE and getattr(settings, "add_bos_token", False):
         raise ValueError(

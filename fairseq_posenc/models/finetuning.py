@@ -97,7 +97,7 @@ class Finetuning(FairseqTask):
 
 
 def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrained:
-    """Read the pretrained model, convert it to the encoding that the options ask for, and write its sizes into `cfg`.
+    """Read the pretrained model, convert it to the encoding that the options name, and write its sizes into `cfg`.
 
     Args:
         cfg: Options of the model, which are changed.
@@ -126,7 +126,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
     """Return --pos-enc and --pos-enc-args for fine-tuning.
 
-    By default, these are the values of the pretrained model. `name` and `args` change them, and `segments` adds
+    By default, these are the values of the pretrained model. `name` and `args` change these values, and `segments` adds
     segments.
 
     Args:

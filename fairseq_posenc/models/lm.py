@@ -62,8 +62,8 @@ class LMDecoder(PosEncDecoder):
         With an adaptive softmax, return features [B, T, d] instead of logits.
 
         Args:
-            incremental_state: Cache of earlier tokens; from its first use on it also holds the memory.
-            memory: States of earlier segments; without a cache, the states of this segment are added to it.
+            incremental_state: Cache of earlier tokens; from its first use on, the cache also holds the memory.
+            memory: States of earlier segments; without a cache, the states of this segment are added to the memory.
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")

@@ -42,7 +42,7 @@ class SentenceEncoder(PosEncEncoder):
 
         Args:
             unmasked: Tokens before masking, [B, T], from which sentence boundaries are read. Default: `src_tokens`.
-            segments: Segment of each token, [B, T] int64; some encodings ignore it. Default: the result of
+            segments: Segment of each token, [B, T] int64; some encodings ignore segments. Default: the result of
                 `pair_segments`.
             documents: Document to which each token belongs, [B, T] int64. Default: all tokens see each other.
         """
@@ -100,12 +100,12 @@ class PosEncRobertaEncoder(RobertaEncoder):
     ) -> tuple[Tensor, dict[str, Any]]:
         """Return logits [B, T, vocabulary] or features [B, T, d] of tokens [B, T], and fairseq's additional outputs.
 
-        With `masked_tokens`, logits are computed at those tokens only.
+        With `masked_tokens`, logits are computed at the masked tokens only.
 
         Args:
             unmasked_tokens: Tokens before masking, [B, T], from --task posenc_masked_lm; masks may hide the ends of
-                sentences. With --attend-within, the documents or lines of masked language modelling are read from them.
-                Features do not depend on --attend-within: all tokens see each other.
+                sentences. With --attend-within, the documents or lines of masked language modelling are read from these
+                tokens. Features do not depend on --attend-within: all tokens see each other.
             segments: Segment of each token, [B, T]. By default, masked language modelling uses one segment, and other
                 tasks use the segments of sentence pairs.
         """

@@ -45,7 +45,7 @@ class MaskedLMPosEncConfig(LayersConfig):
 
 @dataclasses.dataclass
 class PretrainingPosEncConfig(MaskedLMPosEncConfig):
-    """Hold the options of `posenc_roberta`, with those that only masked language modelling has."""
+    """Hold the options of `posenc_roberta`, including the options that only masked language modelling has."""
 
     attend_within: WITHIN = option(SEQUENCE, WITHIN_HELP)
 

@@ -65,9 +65,9 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
 
 
 def _state(filename: str) -> Any:
-    """Return the checkpoint with its tensors memory-mapped; None if there is no file, or it is no checkpoint.
+    """Return the checkpoint with its tensors memory-mapped; None if the file does not exist or is not a checkpoint.
 
-    fairseq loads the file again, and then reports that it is no checkpoint.
+    fairseq loads the file again, and then reports that it is not a checkpoint.
     """
     if not os.path.isfile(filename):
         return None
@@ -97,7 +97,7 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
 def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> None:
     """Raise if the data's dictionary differs from the checkpoint's dictionary.
 
-    The checkpoint's dictionary is the one in its folder or in the data that it was trained on.
+    The checkpoint's dictionary is the dictionary in the folder of the checkpoint or in the data of its training.
     """
     from fairseq.data import Dictionary
 
@@ -129,7 +129,7 @@ def _numbers(symbols: Sequence[str]) -> bool:
 
 
 def _encoder(task: Any) -> Path | None:
-    """Return the path of the data's encoder.json: --gpt2-encoder-json if set, otherwise the one in tokenizer/."""
+    """Return the path of the data's encoder.json: --gpt2-encoder-json or, if unset, tokenizer/encoder.json."""
     settings = as_dict(getattr(task, "cfg", None) or getattr(task, "args", None))
     if settings.get("gpt2_encoder_json"):
         return Path(settings["gpt2_encoder_json"])

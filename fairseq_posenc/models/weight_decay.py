@@ -61,7 +61,10 @@ def _is_spared(parameter: Any) -> bool:
 
 
 def spare(pos: Composition) -> Watch | None:
-    """Mark the parameters that an encoding lists in `no_decay`, and return their `Watch`, or None if it lists none."""
+    """Mark the parameters that an encoding lists in `no_decay`.
+
+    Return an object that checks these parameters in training, or None if the encoding lists no parameters.
+    """
     named = [getattr(member, name) for member in pos.members.values() for name in member.no_decay]
     for parameter in named:
         # This is fairseq's own mark, which none of its optimizers reads. The copies of parameters for --fp16 carry it

@@ -30,8 +30,8 @@ _VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signatu
 def usable(products: int, least: int, device: torch.device) -> bool:
     """Return whether to use compiled loops.
 
-    Compiled loops are used for at least `least` products, on a CPU with a working C++ compiler. They are not used under
-    a torch dispatch mode, for example one that counts operations, because torch does not compile there.
+    Compiled loops are used for at least `least` products, on a CPU with a working C++ compiler. Compiled loops are not
+    used under a torch dispatch mode, for example one that counts operations, because torch does not compile there.
     """
     return products >= least and device.type == "cpu" and eagerly() and _compiler_works()
 
@@ -39,7 +39,8 @@ def usable(products: int, least: int, device: torch.device) -> bool:
 def eagerly() -> bool:
     """Return whether torch runs operations eagerly.
 
-    Torch does not do so while it traces or transforms a function (vmap, forward gradients) or under a dispatch mode.
+    Torch does not run operations eagerly while it traces or transforms a function (vmap, forward gradients) or under a
+    dispatch mode.
     """
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
     transformed = torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0

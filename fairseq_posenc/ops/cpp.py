@@ -5,8 +5,8 @@ The C++ sources are compiled once per machine if there is a compiler (build.py).
 - trilinear.cpp computes M3's product of three vectors in two thirds of the time that torch.compile needs.
 - clipped_products.cpp is for distances that share a vector. The products with the few
   different vectors are computed once; torch would have to copy them to all pairs before it adds or multiplies them.
-- single_query.cpp is for decoding steps. Its function reads each key only once, because reading the keys takes most of
-  the time.
+- single_query.cpp is for decoding steps. The function in this file reads each key only once, because reading the keys
+  takes most of the time.
 
 No function in this file records gradients. Each function checks its tensors first (cpp_checks.py), because C++ does
 not check bounds.

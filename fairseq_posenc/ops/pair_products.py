@@ -1,9 +1,9 @@
 """Compute sums of position terms, and M4M's gated products, for all pairs of a query and a key, with their gradients.
 
 The kernel `Blocked` works on every device. The kernel `Clipped` is faster if distances beyond a limit share a vector.
-The autograd functions in this file call a kernel for a few samples or heads at a time. They save tensors for the
-backward pass and add up gradients in at least float32. They also compute the gradients of the query-key product q·k,
-which is called the content.
+The autograd functions in this file call a kernel for a few samples or heads at a time. These functions save tensors for
+the backward pass and add up gradients in at least float32. The functions also compute the gradients of the query-key
+product q·k, which is called the content.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
 
     Args:
         k: Keys, [B, h, K, D].
-        vectors: The vectors a_j, [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys share one.
+        vectors: The vectors a_j, [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys share a
+            vector.
         shared: Number of keys at the beginning that share the first vector; 0 if every key has a vector of its own.
     """
     return _sums("alone", k, vectors, None, shared, lambda a: a.expand(*k.shape[:2], 1, -1), _one_by_one)

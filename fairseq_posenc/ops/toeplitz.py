@@ -38,7 +38,7 @@ class Lengths(Protocol):
 
     @property
     def pairs(self) -> Tensor | None:
-        """Return the number of each pair's distance, [1 or B, Q, K], or None if it follows from the columns."""
+        """Return the number of each pair's distance, [1 or B, Q, K], or None if distances follow from columns."""
 
 
 def in_one_pass(positions: Lengths) -> bool:
@@ -253,7 +253,7 @@ def trilinear_product(
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
     """Return `first` and `last` of `blocked_products.Vectors` if distances beyond `clip` share a vector.
 
-    If 2 clip >= K + `more`, the result says that no distances share a vector, although the larger ones do. Most
+    If 2 clip >= K + `more`, the result says that no distances share a vector, although larger distances do. Most
     distances are then at most `clip`, so treating the larger distances separately would save nothing.
     """
     keys = positions.key_length

@@ -65,7 +65,7 @@ def read_divergence(log: Path) -> Divergence | None:
     if len(finite) < len(losses) or NOT_FINITE.search(last_attempt):
         update, loss = finite[-1] if finite else (0, None)
         reported = [facts for kind, facts in _lines(log) if kind == "diverged"]
-        if reported:  # by the plugin's correction of fairseq, which knows the exact update
+        if reported:  # the plugin's line names the exact update
             update = int(reported[-1]["num_updates"])
             loss = loss if reported[-1]["loss"] is None else float(reported[-1]["loss"])
         return Divergence(update, loss, finite=False)

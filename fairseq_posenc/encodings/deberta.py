@@ -120,7 +120,7 @@ class Deberta(CachingEncoding, RelativeProducts):
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         projected = self.projected(positions, layer)
-        # Scale the tables instead of q and k: in decoding, the tables have fewer rows than there are keys.
+        # Scale the tables instead of q and k, because all samples share the tables, which are therefore smaller.
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
         return Products(q, k, scaled[0], scaled[-1], self._rows(positions), self.flat_from)
 

@@ -115,7 +115,7 @@ class M4(RelativeTable, RelativeProducts):
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        # Scale the tables instead of q and k: in decoding, the tables have fewer rows than there are keys.
+        # Scale the tables instead of q and k, because all samples share the tables, which are therefore smaller.
         weight = promoted(layer.tensors["weight"]) * self._factor
         return Products(q, k, weight, weight, self.rows(positions), self.clip)
 

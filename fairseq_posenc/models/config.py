@@ -42,7 +42,7 @@ REFUSED = {
     "export": "TorchScript does not support the hooks of the encodings.",
 }
 
-#: The same for translation models.
+#: Options that translation models do not support, with the advice or reason that the error gives.
 REFUSED_IN_TRANSLATION = {**REFUSED, "adaptive_input": "Translation models have no adaptive input."}
 
 #: end of the help texts of --pos-enc

@@ -116,7 +116,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
     take(cfg, "layernorm_embedding", own.config.layernorm_embedding, True, description)
     take(cfg, "untie_weights_roberta", not own.config.tied, False, description)
     cfg.pos_enc, cfg.pos_enc_args = encoding(own.config, cfg.pos_enc, cfg.pos_enc_args, str(cfg.segments))
-    seed = torch.initial_seed()  # fairseq has just set it from --seed, and new weights follow it
+    seed = torch.initial_seed()  # fairseq has just set this seed; new weights follow it
     pretrained, report = converted(own, cfg.pos_enc, cfg.pos_enc_args, seed=seed)
     for line in report.lines():
         logger.info("%s: %s", source, line)

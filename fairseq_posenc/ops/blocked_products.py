@@ -243,7 +243,7 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             else:
                 _by_column(window, near.shape[-1]).copy_(near)
             by_entry = window.flatten(1, 2)
-            # Not baddbmm_ into a view, because torch would then multiply the matrices one by one.
+            # Do not use baddbmm_ into a view, because torch would then multiply the matrices one by one.
             products = torch.bmm(by_entry, table[:, block.window])
             _by_sample(for_x[:, rows], tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
             for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(x[:, rows], tables))

@@ -32,7 +32,7 @@ def test_a_file_comes_whole_and_is_recorded(lab, site):
     assert lab.files() == {"text/a.txt"}
 
 
-#: what the server does, the published hash, and the parts that are then requested
+#: Options of the server, the published hash, and the parts that the downloader then requests.
 CUT: dict[str, tuple[dict[str, object], str, list[str]]] = {
     "twice": ({"cuts": [70_000, 100_000]}, HASH, ["", "bytes=70000-", "bytes=170000-"]),
     "no ranges, so the whole file is sent again": ({"cuts": [70_000], "ranges": False}, HASH, ["", "bytes=70000-"]),
@@ -44,7 +44,7 @@ CUT: dict[str, tuple[dict[str, object], str, list[str]]] = {
 @pytest.mark.parametrize(("page", "sha256", "ranges"), CUT.values(), ids=CUT)
 def test_a_cut_connection_is_gone_on_from(lab, site, page, sha256, ranges):
     lab.row("a.txt", site.put("a.txt", TEXT, **page), sha256)
-    ended = lab.run("text", "--retries", 0)  # each attempt brings something, so none counts
+    ended = lab.run("text", "--retries", 0)  # an attempt that receives bytes is not counted
     assert ended.status == 0
     assert site.ranges() == ranges
     assert (lab.output / "text/a.txt").read_bytes() == TEXT
@@ -132,7 +132,7 @@ def test_the_next_mirror_is_tried(lab, site, bad):
     assert lab.files() == {"text/a.txt"}
 
 
-#: what a hostile or broken first mirror sends, and a part of the error if there is no other mirror
+#: Answer of a hostile or broken first mirror, and a part of the error if there is no other mirror.
 BAD_ANSWERS: dict[str, tuple[dict[str, object], str]] = {
     "a length of 45,000 digits": ({"headers": {"Content-Length": "9" * 45_000}}, "999..., which is not a number"),
     "a length of 4,000 digits": ({"headers": {"Content-Length": "9" * 4_000}}, "999..., which is not a number"),

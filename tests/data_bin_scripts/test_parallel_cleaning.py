@@ -52,7 +52,7 @@ def test_every_pair_is_counted_by_the_first_rule_that_it_breaks(parallel: Parall
     assert counts["read"] == len(PAIRS)
     assert counts["kept"] == len(kept)
     assert {step: counts[step] for step in counted(PAIRS)} == counted(PAIRS)
-    assert parallel.counts("second")["duplicate"] == 1  # of the first corpus
+    assert parallel.counts("second")["duplicate"] == 1  # of a pair in the first corpus
     assert lines(parallel.output / "train.en") == [*(source for source, _ in kept), "new"]
     assert lines(parallel.output / "train.de") == [*(target for _, target in kept), "neu"]
     assert parallel.record()["counts"] == {

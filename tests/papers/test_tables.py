@@ -34,7 +34,7 @@ def test_a_file_is_one_cited_table(path: Path) -> None:
     raw = tomllib.loads(path.read_text("utf-8"))
     assert raw.keys() - {"conditions"} == {"paper", "table", "title", "unit", "keys", "columns", "rows"}
     assert raw["keys"][:2] == ["row", "encoding"]
-    assert {figure.row for figure in figures} == {str(row[0]) for row in raw["rows"]}  # none is empty
+    assert {figure.row for figure in figures} == {str(row[0]) for row in raw["rows"]}  # no row is empty
     assert {figure.column for figure in figures} == set(raw["columns"])
 
 

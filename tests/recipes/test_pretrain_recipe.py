@@ -129,7 +129,7 @@ def test_models_of_the_diet_presets_have_the_parameters_that_the_paper_counts(pr
     shape = StackShape(layers=12, heads=12, dim=768, max_length=loaded.positions, has_cls=True)
     vocabulary, compared = whole_models.VOCABULARIES[ending], 0
     for figure in figures("DIET", table="Table 6", column=f"parameters{ending}"):
-        if figure.encoding != "shaw":  # which nobody can derive
+        if figure.encoding != "shaw":  # the number of Shaw cannot be derived
             parsed = parse(figure.encoding)
             count = sum(parameter.numel() for parameter in build(parsed.name, parsed.args, shape).parameters())
             assert f"{whole_models.total(count, shape, vocabulary) / 1e6:.1f}M" == figure.printed

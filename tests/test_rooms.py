@@ -67,7 +67,7 @@ def room(module: str) -> str:
 
 
 def outward(package: Path) -> list[str]:
-    """Return the imports from a later room."""
+    """Return the imports from a later part of the package."""
     return [
         f"{name} imports {other}"
         for name, others in imports(package).items()

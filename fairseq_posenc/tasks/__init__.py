@@ -1,3 +1,3 @@
 """Define tasks that fairseq lacks. Importing this package registers the tasks with fairseq."""
 
-from . import lm_memory, masked_lm, question_generation, sentence_prediction, squad, translation  # noqa: F401
+from . import answers, lm_memory, masked_lm, question_generation, sentence_prediction, squad, translation  # noqa: F401

@@ -1,0 +1,22 @@
+"""Find the sequences that a model predicts without any wrong token.
+
+Legend: B batch, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def exact_matches(logits: Tensor, target: Tensor, pad: int) -> Tensor:
+    """Return for each sequence whether every counted token has the greatest logit, [B] bool.
+
+    If the model has read the target's earlier tokens, this is also whether greedy decoding generates the target: up to
+    its first wrong token, greedy decoding reads the same tokens.
+
+    Args:
+        logits: [B, T, V].
+        target: [B, T] int64; the tokens `pad` do not count.
+        pad: Id of the padding symbol.
+    """
+    return (logits.argmax(-1).eq(target) | target.eq(pad)).all(1)

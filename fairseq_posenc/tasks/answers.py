@@ -1,0 +1,113 @@
+"""Define `posenc_answers`: predict the counted tokens of generated examples, with any kind of model.
+
+recipes/length_tasks generates the examples.
+"""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II
+
+from ..compat.checkpoints import CheckpointError
+from ..core.options import option
+from ..data import answers
+from ..metrics.exact_match import exact_matches
+
+#: An architecture for each kind of model, which an error suggests.
+ARCHITECTURES = {
+    "decoder": "posenc_transformer_lm",
+    "encoder": "posenc_roberta_tiny",
+    "encoder-decoder": "posenc_transformer",
+}
+
+
+@dataclasses.dataclass
+class AnswersConfig(FairseqDataclass):
+    """Hold the options for the folder of examples."""
+
+    data: Optional[str] = option(None, "Folder of generated examples: dict.txt, answers.json and files SPLIT.tsv.")
+    tokens_per_sample: int = option(512, "Longest input of a decoder-only model, in tokens.")
+    max_target_positions: Optional[int] = option(
+        None, "Number of positions of a decoder-only model. Default: --tokens-per-sample."
+    )
+    train_subset: str = II("dataset.train_subset")
+
+
+@register_task("posenc_answers", dataclass=AnswersConfig)
+class AnswersTask(FairseqTask):
+    """Learn to predict tokens: those of an answer after a prompt, a tag for each token, or a translation.
+
+    The validation also logs `exact`: the percentage of examples in which the model predicts every counted token.
+    """
+
+    source_dictionary = target_dictionary = property(attrgetter("dictionary"))
+
+    def __init__(self, cfg: Any, dictionary: Dictionary) -> None:
+        super().__init__(cfg)
+        self.dictionary = dictionary
+        self.record = answers.record(Path(cfg.data))
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **unused: Any) -> "AnswersTask":
+        """Set the task up with the dictionary of the folder.
+
+        Raises:
+            CheckpointError: The folder does not exist or is not complete.
+        """
+        if not cfg.data or not (Path(cfg.data) / answers.DICTIONARY).is_file():
+            raise CheckpointError(f"{cfg.data} has no {answers.DICTIONARY}. Give a folder of generated examples.")
+        return cls(cfg, Dictionary.load(str(Path(cfg.data) / answers.DICTIONARY)))
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model.
+
+        Raises:
+            ValueError: The examples are for another kind of model.
+        """
+        model = super().build_model(cfg, from_checkpoint)
+        if (kind := _kind(model)) != self.record.kind:
+            advice = f"Give --arch {ARCHITECTURES[self.record.kind]} or another architecture of this kind"
+            raise ValueError(f"{self.cfg.data} has examples for the {self.record.kind}, not the {kind}. {advice}.")
+        return model
+
+    def max_positions(self) -> Any:
+        """Return the lengths of the longest input and output, in tokens."""
+        if self.record.kind == "encoder-decoder":
+            return self.record.longest_input, self.record.longest_output
+        return self.record.longest_input
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
+        """Load the examples of a file SPLIT.tsv."""
+        examples = answers.read(Path(self.cfg.data) / f"{split}.tsv", self.dictionary, self.record.kind)
+        shuffle = split == self.cfg.train_subset
+        self.datasets[split] = answers.Answers(examples, self.dictionary, self.record.kind, shuffle=shuffle)
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Compute the loss, and count the examples in which every prediction is right."""
+        loss, size, output = super().valid_step(sample, model, criterion)
+        with torch.no_grad():
+            logits = model(**sample["net_input"])[0]
+        output["exact"] = exact_matches(logits, sample["target"], self.dictionary.pad()).sum()
+        return loss, size, output
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """Log fairseq's figures, and in validation the percentage of examples without a wrong prediction."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if any("exact" in output for output in logging_outputs):
+            number = sum(float(output["nsentences"]) for output in logging_outputs)
+            exact = sum(float(output["exact"]) for output in logging_outputs)
+            metrics.log_scalar("exact", 100 * exact / number, number, round=2)
+
+
+def _kind(model: Any) -> str:
+    if isinstance(model, FairseqEncoderDecoderModel):
+        return "encoder-decoder"
+    return "decoder" if isinstance(model, FairseqLanguageModel) else "encoder"

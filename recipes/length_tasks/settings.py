@@ -1,0 +1,156 @@
+"""Define the settings of the length tasks; conf/ has the values and their sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from recipes.lib import launch
+from recipes.lib.encodings import Encoding, parse
+from recipes.lib.recipe import about
+from recipes.lib.seeds import Seeds
+from recipes.lib.values import Flags, Refused
+
+from .tasks.registry import TASKS, task
+from .tasks.task import Task
+
+CONF = Path(__file__).parent / "conf"
+RANDOM = "-random"  # end of the name of a model whose positions are drawn at random in training
+
+# Flags that the plan writes itself, with the option to use instead, or the value.
+DECIDED = {
+    **launch.DECIDED,
+    "seed": "--seeds",
+    **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
+    "pos-enc-random": "--pos-enc NAME-random",
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("train-subset", "valid-subset"), "--tasks"),
+    **dict.fromkeys(
+        ("tokens-per-sample", "max-positions", "max-source-positions", "max-target-positions"), "--longest"
+    ),
+    "arch": "--decoder.arch",
+    "task": "posenc_answers",
+    "criterion": "cross_entropy",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """Name a model to train.
+
+    Args:
+        encoding: Position encoding.
+        random: Whether its positions are drawn at random in training.
+        once: Whether it is trained with the first random seed only.
+    """
+
+    encoding: Encoding
+    random: bool = False
+    once: bool = False
+
+    @property
+    def label(self) -> str:
+        """Return the name in tables and figures, such as `rope-random`."""
+        return self.encoding.label + RANDOM * self.random
+
+    @property
+    def slug(self) -> str:
+        """Return the name in paths and stages."""
+        return self.encoding.slug + RANDOM * self.random
+
+
+def models(labels: list[str], *, once: bool = False) -> list[Model]:
+    """Return the models that labels such as `rope` and `rope-random` name.
+
+    Raises:
+        Refused: A label names no encoding.
+    """
+    unique = dict.fromkeys(label.replace(" ", "") for label in labels)
+    return [Model(parse(label.removesuffix(RANDOM)), label.endswith(RANDOM), once) for label in unique]
+
+
+@dataclass(kw_only=True)
+class Settings(launch.Training):
+    tasks: list[str] = field(metadata=about(f"Tasks to learn: {', '.join(TASKS)}."))
+    pos_enc: list[str] = field(
+        metadata=about(
+            "Position encodings to compare: NAME or NAME[OPTION=VALUE,...]; with -random at the end, the positions are "
+            "drawn at random in training (Ruoss et al. 2023)."
+        )
+    )
+    once: list[str] = field(
+        default_factory=list, metadata=about("Further encodings, which are trained with the first seed only.")
+    )
+    random_range: int = launch.at_least(1, "Random positions are drawn from 0 to N-1.", default=512)
+    longest: dict[str, int] = field(
+        default_factory=dict, metadata=about("Longest length of training for the task KEY (default: as in the task).")
+    )
+    tested: list[str] = field(
+        metadata=about("Lengths of the test sets, as multiples of the longest length of training, such as 1/2,1,3/2,2.")
+    )
+    rows: dict[str, int] = field(
+        metadata=about("Number of examples of the split KEY: train, valid, and per length within and beyond.")
+    )
+    decoder: Flags = field(
+        metadata=about("Flag of fairseq-train for decoder-only models, such as --decoder.arch NAME.")
+    )
+    encoder: Flags = field(metadata=about("The same for encoders, which tag each token."))
+    encoder_decoder: Flags = field(metadata=about("The same for models with an encoder and a decoder."))
+
+    batch_flag = "batch-size"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tasks:
+            raise Refused(f"--tasks is empty. Name at least one of {', '.join(TASKS)}.")
+        self.tasks = list(dict.fromkeys(self.tasks))
+        if not self.pos_enc:
+            raise Refused("--pos-enc is empty. Name at least one encoding.")
+        always = models(self.pos_enc)
+        self.models = [*always, *(model for model in models(self.once, once=True) if model.label not in self.pos_enc)]
+        launch.refuse_decided(self.train, DECIDED)
+        for table in ("decoder", "encoder", "encoder_decoder"):
+            decided = {name: advice for name, advice in DECIDED.items() if name != "arch"}
+            launch.refuse_decided(getattr(self, table), decided, table)
+        for name in self.tasks:
+            if task(name).longest is None and name in self.longest:
+                raise Refused(f"--longest.{name}: the published split decides the lengths of this task. Leave it out.")
+        for text in self.tested:
+            _multiple(text)
+
+    def unused(self) -> dict[str, str]:
+        kinds = {task(name).kind for name in self.tasks}
+        tables = {kind.replace("-", "_"): f"no task has the kind {kind}" for kind in ("decoder", "encoder")}
+        tables["encoder_decoder"] = "no task has an encoder and a decoder"
+        unused = {name: reason for name, reason in tables.items() if name.replace("_", "-") not in kinds}
+        reason = f"no encoding ends in {RANDOM}"
+        return unused | ({} if any(model.random for model in self.models) else {"random_range": reason})
+
+    def seeds_of(self, model: Model) -> Seeds:
+        """Return the random seeds with which a model is trained."""
+        seeds = self.training_seeds
+        return Seeds(seeds.seeds[:1], seeds.own) if model.once else seeds
+
+    def longest_of(self, name: str) -> int:
+        """Return the longest length of training for a task, or 0 if its published split decides."""
+        return self.longest.get(name, task(name).longest or 0)
+
+    def tested_of(self, name: str) -> list[int]:
+        """Return the lengths of the test sets of a task, in order."""
+        return sorted({max(1, int(_multiple(text) * self.longest_of(name))) for text in self.tested})
+
+    def model_flags(self, of: Task) -> Flags:
+        """Return the flags of fairseq-train for the kind of model that learns a task."""
+        flags: Flags = getattr(self, of.kind.replace("-", "_"))
+        return flags
+
+
+def _multiple(text: str) -> Fraction:
+    try:
+        multiple = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise Refused(f"--tested {text}: this is not a number. Give multiples such as 1/2,1,3/2,2.") from None
+    if multiple <= 0:
+        raise Refused(f"--tested {text}: a multiple must be greater than 0.")
+    return multiple

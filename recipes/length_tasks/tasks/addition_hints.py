@@ -1,0 +1,26 @@
+"""Add two numbers from the lowest digit on, with a hint before each digit that names its place (Zhou et al. 2024).
+
+The hints are consecutive symbols. The first symbol is random, so that short numbers teach the symbols of long numbers.
+"""
+
+from __future__ import annotations
+
+import random
+
+from .addition import numbers
+from .task import Example, Task, answered, by_length
+
+HINTS = 40  # number of different hints; the longest sum needs one for each digit
+
+
+def draw(rng: random.Random, length: int) -> Example:
+    first, second, total = (text[::-1] for text in numbers(rng, length))
+    offset = rng.randint(0, HINTS - len(total))
+
+    def hinted(digits: str) -> list[str]:
+        return [token for place, digit in enumerate(digits) for token in (f"h{offset + place}", digit)]
+
+    return answered(length, [*hinted(first), "+", *hinted(second)], hinted(total))
+
+
+TASK = Task("decoder", "digits of a number", "Zhou et al. 2024", 8, by_length(draw))

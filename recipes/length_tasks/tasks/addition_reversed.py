@@ -1,0 +1,16 @@
+"""Add two numbers whose digits, like those of the sum, begin with the lowest one (Lee et al. 2023)."""
+
+from __future__ import annotations
+
+import random
+
+from .addition import numbers
+from .task import Example, Task, answered, by_length
+
+
+def draw(rng: random.Random, length: int) -> Example:
+    first, second, total = (text[::-1] for text in numbers(rng, length))
+    return answered(length, [*first, "+", *second], [*total])
+
+
+TASK = Task("decoder", "digits of a number", "Lee et al. 2023", 8, by_length(draw))

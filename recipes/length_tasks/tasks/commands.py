@@ -1,0 +1,66 @@
+"""Generate all commands of SCAN with their actions (Lake and Baroni 2018), for the two splits in scan_*.py.
+
+The grammar has 20,910 commands: `jump twice and turn opposite left` becomes JUMP JUMP LTURN LTURN.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from .task import Example, Sizes
+
+ACTIONS = {"walk": "WALK", "look": "LOOK", "run": "RUN", "jump": "JUMP"}
+TURNS = {"left": "LTURN", "right": "RTURN"}
+TIMES = {"": 1, "twice": 2, "thrice": 3}
+Meaning = tuple[list[str], list[str]]  # words of a command, and the actions that it means
+
+
+def phrases() -> Iterator[Meaning]:
+    """Yield all phrases without `twice`, `thrice`, `and` and `after`."""
+    for verb, action in ACTIONS.items():
+        yield [verb], [action]
+    for verb, actions in [*((verb, [action]) for verb, action in ACTIONS.items()), ("turn", [])]:
+        for direction, turn in TURNS.items():
+            yield [verb, direction], [turn, *actions]
+            yield [verb, "opposite", direction], [turn, turn, *actions]
+            yield [verb, "around", direction], [turn, *actions] * 4
+
+
+def commands() -> Iterator[Meaning]:
+    """Yield all commands with their actions."""
+    repeated = [
+        ([*words, *([times] if times else [])], actions * number)
+        for words, actions in phrases()
+        for times, number in TIMES.items()
+    ]
+    yield from repeated
+    for first, first_actions in repeated:
+        for second, second_actions in repeated:
+            yield [*first, "and", *second], first_actions + second_actions
+            yield [*first, "after", *second], second_actions + first_actions
+
+
+def split_by(
+    part: Callable[[list[str], list[str]], str | None],
+) -> Callable[[random.Random, Sizes], dict[str, list[Example]]]:
+    """Return the function `split` of a published split of SCAN.
+
+    The test set `beyond` is the published one. Two twentieths of the published training set become the validation set
+    and the test set `within`. The length of an example is its number of actions.
+
+    Args:
+        part: Function that returns the published set that contains a command with its actions: `train`, `beyond` (the
+            test set), or None for neither.
+    """
+
+    def split(rng: random.Random, sizes: Sizes) -> dict[str, list[Example]]:
+        parts: dict[str | None, list[Example]] = {"train": [], "beyond": [], None: []}
+        for words, actions in commands():
+            parts[part(words, actions)].append(Example(len(actions), words, actions))
+        train, number = parts["train"], len(parts["train"]) // 20
+        rng.shuffle(train)
+        valid, within = train[:number], train[number : 2 * number]
+        return {"train": train[2 * number :], "valid": valid, "within": within, "beyond": parts["beyond"]}
+
+    return split

@@ -1,0 +1,17 @@
+"""Copy a random string of letters (`duplicate string` of Ruoss et al. 2023, Kazemnejad et al. 2023)."""
+
+from __future__ import annotations
+
+import random
+
+from .task import Example, Task, answered, by_length
+
+LETTERS = "abcdefgh"
+
+
+def draw(rng: random.Random, length: int) -> Example:
+    text = rng.choices(LETTERS, k=length)
+    return answered(length, text, text)
+
+
+TASK = Task("decoder", "letters", "Ruoss et al. 2023", 20, by_length(draw))

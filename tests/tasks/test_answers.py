@@ -1,0 +1,156 @@
+"""Test the task `posenc_answers`: its batches, exact match against real decoding, refusals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils, tasks
+from fairseq.data import Dictionary
+from integration import support
+
+from fairseq_posenc.compat.checkpoints import CheckpointError
+from fairseq_posenc.data import answers
+from fairseq_posenc.metrics.exact_match import exact_matches
+from fairseq_posenc.tasks.answers import AnswersTask
+
+SIZES = {
+    "decoder": "--arch posenc_transformer_lm_tiny --tokens-per-sample 32",
+    "encoder": "--arch posenc_roberta_tiny --encoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16",
+    "encoder-decoder": "--arch posenc_transformer_tiny --encoder-embed-dim 16 --share-all-embeddings",
+}
+
+
+def folder(path: Path, kind: str = "decoder", lines: str = "2\ta b = a b\t_ _ a b </s>\n1\tb = b\t_ b </s>\n") -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "dict.txt").write_text("= 1\na 1\nb 1\n")
+    (path / "answers.json").write_text(json.dumps({"kind": kind, "longest_input": 8, "longest_output": 8}))
+    for split in ("train", "valid"):
+        (path / f"{split}.tsv").write_text(lines)
+    return path
+
+
+def task(path: Path) -> AnswersTask:
+    names = argparse.Namespace(task="posenc_answers", data=str(path), train_subset="train", tokens_per_sample=32)
+    made = tasks.setup_task(names)
+    assert isinstance(made, AnswersTask)
+    return made
+
+
+def batch(path: Path) -> dict[str, torch.Tensor]:
+    loaded = task(path)
+    loaded.load_dataset("valid")
+    dataset = loaded.dataset("valid")
+    sample = dataset.collater([dataset[0], dataset[1]])
+    return {"target": sample["target"], "ntokens": sample["ntokens"], **sample["net_input"]}
+
+
+def test_a_batch_of_a_decoder(tmp_path: Path) -> None:
+    bos, pad, eos, equals, a, b = 0, 1, 2, 4, 5, 6
+    found = batch(folder(tmp_path))
+    assert found["src_tokens"].tolist() == [[bos, a, b, equals, a, b], [bos, b, equals, b, pad, pad]]
+    assert found["target"].tolist() == [[pad, pad, pad, a, b, eos], [pad, pad, b, eos, pad, pad]]
+    assert found["ntokens"] == 5
+    assert "prev_output_tokens" not in found
+
+
+def test_a_batch_of_an_encoder_decoder(tmp_path: Path) -> None:
+    bos, pad, eos, a, b = 0, 1, 2, 5, 6
+    found = batch(folder(tmp_path, "encoder-decoder", "1\ta\tb a\n1\ta b\tb\n"))
+    assert found["src_tokens"].tolist() == [[bos, a, pad], [bos, a, b]]
+    assert found["target"].tolist() == [[b, a, eos], [b, eos, pad]]
+    assert found["prev_output_tokens"].tolist() == [[eos, b, a], [eos, b, pad]]
+
+
+def test_exact_matches_ignore_padding_and_need_every_other_token() -> None:
+    target = torch.tensor([[1, 3, 4], [1, 3, 4], [1, 1, 1]])
+    logits = torch.nn.functional.one_hot(torch.tensor([[0, 3, 4], [0, 3, 3], [2, 2, 2]]), 5).float()
+    assert exact_matches(logits, target, pad=1).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_exact_matches_are_those_of_greedy_decoding(kind: str, tmp_path: Path) -> None:
+    """A short training makes some answers right and some wrong; each is decoded greedily, token by token."""
+    strings = [f"{x} {y}" for x in "ab" for y in "ab"] + ["a", "b"]
+    if kind == "decoder":
+        lines = [f"1\t{text} = {text}\t{'_ ' * len(text.split())}{text} </s>" for text in strings]
+    else:
+        lines = [f"1\t{text}\t{text}" for text in strings]
+    data = folder(tmp_path / "data", kind, "".join(f"{line}\n" for line in lines))
+    flags = (
+        f"{data} --user-dir fairseq_posenc --task posenc_answers --criterion cross_entropy {SIZES[kind]} --pos-enc rope"
+    )
+    flags += " --optimizer adam --lr 0.01 --batch-size 3 --max-update 60 --cpu --num-workers 0 --data-buffer-size 0"
+    flags += f" --required-batch-size-multiple 1 --no-epoch-checkpoints --save-dir {tmp_path / 'model'} --seed 2"
+    support.trained([*flags.split(), "--log-format", "none", "--dropout", "0"])
+    (model,), _, loaded = checkpoint_utils.load_model_ensemble_and_task(
+        [str(tmp_path / "model" / "checkpoint_last.pt")]
+    )
+    model.eval()
+    loaded.load_dataset("valid")
+    dataset = loaded.dataset("valid")
+    sample = dataset.collater([dataset[number] for number in range(len(dataset))])
+    with torch.no_grad():
+        exact = exact_matches(model(**sample["net_input"])[0], sample["target"], loaded.dictionary.pad()).tolist()
+        decoded = [greedy(model, example, kind, loaded.dictionary) for example in dataset.examples]
+    wanted = [
+        [int(token) for token in example.output if token != loaded.dictionary.pad()] for example in dataset.examples
+    ]
+    assert exact == [answer == gold for answer, gold in zip(decoded, wanted, strict=True)]
+    assert 0 < sum(exact) < len(exact)
+
+
+def greedy(model: torch.nn.Module, example: answers.Example, kind: str, dictionary: Dictionary) -> list[int]:
+    """Return the tokens that greedy decoding generates, at most as many as the answer has."""
+    counted = int(example.output.ne(dictionary.pad()).sum())
+    tokens = (
+        example.input[: len(example.input) - counted + 1] if kind == "decoder" else torch.tensor([dictionary.eos()])
+    )
+    found: list[int] = []
+    while len(found) < counted and dictionary.eos() not in found:
+        if kind == "decoder":
+            logits = model(tokens[None])[0]
+        else:
+            logits = model(example.input[None], torch.tensor([len(example.input)]), tokens[None])[0]
+        found.append(int(logits[0, -1].argmax()))
+        tokens = torch.cat([tokens, torch.tensor(found[-1:])])
+    return found
+
+
+def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
+    flags = f"{folder(tmp_path)} --user-dir fairseq_posenc --task posenc_answers {SIZES['encoder-decoder']} --cpu"
+    config = support.parse([*flags.split(), "--optimizer", "adam", "--criterion", "cross_entropy"])
+    with pytest.raises(ValueError, match=r"examples for the decoder, not the encoder-decoder.*posenc_transformer_lm"):
+        tasks.setup_task(config.task).build_model(config.model)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1\ta = a", "valid.tsv:2: a line must have"),
+        ("x\ta = a\t_ a </s>", "valid.tsv:2: a line must have"),
+        ("1\ta = c\t_ c </s>", "valid.tsv:2: the dictionary does not contain 'c'"),
+        ("1\ta = a\t_ a", "valid.tsv:2: the input has 3 tokens, but the output has 2"),
+    ],
+)
+def test_a_wrong_line_is_named(line: str, message: str, tmp_path: Path) -> None:
+    (folder(tmp_path) / "valid.tsv").write_text(f"1\tb = b\t_ b </s>\n{line}\n")
+    with pytest.raises(CheckpointError, match=message):
+        task(tmp_path).load_dataset("valid")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"kind": "tree", "longest_input": 1, "longest_output": 1}', '{"kind": 1}'])
+def test_a_wrong_description_is_named(text: str, tmp_path: Path) -> None:
+    (folder(tmp_path) / "answers.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"answers.json: .*(cannot read|must be one of)"):
+        task(tmp_path)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"has no dict.txt"):
+        task(tmp_path / "none")
+    with pytest.raises(CheckpointError, match=r"test.tsv: cannot read"):
+        task(folder(tmp_path)).load_dataset("test")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands that recipes/length_tasks/run.sh runs with the preset smoke, as a plain script.
+# This plain script has the commands that recipes/length_tasks/run.sh runs with the preset smoke.
 # Usage: recipes/length_tasks/plain/smoke.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
 # This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail

@@ -97,7 +97,7 @@ def test_doctor_fails_if_the_clone_is_imported_instead_of_the_package(
     if check["status"] == "fail":
         assert finished.returncode == 1
         assert f"gives a folder without its code ({folders['clone']})" in check["found"]
-        assert check["mend"].startswith("install it again: make setup")
+        assert check["mend"].startswith("install it again: run make setup")
 
 
 def test_doctor_checks_the_current_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:

@@ -42,7 +42,8 @@ def data(lengths: Sequence[int]) -> Lengths:
     """
     if not len(lengths) or min(lengths) < 1:
         raise ValueError(
-            "the list of lengths is empty, or contains a number below 1. Give at least one text, and no empty text."
+            "the list of lengths is empty, or contains a number below 1. Give at least one text, and remove empty "
+            "texts."
         )
     counts = np.bincount(np.asarray(lengths))
     at_least = counts[::-1].cumsum()[::-1]  # items of at least so many tokens

@@ -59,8 +59,9 @@ class SegmentMemory:
             previous = f"segment {last}" if last >= 0 else "nothing"
             raise ValueError(
                 f"segment {segment} of the streams came after {previous}, so the memory of segment {segment} is "
-                "missing. Streams must be read in order. If a step ran out of memory, lower --batch-size. If the "
-                "checkpoint comes from training without memory, give --reset-dataloader."
+                "missing. Read the segments of the streams in order. If an update failed because the GPU memory was "
+                "full, lower --batch-size. If the checkpoint was trained without a memory of segments, give "
+                "--reset-dataloader."
             )
         self.segment, self._before = segment, self.states
         return self

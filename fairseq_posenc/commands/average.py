@@ -107,7 +107,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoint_last.pt is used instead.
 
     Raises:
-        CheckpointError: A checkpoint is missing. An older one does not replace it, because that would change the mean.
+        CheckpointError: A checkpoint is missing. No older checkpoint replaces it, because that would change the mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -116,7 +116,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
     missing = [n for n in needed if n not in checkpoints]
     if missing:
-        wrong = f"the mean needs the checkpoints of these updates, which do not exist: {', '.join(map(str, missing))}"
+        wrong = f"the checkpoints of these updates are missing: {', '.join(map(str, missing))}"
         raise CheckpointError(
             f"{folder}: {wrong} (fairseq writes no checkpoint_E_N.pt for an update that ends an epoch). Average fewer "
             "checkpoints."
@@ -132,7 +132,9 @@ def _parser() -> argparse.ArgumentParser:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or their folder.")
     source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder that contains the checkpoints.")
-    parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="File to write the mean to.")
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", type=Path, help="File to write the averaged checkpoint to."
+    )
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument(
         "--num-epoch-checkpoints",
@@ -178,7 +180,7 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
     by_update = args.num_update_checkpoints is not None
     if args.every is not None:
         if not by_update or min(args.every, number) < 1:
-            parser.error("--every U needs --num-update-checkpoints N, and both must be at least 1.")
+            parser.error("--every U needs --num-update-checkpoints N, and both U and N must be at least 1.")
         return list(regular_checkpoints(folders[0], number, args.every, args.checkpoint_upper_bound))
     return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
 

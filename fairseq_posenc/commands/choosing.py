@@ -66,14 +66,14 @@ def by_hand(text: str) -> str:
 
 
 def scored(text: str) -> set[str]:
-    """Return the encodings with a row in a hand-written table, or in a quoted table other than those of the cost."""
+    """Return the encodings with a row in a hand-written table, or in a quoted table of any page except cost.md."""
     quotes = [what for _, what, _ in BLOCK.findall(text) if what.startswith(MARK) and not what.startswith(COST)]
     labels = [label.strip() for what in quotes for label in what.rpartition(" | ")[2].split(";")]
     return _names(labels + re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE))
 
 
 def quoted(text: str) -> list[str]:
-    """Return every piece of text that stands between backticks."""
+    """Return every text between backticks."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
@@ -129,7 +129,7 @@ def options_table() -> str:
 def _with_choices(option: dict[str, Any]) -> str:
     """Return an option of an encoding with its choices.
 
-    The options `share`, `init` and `extend` stand without their choices, which a text below the table explains.
+    The choices of `share`, `init` and `extend` are left out, because a text below the table explains them.
     """
     is_common = option["name"] in ("share", "init", "extend")
     choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])

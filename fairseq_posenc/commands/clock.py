@@ -47,7 +47,7 @@ def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> 
 
 
 def _timed(step: Step, device: torch.device) -> float:
-    """Return the duration of a step in seconds. With one CPU thread, it does not count the time of other programs."""
+    """Return the duration of a step in seconds. With one CPU thread, the time of other programs is not counted."""
     clock = busy if device.type == "cpu" and torch.get_num_threads() == 1 else now
     _wait(device)
     start = clock()

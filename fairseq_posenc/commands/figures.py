@@ -145,65 +145,65 @@ MODEL = {"checkpoint": None, "data": None, "side": None}
 TEXT = {"split": "valid", "texts": 8}
 KINDS = {
     "embedding-heat-map": Kind(
-        *("M1-M4, Figure 4", "The values that an encoding has learned for distances or positions."),
+        *("M1-M4, Figure 4", "Show the values that an encoding has learned for distances or positions."),
         {**MODEL, "layer": 1, "head": 1, "columns": 50},
         _heat_map,
     ),
     "mean-attention": Kind(
-        *("M1-M4, Figure 5", "The attention weights of a layer, averaged over heads and texts."),
+        *("M1-M4, Figure 5", "Show the attention weights of a layer, averaged over heads and texts."),
         {**MODEL, **TEXT, "layer": 1, "columns": 50},
         _mean_attention,
     ),
     "rank": Kind(
         *(
             "DIET, Figures 2 and 8, Theorem 1",
-            "The rank of the attention logits of a checkpoint, or of random logits without --checkpoint.",
+            "Show the rank of the attention logits of a checkpoint, or of random logits without --checkpoint.",
         ),
         {**MODEL, **TEXT, "layer": 1, "columns": 128},
         _rank,
     ),
     "cosine": Kind(
-        *("DIET, Figure 5", "The cosine similarities between the position vectors at the input."),
+        *("DIET, Figure 5", "Show the cosine similarities between the position vectors at the input."),
         {**MODEL, "columns": None},
         _cosine,
     ),
     "patterns": Kind(
         *(
             "DIET, Figures 4, 6 and 7",
-            "The part of each head's logits that depends on positions, and how much of it depends only on j - i.",
+            "Show the part of each head's logits that depends on positions, and how much of it depends only on j - i.",
         ),
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,
     ),
     "prior-matrices": Kind(
-        *("LFHC and GCDF, Figure 2", "The fixed encodings of distances in XL and GCDF."),
+        *("LFHC and GCDF, Figure 2", "Show the fixed encodings of distances in XL and GCDF."),
         {"columns": 512, "dim": 512},
         _prior_matrices,
     ),
     "lengths": Kind(
-        *("LFHC and GCDF, Figures 3 and 4", "How long the texts are, and how often each distance occurs."),
+        *("LFHC and GCDF, Figures 3 and 4", "Show how long the texts are, and how often each distance occurs."),
         {"data": None, "split": "train", "lengths": [5]},
         _lengths,
     ),
     "divergence": Kind(
-        *("LFHC and GCDF, Figures 5 and 6", "How far apart the fixed encodings of two distances are, in XL and GCDF."),
+        *("LFHC and GCDF, Figures 5 and 6", "Show how much the encodings of two distances differ in XL and GCDF."),
         {"columns": 1024, "dim": 512},
         _divergence,
     ),
     "scores": Kind(
-        *("DIET, Figure 1", "The scores in the results of recipes, with their confidence intervals."),
+        *("DIET, Figure 1", "Compare the scores in the results of recipes, with their confidence intervals."),
         {"results": None, "score": None},
         _scores,
     ),
     "sweep": Kind(
-        *("M1-M4, Table 4", "The scores for each value of an option of the encoding or of a setting of the recipe."),
+        *("M1-M4, Table 4", "Show the scores for each value of an encoding's option or of a recipe's setting."),
         {"results": None, "score": None, "over": "clip"},
         _sweep,
     ),
     "diagrams": Kind(
         *(
             "LFHC and GCDF, Figure 1; M1-M4, Figure 3; DIET, Figure 3",
-            "Which row of a table each distance reads, and where in a layer each encoding acts.",
+            "Show which row of a table each distance reads, and where in a layer each encoding acts.",
         ),
         {},
         _diagrams,
@@ -268,7 +268,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="Position of a second segment's first token (default: none).",
     )
-    add("--dim", type=_whole(2), metavar="N", help="Width of the encoded distances (default: 512).")
+    add("--dim", type=_whole(2), metavar="N", help="Width of the vectors that encode the distances (default: 512).")
     add(
         "--lengths",
         type=_numbers,

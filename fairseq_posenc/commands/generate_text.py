@@ -27,8 +27,9 @@ examples:
   generate-text --checkpoint checkpoints/checkpoint_best.pt --prompt 'the city of' --length 50 --samples 3
   generate-text --checkpoint checkpoints/checkpoint_best.pt --input prompts.txt --temperature 0 --until-eos
 
-A text continues beyond </s>, which is printed as a line end, because language models are usually trained on
-consecutive lines. Models of --task posenc_lm_memory read the text in segments and with memory, as in evaluation.
+A text does not end at </s>, because language models are usually trained on consecutive lines; </s> is printed as the
+end of a line. A model that was trained with --task posenc_lm_memory reads the text in segments and with memory, as in
+evaluation.
 """
 
 
@@ -50,7 +51,7 @@ class Row:
 
 
 def _number(least: float, most: float = float("inf"), *, whole: bool = False) -> Any:
-    """Return a type for argparse: numbers from `least` to `most`."""
+    """Return a function for argparse that parses a number and refuses values outside of `least` to `most`."""
 
     def number(text: str) -> float:
         value = int(text) if whole else float(text)
@@ -76,14 +77,14 @@ def _parser() -> argparse.ArgumentParser:
     prompts.add_argument("--prompt", metavar="TEXT", help="Text to continue. An empty text starts a new text.")
     prompts.add_argument("--input", type=Path, metavar="FILE", help="File with one prompt per line.")
     add("--length", type=_number(1, whole=True), default=100, metavar="N", help="New tokens per text (default: 100).")
-    add("--until-eos", action="store_true", help="End each text before its first new </s>, the end of a line.")
+    add("--until-eos", action="store_true", help="End each text before the first </s> that the model generates.")
     add(
         "--temperature",
         type=_number(0),
         default=1.0,
         metavar="T",
-        help="Divisor of the log-probabilities before a token is drawn (default: 1). 0 always takes the most probable "
-        "token.",
+        help="Number by which the log-probabilities are divided before a token is drawn (default: 1). With 0, the most "
+        "probable token is always chosen.",
     )
     add("--top-k", type=_number(1, whole=True), metavar="N", help="Draw from the N most probable tokens only.")
     add(
@@ -93,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         help="Draw from the smallest set of most probable tokens whose probabilities sum up to P, from 0 to 1.",
     )
     add("--samples", type=_number(1, whole=True), default=1, metavar="N", help="Texts per prompt (default: 1).")
-    add("--seed", type=int, default=1, metavar="N", help="Random seed, which is set for each prompt (default: 1).")
+    add("--seed", type=int, default=1, metavar="N", help="Random seed, set again for each prompt (default: 1).")
     add(
         "--data",
         type=Path,
@@ -108,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"File or folder of the tokenizer that split the training text: {tokenizer.FORMS}. Default: the folder "
         "tokenizer/ beside dict.txt; without one, tokens are separated by spaces.",
     )
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device that computes (default: cpu).")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device to compute on (default: cpu).")
     add("--json", action="store_true", help="Print a JSON list with one object per text, and nothing else.")
     return parser
 
@@ -119,11 +120,12 @@ def _check(parser: argparse.ArgumentParser, args: Namespace) -> None:
         for name in ("top_k", "top_p"):
             if getattr(args, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
-                parser.error(f"{flag} has no effect with --temperature 0. Leave one of them out.")
+                parser.error(f"{flag} has no effect with --temperature 0. Leave out one of these flags.")
         if args.samples > 1:
-            parser.error(f"--samples {args.samples}: with --temperature 0, all texts would be equal. Leave it out.")
+            problem = f"--samples {args.samples}: with --temperature 0, all texts would be equal"
+            parser.error(f"{problem}. Leave out --samples.")
     if args.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: no GPU can be used. Leave the flag out.")
+        parser.error("--device cuda: torch sees no GPU. Leave out the flag to use the CPU.")
 
 
 def _dictionary(args: Namespace) -> Path:
@@ -158,7 +160,7 @@ def _loaded(args: Namespace, dictionary: Path) -> tuple[Any, Any]:
 
 
 def _context(model: Any, task: Any, length: int) -> dict[str, Any]:
-    """Return how a text of `length` tokens is read: the arguments `segment`, `remembered`, `same_length`.
+    """Return the arguments of `continued` that define how the model reads a text of `length` tokens.
 
     A model that was trained without segments reads the text as one sequence.
     """

@@ -48,9 +48,9 @@ an encoding is active in all layers.
 | `layers=every-4` | 4, 8, 12 and so on |
 | `layers=every-4-skip` | all except 4, 8, 12 and so on |
 
-An error says what is wrong if the value names a layer that does not exist, a layer twice, or no layer, or if a periodic
-value leaves out no layer. Tables with an entry for each layer have entries for the active layers only. `lfhc` uses the
-number that a layer has in the whole stack.
+A value is refused if it names a layer that does not exist, a layer twice or no layer, or if `every-N-skip` leaves out
+no layer. Tables with an entry for each layer have entries for the active layers only. `lfhc` uses the number that a
+layer has in the whole stack.
 
 In a composition, write the name of the encoding before the option: `--pos-enc learned+t5 --pos-enc-args t5.layers=1-4`.
 Encodings that cannot be combined in one layer can be combined in different layers, for example `rope` and `m4m`. An
@@ -145,7 +145,7 @@ def _answer(name: str, key: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """Return texts about the choices of an option, if different classes implement them: the classes' docstrings."""
+    """Return the docstrings of the classes that implement the choices of an option, if there are several classes."""
     texts = []
     for option in describe(get(name).Options):
         forms = {choice: _form(name, {option["name"]: choice}) for choice in option["choices"]}
@@ -224,9 +224,9 @@ def main(argv: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
-        description=f"Write a page for every encoding and an index of these pages. Also update {paths_page.PAGE}, the "
-        f"notebook of {notebook.PAGE}, the generated blocks of {choosing.PAGE} and README.md, and {KNOWN}, but create "
-        "none of these files.",
+        description="Write a page for every encoding and an index of these pages. Also update the following files if "
+        f"they exist: {paths_page.PAGE}, the notebook of {notebook.PAGE}, {KNOWN}, and the generated blocks of "
+        f"{choosing.PAGE} and README.md.",
         epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(

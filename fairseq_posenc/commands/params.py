@@ -162,7 +162,7 @@ def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
 
 
 def _of_hook(member: PositionEncoding, hook: str) -> Cost:
-    """Return what a hook of the encoding costs.
+    """Return the cost of a hook of the encoding.
 
     If the encoding learns only scalars, layers and heads with a common table share its bias, too.
     """
@@ -253,7 +253,7 @@ def main(argv: Sequence[str]) -> int:
     for flag in MODEL_FLAGS:
         default = " Default: none." if flag == "--pos-enc" else ""
         metavar, kind = ("OPTIONS", "Options") if flag.endswith("-args") else ("NAME", "Position encoding")
-        parser.add_argument(flag, metavar=metavar, help=f"{kind} as in fairseq-train; for --arch.{default}")
+        parser.add_argument(flag, metavar=metavar, help=f"{kind} of the model of --arch, as in fairseq-train.{default}")
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if flags and not args.arch:

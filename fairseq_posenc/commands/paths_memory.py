@@ -53,11 +53,12 @@ LAYER = f"""
 ## A whole layer
 
 Attention is only a part of the memory of a layer. This table counts a whole layer for each encoding that takes *flex*:
-{LAYER_SIZE}, bfloat16, without dropout. *MiB* is what
-the layer keeps for the backward pass, without its parameters. *Ratio* is relative to the layer without positions on the
-path *fused*. `!` marks a ratio above {MEMORY:.2f}, the target of the peak memory on a GPU. The products of queries or
-keys with the rows of a table are not kept: the backward pass computes them again, for one layer at a time. The peak
-itself, which also contains these products, gradients and other temporary tensors, was not measured on a GPU.
+{LAYER_SIZE}, bfloat16, without dropout. *MiB* is the
+memory that the layer keeps for the backward pass, without its parameters. *Ratio* is this memory, divided by that of
+the layer without positions on the path *fused*. `!` marks a ratio above {MEMORY:.2f}, the target of the peak memory on
+a GPU. The products of queries or keys with the rows of a table are not kept: the backward pass computes them again, for
+one layer at a time. The peak itself, which also contains these products, gradients and other temporary tensors, was not
+measured on a GPU.
 """
 
 
@@ -134,7 +135,9 @@ def _kept_with_batch(stack: Stack, batch: int) -> int:
 
 @contextmanager
 def counted(leave_out: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
-    """Yield the size in bytes of each storage that autograd saves inside, by address, except those to leave out."""
+    """Yield the sizes in bytes, keyed by address, of the storages that autograd saves within the `with` block.
+
+    The storages of the tensors `leave_out` are not counted."""
     kept: dict[int, int] = {}
     others = {x.untyped_storage().data_ptr() for x in leave_out}
 
@@ -146,7 +149,7 @@ def counted(leave_out: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
         return x
 
     def with_keep(save: Callable[[Tensor], Tensor | OfToken], load: Callable[..., Tensor]) -> saved_tensors_hooks:
-        """Return the hooks of `flex.computed_again`, which replace those of this function, with a count."""
+        """Return hooks that save tensors as `flex.computed_again` does, and also count the saved tensors."""
 
         def keep_also(x: Tensor) -> Tensor | OfToken:
             saved = save(x)

@@ -75,9 +75,9 @@ LOW_RANK = """\
 The bias of `diet-abs` is a product of two tables. The bias of `alibi` in a decoder is s (j - i), where s is a slope.
 This bias has the same effect as s j, because the softmax cancels the term that depends only on the query. Instead of
 adding such a bias to the logits, one can append its two factors to the queries and keys as additional features, and
-call torch's fused kernel without a bias. As many zeros must be appended to the values, because the kernel needs
-queries, keys and values of equal width. We tried this method outside of the package, with heads of width 64. These are
-the results:
+call torch's fused kernel without a bias. The same number of zeros must be appended to the values, because the kernel
+needs queries, keys and values of equal width. We tried this method outside of the package, with heads of width 64.
+These are the results:
 
 - *Drift* is the relative rms of the outputs, compared with float64. In float32, `alibi` drifts by 2.3e-6 at n = 512 and
   by 9.8e-6 at n = 2048, because the logits grow to s n; the bound is 5e-6, and *explicit* drifts by 8e-8. In bfloat16,
@@ -92,7 +92,7 @@ the results:
   *explicit* keeps 40.75 MiB.
 - *Time* of attention alone on a CPU, at n = 512 in float32: Relative to *fused* with a bias, inference takes 0.78 times
   as long for `alibi`, 2.00 times for `diet-abs` of rank 64, and 1.11 times for rank 8. Relative to *explicit*, training
-  takes 0.89, 1.33 and 0.93 times as long.
+  takes 0.89, 1.33 and 0.93 times as long for these three.
 
 Appended features would therefore be an improvement in two cases only. On a CPU, `alibi` would be faster, but the drift
 in float32 is too large for long sequences. On a GPU, training in half precision with attention dropout would need much

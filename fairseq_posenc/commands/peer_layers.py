@@ -21,7 +21,7 @@ TRANSFORMERS = "4.46"
 
 
 class Origin(NamedTuple):
-    """Say where a layer comes from.
+    """Describe the origin of a layer.
 
     Args:
         module: Python module. package: The distribution to install.

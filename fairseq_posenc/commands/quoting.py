@@ -47,7 +47,7 @@ def _table(page: Path, words: str) -> Table:
     after = dropwhile(lambda text: words not in " ".join(text.split()), paragraphs)
     table = next((text.strip() for text in after if text.lstrip().startswith("|")), None)
     if table is None:
-        raise ValueError(f"{page.name} has no table after the words '{words}'. Change the words.")
+        raise ValueError(f"{page.name} has no table after the words '{words}'. Quote words that stand before a table.")
     head, _, *lines = ([cell.strip() for cell in _CELLS.split(line.strip().strip("|"))] for line in table.splitlines())
     return [head, *lines]
 
@@ -65,6 +65,6 @@ def _plain(label: str) -> str:
 
 
 def _code(label: str) -> str:
-    """Return an encoding between backticks, and other labels, such as a direction of translation, as they are."""
+    """Return an encoding between backticks, and a label with spaces, such as `German to English`, unchanged."""
     name, is_decoder = _plain(label), label.endswith(" (decoder)")
     return label if " " in name else f"`{name}`{' (decoder)' * is_decoder}"

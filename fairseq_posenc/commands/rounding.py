@@ -134,7 +134,7 @@ def drawn(stack: Stack, seed: int) -> Stack:
 
 
 def inputs(stack: Stack, seed: int) -> Inputs:
-    """Return two random samples of the maximum length, with two segments. A quarter of the second one is padding."""
+    """Return two random samples of the maximum length, with two segments. A quarter of the second sample is padding."""
     shape, device = stack.shape, next(stack.layers.parameters()).device
     generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
     size = 2, shape.max_length

@@ -333,7 +333,7 @@ def test_regular_checkpoints_are_refused_if_any_is_missing(tmp_path: Path) -> No
 
     assert names(3, 50) == ["checkpoint_last.pt", "checkpoint_2_250.pt", "checkpoint_2_200.pt"]
     assert names(2, 50, 249) == ["checkpoint_2_200.pt", "checkpoint_1_150.pt"]
-    with pytest.raises(CheckpointError, match="of these updates, which do not exist: 100 "):
+    with pytest.raises(CheckpointError, match="of these updates are missing: 100 "):
         names(3, 50, 199)
 
 

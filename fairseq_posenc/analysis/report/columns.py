@@ -55,7 +55,7 @@ def _score_column(title: str) -> Column:
 
     return Column(
         title,
-        f"{title} ± half the width of its 95 % confidence interval; only the score is shown if this width is unknown",
+        f"{title}, followed by ± and half the width of its 95 % confidence interval if this width is known",
         True,
         cell,
     )
@@ -97,7 +97,7 @@ LAST = (
     Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
     Column(
         "Added",
-        "Number of parameters in addition to those of the model with the run's first encoding",
+        "Number of parameters, minus the number of the model with the run's first encoding",
         True,
         _number("added", ",.0f"),
     ),

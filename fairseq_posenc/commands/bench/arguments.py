@@ -62,7 +62,8 @@ def parser() -> argparse.ArgumentParser:
         "--threads",
         type=_count,
         metavar="N",
-        help="Number of CPU threads; with 1, bench measures CPU time instead of elapsed time. Default: torch's choice.",
+        help="Number of CPU threads; with 1, bench measures CPU time instead of elapsed time. Default: the number that "
+        "torch chooses.",
     )
     add("--output", type=Path, metavar="DIR", help="Folder to write bench.json, bench.md and the figure bench.png to.")
     return command

@@ -18,7 +18,9 @@ BLUE, RED = COLOURS[:2]
 
 
 def chosen(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows to draw: unpadded layers of the first shape, at length 512 or, if there is none, at the longest.
+    """Return the rows to draw: layers of the first shape without padding, at one length.
+
+    The length is 512, or the greatest length if no layer has 512.
 
     Args:
         rows: Measurements of the benchmark.

@@ -1,4 +1,4 @@
-"""Write the section of docs/cost.md about GPUs: what `gpu-check` measured there, next to the targets."""
+"""Write the section of docs/cost.md about GPUs: the ratios that `gpu-check` measured, next to the targets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ layers of other packages. `bench --device cuda` measures base layers on a GPU as
 
 
 def section(results: Mapping[str, Any] | None) -> str:
-    """Return the section, from the content of gpu.json, or with cells that say that nothing was measured."""
+    """Return the section. Without the content of gpu.json, its cells say that nothing was measured."""
     rows = [] if results is None else [row for row in results["rows"] if row["part"] == "cost" and "ratio" in row]
     state = UNMEASURED_TEXT if results is None else f"These costs were measured on {_machine(results['setting'])}."
     with warnings_only("fairseq_posenc"):
@@ -102,7 +102,7 @@ def _cell(row: Mapping[str, Any] | None, field: str, target: float | None) -> li
 
 
 def _path_and_target(name: str, options: str) -> tuple[str, float | None]:
-    """Return the path that auto takes, and the target of its time in training, if it has one."""
+    """Return the path that `auto` takes, and the target of its time in training; None if there is no target."""
     choice = chosen(name, options, HALF)
     if choice.terms is None:
         return choice.path, None if options else UNCLIPPED.get(name)

@@ -78,7 +78,10 @@ def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> R
 
 
 def steps(subject: Subject, setting: Setting) -> list[Step]:
-    """Return two functions: one runs a step without memory (in evaluation: one window per stream), one with memory."""
+    """Return two functions: the first runs a step without memory, the second runs a step with memory.
+
+    In evaluation, a step without memory reads one window per stream.
+    """
     with torch.random.fork_rng(), torch.device(setting.device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)

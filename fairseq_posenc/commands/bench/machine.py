@@ -40,7 +40,9 @@ def allocator(env: Mapping[str, str], libc: str) -> str:
 
 
 def facts(device: torch.device) -> dict[str, Any]:
-    """Return the facts about the machine and the software for every row. Call this before the benchmark loads the CPU.
+    """Return the facts about the machine and the software for every row.
+
+    Call this function before the benchmark, because the facts include the load of the CPU.
 
     Args:
         device: Device of the measurements.

@@ -45,7 +45,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """Say how long to measure, and how to build the steps to time.
+    """Define how long to measure, and how to build the steps to time.
 
     Args:
         least, most: Smallest and largest number of rounds of the first pass. The first pass measures all pairs; each

@@ -44,13 +44,13 @@ These costs keep the encodings of each family from reaching their aim:
   computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. With blocks, the number of these products is about half of what all queries
-  and all vectors would need, but still 1.12 times the number of products of queries and keys. The products must then be
-  copied into the logits. XL and GCDF also project the vectors of the distances.
+  the vectors of distances that occur in it. This halves the number of these products, but it is still 1.12 times the
+  number of products of queries and keys. The products must then be copied into the logits. XL and GCDF also project the
+  vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
-  in Shaw. The products of the keys must also be transposed. In C++, transposing takes as long as copying; without a C++
-  compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa would
-  be 1.14.
+  in Shaw. The products with the keys must also be transposed. In C++, transposing takes as long as copying; without a
+  C++ compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa
+  would be 1.14.
 - M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
   content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M stores the
   gate from the keys for the backward pass. The backward pass computes the other two matrices again, which saves the
@@ -101,7 +101,7 @@ encoding. `--threads 1` measures CPU time, in which other programs on the machin
 ## Memory
 
 The table shows the peak memory of attention in training, relative to attention without positions. The memory of the
-projections is not counted. The layers with and without positions both use no fused kernel.""",
+projections is not counted. Neither of the two layers uses a fused kernel.""",
     "decode": """\
 ## Decoding
 

@@ -74,7 +74,10 @@ def installed() -> list[Peer]:
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield a row for each other implementation and for our layer beside it; for fairseq's layer, also for decoding."""
+    """Yield a row for each other implementation and for the layer of ours to compare it with.
+
+    For fairseq's layer, also yield rows for decoding.
+    """
     peers = installed()
     subjects = list(dict.fromkeys(subject for peer in peers for subject in (Subject.of(peer.ours), peer)))
     pairs: list[tuple[Subject, Setting]] = [

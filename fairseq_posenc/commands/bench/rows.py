@@ -1,4 +1,4 @@
-"""Hold the measurements of a benchmark in rows, which all have the same fields whatever was measured."""
+"""Hold the measurements of a benchmark in rows. The rows of all parts of the benchmark have the same fields."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """Name an encoding with its options; its text has the form of --encodings."""
+    """Hold an encoding with its options; `str` returns both in the form of --encodings."""
 
     encoding: str
     options: str = ""
@@ -136,7 +136,7 @@ class Setting:
 
 
 def default_subjects() -> list[Subject]:
-    """Return every encoding with its default options, followed by the same encoding with other options for a target."""
+    """Return every encoding with its default options, followed by those of its other options that have a target."""
     subjects: list[Subject] = []
     for name in specs():
         subjects += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
@@ -158,5 +158,5 @@ def parsed_subjects(arguments: Sequence[str]) -> list[Subject]:
 
 
 def with_targets(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return those of the encodings whose layers have a target."""
+    """Return the encodings whose layers have a target."""
     return [subject for subject in subjects if targets.family(subject.encoding, subject.options, subject.hooks())]

@@ -128,7 +128,7 @@ class Model(nn.Module):
 
 
 def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step with the encoding, or of the baseline if `subject` is None."""
+    """Return a function that runs one step with the encoding `subject`, or with the baseline if `subject` is None."""
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype)
     make = {"layer": _layer_step, "model": _model_step, "decode": _decoding_step}[setting.what]
     return make(stack.train(setting.mode == "train"), setting, Batch(setting))

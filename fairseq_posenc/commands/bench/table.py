@@ -27,12 +27,12 @@ class Section:
 
 
 def text(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Return the tables as text for a terminal, with the number of targets that are met and the facts."""
+    """Return the tables as text for a terminal, with the number of targets that are met, and the machine."""
     return "\n\n".join([_tables(rows, "{}\n", "plain"), _verdict(rows), _below(facts)])
 
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Return the tables as Markdown, with the number of targets that are met and the facts."""
+    """Return the tables as Markdown, with the number of targets that are met, and the machine."""
     return "\n\n".join([markdown_tables(rows, "### {}"), _verdict(rows), _below(facts)]) + "\n"
 
 

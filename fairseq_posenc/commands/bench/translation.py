@@ -60,7 +60,7 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step with the encoding, or of fairseq's `transformer` if `subject` is None."""
+    """Return a function that runs one step with the encoding, or with fairseq's `transformer` if `subject` is None."""
     arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
     most = str(_longest(data))
     with _quiet():
@@ -101,7 +101,7 @@ def sides(subject: Subject) -> list[str]:
 
 
 def flags(subject: Subject) -> list[str]:
-    """Return the flags for the encoding. If only the encoder or only the decoder can have it, the other has none."""
+    """Return the flags for the encoding. An encoder or decoder that cannot have the encoding has none."""
     able = sides(subject)
     words = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc doctor [--json]`: check this installation, and say how to repair what is wrong.
+"""`python -m fairseq_posenc doctor [--json]`: check this installation, and explain how to repair it.
 
 Importing this package imports neither torch nor fairseq, so that the checks can report that torch or fairseq is broken.
 To add a check, write a pure function in one of the files of this package, which computes a `Check` from values, and add

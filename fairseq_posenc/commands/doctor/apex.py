@@ -78,13 +78,13 @@ def check_apex(apex: Apex, gpu: bool) -> Check:
         return Check("apex", "ok", "not installed (it is optional, and speeds up training on NVIDIA GPUs)")
     name = f"apex {apex.version}" if apex.version else "apex (no version)"
     if apex.error:
-        mend = "pip uninstall apex: while apex is installed, fairseq cannot be imported"
+        mend = "run pip uninstall apex, because fairseq cannot be imported while this apex is installed"
         return Check("apex", "fail", f"importing {name} raises {apex.error}", mend)
     if not apex.is_nvidia:
-        mend = f"pip uninstall apex: the apex on PyPI is another project; {BUILD}"
+        mend = f"run pip uninstall apex, because the apex on PyPI is another project; {BUILD}"
         return Check("apex", "warn", f"{name} is not NVIDIA's apex: it has no FusedLayerNorm", mend)
     if not apex.layer_norm:
         state = f"{name} has no CUDA kernels, so that fairseq cannot build models on a GPU"
-        return Check("apex", "fail" if gpu else "warn", state, f"pip uninstall apex, or rebuild it: {BUILD}")
+        return Check("apex", "fail" if gpu else "warn", state, f"run pip uninstall apex, or rebuild it: {BUILD}")
     used = "FusedLayerNorm and FusedAdam" if apex.adam else "FusedLayerNorm (no FusedAdam)"
     return Check("apex", "ok", f"{name}: fairseq uses {used}{'' if gpu else ', but only on a GPU'}")

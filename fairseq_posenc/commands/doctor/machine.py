@@ -23,7 +23,7 @@ def check_python(version: Sequence[int]) -> Check:
         return Check("python", "ok", python)
     if tuple(version[:2]) < OLDEST_PYTHON:
         return Check("python", "fail", python, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = f"{python}, untested (the plugin, fairseq-fixed and the pinned versions are tested with 3.11)"
+    untested = f"{python}, untested (the plugin, fairseq-fixed and the pinned versions were tested with 3.11 only)"
     return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
 
 
@@ -72,7 +72,7 @@ def check_disk(free_bytes: int, where: str) -> Check:
 
 
 def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
-    """Check that glibc keeps freed large blocks of memory. By default it does not, which slows attention down."""
+    """Check that glibc keeps large freed blocks of memory. By default it returns them, which slows attention down."""
     if (libc or platform.libc_ver()[0]) != "glibc":
         return Check("allocator", "ok", "the C library is not glibc, so nothing needs to be set")
     names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")

@@ -50,7 +50,7 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
             "keep one copy: run pip uninstall fairseq_posenc, or work in a folder outside the other copy and remove "
             "the other copy from PYTHONPATH"
         )
-        state = f"there are several copies: {running} is running, but there is also {', '.join(map(str, others))}"
+        state = f"there are several copies: {running} is in use, but there is also {', '.join(map(str, others))}"
         return Check("plugin", "fail", state, mend)
     state = "installed" if is_installed else "not installed, so it works with --user-dir only"
     return Check("plugin", "ok", f"{running} ({state})")

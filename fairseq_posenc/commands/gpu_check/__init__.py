@@ -24,7 +24,7 @@ UNFINISHED = 3
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the parts that are not done. Return 1 if anything failed, and `UNFINISHED` if more runs are needed."""
+    """Run the tasks that are not done. Return 1 if a task failed, and `UNFINISHED` if more runs are needed."""
     parser = _parser()
     args = parser.parse_args(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
@@ -46,9 +46,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
-    """Run the tasks of a part that are not done. Return whether the time was not enough for all of them.
+    """Run the tasks of a part that are not done. Return whether some of them remain because the time is over.
 
-    A task starts only if there is as much time left as the longest task has taken.
+    A task starts only if the remaining time is at least the time of the longest task so far.
     """
     until, longest = time.monotonic() + LIMIT, 0.0
     for number, task in enumerate(tasks, start=1):
@@ -69,10 +69,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m fairseq_posenc gpu-check",
         description="Check and measure all encodings on a GPU. The part `laws` checks that the results of every\n"
         "attention path are close to those in float64. The part `drift` measures how far results in half\n"
-        "precision are from float64, and the part `cost` measures time and memory. A part starts no case that\n"
-        "would probably end after more than 8 minutes. If you run the same command again, it continues with the\n"
-        "remaining cases and repeats failed ones. The results are written to DIR/gpu.md and DIR/gpu.json. The\n"
-        "exit status is 1 if a case failed, and 3 if cases remain to be run.",
+        "precision are from float64, and the part `cost` measures time and memory. Each part stops before a case\n"
+        "with which it would probably run for more than 8 minutes. If you run the same command again, it\n"
+        "continues with the remaining cases and repeats failed ones. The results are written to DIR/gpu.md and\n"
+        "DIR/gpu.json. The exit status is 1 if a case failed, and 3 if cases remain to be run.",
         epilog="examples:\n  gpu-check --output results/gpu\n  gpu-check --output results/gpu --part laws --quick",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -28,7 +28,7 @@ MODES = ("train", "infer", "decode")
 
 
 class Setting(NamedTuple):
-    """Say what is measured: training, inference or one decoding step, with B samples of n tokens."""
+    """Define what is measured: training, inference or one decoding step, with B samples of n tokens."""
 
     mode: str
     length: int
@@ -52,7 +52,7 @@ def peer_names() -> list[str]:
 
 
 def _subjects(sizes: Sizes, setting: Setting) -> list[Subject]:
-    """Return each encoding once, in an encoder if it works there; for decoding, return all that can decode."""
+    """Return each encoding once, in an encoder if it works there; for decoding, return the encodings that decode."""
     every = sizes.subjects()
     if setting.mode == "decode":
         return [s for s in every if s.causal and "compress" not in (sizes.hooks(s) or ())]
@@ -98,13 +98,13 @@ def _costs(step: Step, causal: bool, setting: Setting, sizes: Sizes) -> Row:
 
 
 def _repeated(step: Step, times: int) -> None:
-    """Run a step several times. On a GPU, a step is then launched while the step before it is computed."""
+    """Run a step several times. On a GPU, each step is then launched while the GPU still computes the step before."""
     for _ in range(times):
         step()
 
 
 def step_of(subject: Subject, setting: Setting, sizes: Sizes, path: str) -> Step:
-    """Return a step: a forward pass of a layer, in training also a backward pass, or a token in decoding."""
+    """Return a function that runs a step: a forward pass (in training also a backward pass) or one decoding step."""
     shape = sizes.shape(subject.causal, setting.length + 1, 1, sizes.dim)
     with torch.random.fork_rng():
         torch.manual_seed(0)

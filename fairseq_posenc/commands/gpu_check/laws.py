@@ -34,7 +34,8 @@ class Scene:
 
     Args:
         exact: The stack in float64, whose attention is computed explicitly. stack: The stack in the precision `dtype`.
-        x: Embedded tokens of all columns, [2, T, d], in float64. tokens: Their ids; the second sample has padding.
+        x: Embedded tokens of all columns, [2, T, d], in float64. tokens: Ids of the tokens, [2, T]; the second sample
+            has padding.
     """
 
     exact: Stack

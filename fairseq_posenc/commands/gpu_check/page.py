@@ -26,7 +26,7 @@ def _failures(rows: Sequence[Row]) -> str:
 
 
 def _refused(rows: Sequence[Row]) -> str:
-    """Return the reasons why paths, or layers of other packages, were not checked, each with the cases."""
+    """Return the reasons why cases were refused, and the cases with each reason."""
     names = dict[str, list[str]]()
     for row in rows:
         if "refused" in row:

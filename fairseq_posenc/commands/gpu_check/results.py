@@ -26,7 +26,7 @@ class Task(NamedTuple):
 
 
 def _code() -> str:
-    """Return a short hash of the code that is checked: the folders from ops to the stack, and this command."""
+    """Return a short hash of the code that is checked, and of the code of this command."""
     package = Path(__file__).parents[2]
     folders = [package / name for name in ("ops", "core", "encodings", "attention")] + [Path(__file__).parent]
     files = [package / "positions.py", package / "stack.py", *(file for one in folders for file in one.glob("*.*"))]
@@ -41,7 +41,7 @@ def described(error: Exception) -> str:
 
 
 class Results:
-    """Hold the rows of a folder, without those of another device, torch version, Python version, --quick or code.
+    """Hold the rows of gpu.json, or no rows if they have another device, torch, Python, --quick or code than this run.
 
     Args:
         folder: Folder with gpu.json and gpu.md.
@@ -86,7 +86,7 @@ class Results:
         return [row for row in self.rows if not row["ok"]]
 
     def add(self, part: str, task: Task) -> None:
-        """Run a task, replace its rows, and write the file. An exception becomes a row that failed."""
+        """Run a task, replace its rows, and write the file. If the task raises an exception, its row is not `ok`."""
         try:
             rows = task.run()
         except Exception as error:  # noqa: BLE001 - the other tasks go on

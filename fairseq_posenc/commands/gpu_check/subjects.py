@@ -16,7 +16,7 @@ from ..rounding import drawn
 
 
 class Subject(NamedTuple):
-    """Name an encoding, its options, and whether it is in a decoder (`causal`) or in an encoder."""
+    """Hold an encoding and its options, and whether it is in a decoder (`causal`) or in an encoder."""
 
     encoding: str
     options: str

@@ -61,8 +61,8 @@ def add_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         FLAG,
         metavar="A,B",
-        help="Allow checkpoints to name these additional models, tasks and criterions, although fairseq might run "
-        "their options as code. Use this flag only for files that you trust. Default: none.",
+        help="Additional models, tasks and criterions that checkpoints may name, separated by commas. fairseq might "
+        "run their options as code, so use this flag only for files that you trust. Default: none.",
     )
 
 

@@ -115,7 +115,9 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         raise UnsafeCheckpointError(_refusal(file, offending)) from error
     _refuse_offence(state, file)
     if not has_checksums:
-        text = "the file has no checksums, so damage to its weights cannot be noticed. Compare it with its source."
+        text = (
+            "the file has no checksums, so damage to its weights cannot be noticed. Compare the file with its source."
+        )
         say_once(logger, f"{_name(file)}: {text}")
     return state
 
@@ -129,7 +131,7 @@ def load_model(file: Any) -> dict[str, Any]:
     state = safe_load(file)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(
-            f"{file}: this is not a fairseq checkpoint, because it has no 'model'. Give a file of fairseq-train."
+            f"{file}: this is not a fairseq checkpoint, because it has no 'model'. Give a checkpoint of fairseq-train."
         )
     return state
 
@@ -189,7 +191,7 @@ def _foreign_pickle(file: Any, error: Exception) -> str | None:
                 names.append(str(argument).replace(" ", "."))
             elif isinstance(argument, str):
                 words.append(argument)
-    return f"a pickle that torch did not write and that names {', '.join(dict.fromkeys(names))}" if names else None
+    return f"a pickle that torch did not write, with {', '.join(dict.fromkeys(names))}" if names else None
 
 
 def _pickle(path: str) -> bytes:
@@ -203,7 +205,7 @@ def _refusal(file: Any, offending: str) -> str:
     return (
         f"{_name(file)}: the file is refused, because it contains {offending}. A checkpoint may contain weights, "
         "numbers, text and options, but nothing that could run code. Do not use a file whose source you do not trust. "
-        "If you trust it, save it again with the program that wrote it, without that object."
+        "If you trust the file, save it again without that object, with the program that wrote it."
     )
 
 
@@ -228,8 +230,8 @@ def _cure(damaged: Path) -> str:
         return f"Copy the file again, or give another checkpoint, {named}, to {flags}."
     copy = f"cp {shlex.quote(str(other))} {shlex.quote(str(damaged))}"
     return (
-        f"The newest undamaged checkpoint beside it is {other}. Give that one to {flags}, or let the training continue "
-        f"from it: {copy}"
+        f"The newest undamaged checkpoint in this folder is {other}. Give this checkpoint to {flags}. To continue the "
+        f"training from this checkpoint, run: {copy}"
     )
 
 

@@ -42,7 +42,7 @@ def _checked(original: Callable[..., None], dataset: Any, path: str) -> None:
         problem = "the file is empty" if empty else f"the index cannot be read ({type(error).__name__}: {error})"
         raise DataError(f"{empty or f'{path}.idx'}: {problem}. {_CURE}") from error
     if (place := _first_wrong(dataset._index)) is not None:
-        raise DataError(f"{path}.idx: the size or the place of item {place} is wrong. {_CURE}")
+        raise DataError(f"{path}.idx: the size or the position of item {place} is wrong. {_CURE}")
     expected, actual = _bytes(dataset._index), os.path.getsize(f"{path}.bin")
     if expected != actual:
         raise DataError(f"{path}.bin has {actual:,} bytes, but {path}.idx describes {expected:,}. {_CURE}")

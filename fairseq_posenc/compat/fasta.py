@@ -19,7 +19,8 @@ def mend() -> None:
 def _of_one_word(original: Callable[..., Any], dataset: Any, path: str) -> Any:
     if shlex.quote(path) != path:
         raise ValueError(
-            f"{path!r}: fairseq would pass this path to a shell, which would not read it as a single word. Give the "
-            "folder and its files names of only letters, digits and '_-./', or use --dataset-impl mmap."
+            f"{path!r}: fairseq would pass this path to a shell, which would not read it as a single word. "
+            "Rename the folder and its files so that the path has only letters, digits and '_-./', or use "
+            "--dataset-impl mmap."
         )
     return original(dataset, path)

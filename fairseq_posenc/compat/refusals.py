@@ -83,7 +83,9 @@ def refuse_precision(common: Any) -> None:
     if common.fp16 and not (common.fp16_no_flatten_grads or common.memory_efficient_fp16):
         cpu = "" if common.cpu else "--cpu "
         cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
-        raise ValueError(f"--fp16 does not work like this {where}: fairseq joins gradients on a GPU. {cure}")
+        raise ValueError(
+            f"--fp16 does not work like this {where}, because fairseq joins the gradients on a GPU. {cure}"
+        )
 
 
 def refuse_arch(words: Sequence[str]) -> None:

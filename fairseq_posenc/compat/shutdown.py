@@ -93,10 +93,10 @@ def _stop_all() -> None:
     for thread in threads:
         thread._queue.stop()
     for thread in threads:
-        say_once(logger, "Waiting until fairseq has read the batch that it was reading ahead.")
+        say_once(logger, "Waiting for the thread of fairseq that is reading the next batch.")
         thread.join(_PATIENCE)
         if thread.is_alive():
             logger.warning(
-                f"A thread that reads batches ahead did not end within {_PATIENCE:.0f} s. The exit code may be 134, "
+                f"The thread that reads the next batch did not end within {_PATIENCE:.0f} s. The exit code may be 134, "
                 "although everything is saved. To run without this thread, set --data-buffer-size 0."
             )

@@ -219,12 +219,12 @@ class PositionEncoding(nn.Module):
     #: True if `content_bias` reads k. If it does not, decoding need not cache raw keys in addition to projected ones.
     reads_keys: ClassVar[bool] = True
     #: Reason why the encoding cannot use positions other than the columns, if it does not declare `any_positions`.
-    only_columns: ClassVar[str] = "it does not declare any_positions"
+    only_columns: ClassVar[str] = "it does not declare the capability any_positions"
     #: False if the encoding depends only on the tokens and their order, so that positions have no effect on it.
     uses_positions: ClassVar[bool] = True
     #: Reason why the encoding does not declare `documents`, and advice for the user; the error about documents quotes
     #: it.
-    against_documents: ClassVar[str] = "it does not declare documents: choose another encoding"
+    against_documents: ClassVar[str] = "it does not declare the capability documents: choose another encoding"
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__()

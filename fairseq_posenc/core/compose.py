@@ -184,7 +184,8 @@ class Composition(nn.Module):
         if self.stack.drawn is not None:
             raise ValueError(
                 "several documents in one sequence do not work with positions that are drawn at random "
-                f"({self.stack.length_flag}), because these are drawn for whole sequences: leave one of them out"
+                f"({self.stack.length_flag}), because positions are drawn for whole sequences: "
+                f"leave out the documents or {self.stack.length_flag}"
             )
         for name, member in self.members.items():
             if not member.capabilities.documents:

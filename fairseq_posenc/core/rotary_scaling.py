@@ -104,15 +104,20 @@ class ScalingOptions(RotaryOptions):
         for name, scalings in _BELONGS_TO.items():
             changed = getattr(self, name) != type(self).__dataclass_fields__[name].default
             if name != "factor" and changed and self.scaling not in scalings:
-                raise ValueError(f"{name} belongs to scaling={' or '.join(scalings)}, not to scaling={self.scaling}")
+                raise ValueError(
+                    f"{name} has an effect with scaling={' or '.join(scalings)} only, but scaling={self.scaling}: "
+                    f"leave {name} out, or change scaling"
+                )
         if self.scaling != "longrope" and (self.scaling == "none") != (self.factor is None):
             raise ValueError(
                 f"scaling={self.scaling} and factor={self.factor} do not match: set both, "
                 "e.g. scaling=linear,factor=2, or neither"
             )
         if self.scaling == "longrope" and None not in (self.factor, self.attention_factor, self.original_length):
-            problem = "only the unset ones of factor and attention_factor are computed from it"
-            raise ValueError(f"original_length={self.original_length} has no effect, because {problem}: leave it out")
+            raise ValueError(
+                f"original_length={self.original_length} has no effect, because factor and attention_factor are set: "
+                "leave original_length out"
+            )
         if self.turns[0] >= self.turns[1]:
             raise ValueError("low_freq_factor={:g} must be less than high_freq_factor={:g}".format(*self.turns))
 

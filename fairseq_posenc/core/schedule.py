@@ -33,7 +33,7 @@ def _periodic(text: str, step: int, skips: bool, layers: int) -> tuple[int, ...]
         raise ValueError(f"layers={text}: the number after every- must be at least 2")
     if step > layers:
         effect = "skips no layer" if skips else "names no layer"
-        raise ValueError(f"layers={text} {effect}, because the stack has only {layers}: choose a smaller number")
+        raise ValueError(f"layers={text} {effect}, because the stack has only {layers} layers: choose a smaller number")
     return tuple(number for number in range(1, layers + 1) if bool(number % step) == skips)
 
 

@@ -50,7 +50,7 @@ def read_surface(path: Path) -> list[Surface]:
                 sources.append(str(fields.get("source", f"item {number}")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(
-                    f"{path}:{number}: this is not an item with a list of 'unknown' words ({error!r}). Prepare the "
+                    f"{path}:{number}: the line is not a JSON object with a list 'unknown' ({error!r}). Prepare the "
                     "questions again."
                 ) from None
     items_by_source = Counter(sources)

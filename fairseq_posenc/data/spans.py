@@ -93,7 +93,9 @@ def rows(folder: Path, split: str) -> list[Row]:
         table: NDArray[np.int32] = np.load(path)
     except (OSError, ValueError) as error:
         known = ", ".join(splits(folder))
-        raise CheckpointError(f"{path}: cannot read the windows ({error}). The prepared splits are: {known}.") from None
+        raise CheckpointError(
+            f"{path}: cannot read the windows ({error}). Choose one of the splits: {known}."
+        ) from None
     return [Row(*map(int, row)) for row in table]
 
 

@@ -118,7 +118,9 @@ def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
         before = kinds[:number].count(kind)
         name = f"{kind}-{before + 1}" if before else kind
         if member not in (kind, name):
-            raise ValueError(f"--pos-enc {spec}: {member} is number {before + 1} of its kind; call it {name}")
+            raise ValueError(
+                f"--pos-enc {spec}: {member} must be called {name}, because it is number {before + 1} of its kind"
+            )
     return [(member, get(kind)) for member, kind in zip(members, kinds, strict=True)]
 
 

@@ -33,8 +33,8 @@ class Fox(PositionEncoding):
         r"f_t = \sigma(w_h \cdot x_t + b_h)",
         count="m h (d + 1)",
         notes="By default, the paper's models have no other position encoding; the paper's models with RoPE "
-        "correspond to `rope+fox`. The output gates, the norms of queries and keys and the shifts of keys "
-        "and values in the paper's variant 'Pro' are not position encodings, so they are left out.",
+        "correspond to `rope+fox`. The paper's variant 'Pro' also has output gates, norms of queries and keys, and "
+        "shifts of keys and values. They are left out, because they are not position encodings.",
     )
     reads_keys = False
 

@@ -19,8 +19,8 @@ class GCDFOptions(XLOptions):
 
     lambda_: float = option(
         4.0,
-        "Height lambda of the functions R, which are close to 0 for keys far to the right and close to lambda for keys "
-        "far to the left.",
+        "Height lambda of the Gaussian distribution functions, which are close to 0 for keys far to the right and "
+        "close to lambda for keys far to the left.",
         between=(1e-6, 1e6),
         example=2.0,
     )

@@ -174,8 +174,8 @@ class M4MOptions(Options):
     share: str = tables.share_option("head-wise")
     gate_offset: float = option(
         0.0,
-        "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With o = 1 and a small table, adding "
-        "M4M hardly changes the outputs of a model that was trained without positions.",
+        "Offset o in (q.k) (o + q.a) (o + k.a); the paper has no offset. With o = 1 and a small table, adding M4M "
+        "hardly changes the outputs of a model that was trained without positions.",
         between=(0, 1000),
         example=1.0,
     )

@@ -98,7 +98,8 @@ def test_a_file_without_checksums_loads_and_says_so(
         assert same(safe_load(path))
         assert same(safe_load(path, mmap=True))
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path}: the file has no checksums, so damage to its weights cannot be noticed. Compare it with its source."
+        f"{path}: the file has no checksums, so damage to its weights cannot be noticed. Compare the file with its "
+        "source."
     ]
 
 
@@ -112,7 +113,7 @@ def test_the_newest_undamaged_checkpoint_is_named(tmp_path: Path) -> None:
     best = folder / "checkpoint_1_20.pt"
     with pytest.raises(CheckpointError) as error:
         safe_load(last)
-    assert f"The newest undamaged checkpoint beside it is {best}." in str(error.value)
+    assert f"The newest undamaged checkpoint in this folder is {best}." in str(error.value)
     assert str(error.value).endswith(f"cp '{best}' '{last}'")
     assert checksums.newest_undamaged(folder) == best
     assert checksums.newest_undamaged(folder / "nowhere") is None

@@ -224,7 +224,7 @@ REFUSED = [
     ("every-0", "at least 2"),
     ("every-1", "at least 2"),
     ("every-1-skip", "at least 2"),
-    ("every-7", "names no layer, because the stack has only 6"),
+    ("every-7", "names no layer, because the stack has only 6 layers"),
     ("every-7-skip", "skips no layer"),
 ]
 
@@ -278,10 +278,10 @@ NAMES = [
     ("rope+rope-2", "", ["rope and rope-2 are both active in layer 1", "rope.layers", "rope_2.layers"]),
     ("rope+rope-2", "rope.layers=1,rope-2.layers=1-2", ["both active in layer 1"]),
     ("learned+learned-2", "", ["learned and learned-2 both add vectors at the input"]),
-    ("rope-2", "", ["rope-2 is number 1 of its kind; call it rope"]),
-    ("rope-2+rope", "", ["call it rope"]),
-    ("rope+rope-3", "", ["rope-3 is number 2 of its kind; call it rope-2"]),
-    ("rope+rope-02", "", ["call it rope-2"]),
+    ("rope-2", "", ["rope-2 must be called rope, because it is number 1 of its kind"]),
+    ("rope-2+rope", "", ["rope-2 must be called rope,"]),
+    ("rope+rope-3", "", ["rope-3 must be called rope-2, because it is number 2 of its kind"]),
+    ("rope+rope-02", "", ["must be called rope-2,"]),
     ("shawn+shawn-2", "", ["unknown position encoding 'shawn'"]),
     ("rope+rope-2", "base=10,rope.layers=1,rope-2.layers=2", ["rope.base or rope-2.base"]),
     ("rope+rope-2", "rope-2.bas=10", ["rope-2: there is no option bas"]),

@@ -20,9 +20,9 @@ PATHS = ("auto", "explicit", "fused", "flex")
 NAMES = {"fused": "fused scaled_dot_product_attention", "flex": "flex_attention"}
 #: Hooks that the fused kernel cannot compute, and what they do.
 UNFUSED = {
-    "scores": "replaces the product of query and key",
-    "adapt": "adapts biases to the product of query and key",
-    "values": "adds a term to the values",
+    "scores": "the encoding replaces the product of query and key",
+    "adapt": "the encoding adapts biases to the product of query and key",
+    "values": "the encoding adds a term to the values",
 }
 #: The first version of torch for which FlexAttention was tested. Some earlier versions cannot compute gradients of
 #: tables.
@@ -137,7 +137,7 @@ def _cannot_fuse(x: Projected, call: LayerCall, mode: Mode) -> str:
         return "the caller needs the attention weights"
     for hook, text in UNFUSED.items():
         if call.view.has(hook):
-            return f"the encoding {text}"
+            return text
     biased = call.view.has("bias") or call.view.has("content_bias")
     if biased and x.q.dtype in HALF:
         return "the kernel would round the position terms to half precision"

@@ -127,7 +127,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc average",
-        description="Average the parameters of checkpoints of one model.",
+        description="Average the parameters of several checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or their folder.")

@@ -76,7 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     prompts = parser.add_mutually_exclusive_group(required=True)
     prompts.add_argument("--prompt", metavar="TEXT", help="Text to continue. An empty text starts a new text.")
     prompts.add_argument("--input", type=Path, metavar="FILE", help="File with one prompt per line.")
-    add("--length", type=_number(1, whole=True), default=100, metavar="N", help="New tokens per text (default: 100).")
+    add(
+        "--length",
+        type=_number(1, whole=True),
+        default=100,
+        metavar="N",
+        help="Number of new tokens per text (default: 100).",
+    )
     add("--until-eos", action="store_true", help="End each text before the first </s> that the model generates.")
     add(
         "--temperature",
@@ -91,16 +97,22 @@ def _parser() -> argparse.ArgumentParser:
         "--top-p",
         type=_number(0, 1),
         metavar="P",
-        help="Draw from the smallest set of most probable tokens whose probabilities sum up to P, from 0 to 1.",
+        help="Draw from the smallest set of most probable tokens whose probabilities sum up to P, a number from 0 to 1.",
     )
-    add("--samples", type=_number(1, whole=True), default=1, metavar="N", help="Texts per prompt (default: 1).")
+    add(
+        "--samples",
+        type=_number(1, whole=True),
+        default=1,
+        metavar="N",
+        help="Number of texts per prompt (default: 1).",
+    )
     add("--seed", type=int, default=1, metavar="N", help="Random seed, set again for each prompt (default: 1).")
     add(
         "--data",
         type=Path,
         metavar="DIR",
-        help="Folder with dict.txt. Default: the folder of the checkpoint or, without dict.txt there, the data of its "
-        "training.",
+        help="Folder with dict.txt. Default: the folder of the checkpoint or, if it has no dict.txt, the folder "
+        "of the training data.",
     )
     add(
         "--tokenizer",

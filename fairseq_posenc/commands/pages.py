@@ -70,7 +70,7 @@ differ from this plugin's models in other ways, such as attention that is limite
 WHOLE = """\
 Each model is BERT-base with a masked-LM head and n = 512 positions. The vocabulary of each model has 30,522 pieces or,
 in the columns for 100 languages, 120,000 pieces. The columns *printed* show the numbers in Table 6 of the DIET paper.
-The columns *more* show by how much a model is larger than the model with learned positions."""
+The columns *more* show by how many percent a model is larger than the model with learned positions."""
 
 
 def pages() -> dict[str, str]:

@@ -22,7 +22,7 @@ COLUMNS = ("total", "printed total", "more", "printed more")
 NOTES = {
     "learned": "total of the whole model (DIET paper, Table 6)",
     # 3.14M for positions, which no count at n = 512 gives
-    "shaw": "total of the whole model (DIET paper, Table 6), which does not follow from the paper",
+    "shaw": "total of the whole model (DIET paper, Table 6); the paper does not explain this number",
 }
 NOTE = "total of the whole model, without the 393,216 parameters of the input table"
 #: Notes on the growth that Table 6 prints.

@@ -200,7 +200,7 @@ def _refused_value(option: str, value: Any) -> str | None:
     if option == "configuration":
         return "which should be a mapping of options"
     if _INTERPOLATION.search(value):
-        return "which OmegaConf would fill in, for instance with an environment variable"
+        return "in which OmegaConf would insert a value, for instance that of an environment variable"
     if option in REGISTRIES and not re.fullmatch(r"\w*", value):
         return "which is not a name"
     if option == "dataset_impl" and value.rpartition(".")[2] == "fasta":

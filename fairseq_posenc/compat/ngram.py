@@ -33,7 +33,9 @@ def forward(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int,
     TorchScript compiles this function too.
     """
     if tokens.size(0) != bsz * beam_size or lprobs.size(0) != bsz * beam_size:  # the CUDA extension does not check
-        raise ValueError(f"expected {bsz * beam_size} hypotheses, but got {tokens.size(0)} and {lprobs.size(0)}")
+        raise ValueError(
+            f"{bsz * beam_size} hypotheses are needed, but tokens has {tokens.size(0)} and lprobs has {lprobs.size(0)}"
+        )
     if self.use_extension:
         return self.call_cuda_extension(tokens, lprobs, bsz, beam_size, step)
     if not torch.jit.is_scripting():

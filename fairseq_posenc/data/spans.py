@@ -134,7 +134,7 @@ class Windows(FairseqDataset):
     def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
         if len(tokens) != len(rows):
             raise CheckpointError(
-                f"The folder has the tokens of {len(tokens)} windows, but describes {len(rows)} windows. "
+                f"The folder has tokens for {len(tokens)} windows, but descriptions for {len(rows)} windows. "
                 "Prepare the questions again."
             )
         self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle

@@ -69,8 +69,8 @@ class M4(RelativeTable, RelativeProducts):
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). `reset=vector` adds 2 m d/h, and `reset=scalar` adds "
         "2 m. With `share=none`, the sum is multiplied by h.",
-        notes=f"{PER_HEAD} The authors' code and the later M4M paper do the same, although Figure 4 of the M1-M4 paper "
-        "shows a table of the first head.",
+        notes=f"{PER_HEAD} The heads also share it in the authors' code and in the later M4M paper, although Figure 4 "
+        "of the M1-M4 paper shows a table of the first head.",
     )
     options: M4Options
     theta: Tensor

@@ -52,7 +52,8 @@ class RougeConfig(FairseqDataclass):
     """Define the options of `--scoring rouge_l`."""
 
     rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
-        "f1", "Formula: `f1` is the F1 score with the best reference, `coco` the F score of COCO's scorer (beta 1.2)."
+        "f1",
+        "Formula: `f1` is the F1 score with the best reference, `coco` is the F score of COCO's scorer (beta 1.2).",
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
         AUTO, f"Units of text to compare. `{AUTO}` takes the units of the task's data, or words if those are unknown."
@@ -78,7 +79,7 @@ class RougeScorer(BaseScorer):
         if not _expected and self._grouped:
             self._grouped = False
             logger.warning(
-                "--scoring rouge_l: the task does not tell which items share a source, so each text is "
+                "--scoring rouge_l: the task does not say which items share a source, so each text is "
                 "compared with only one reference."
             )
         known = _expected.popleft() if _expected else Expected([], 1.0, "words")

@@ -147,7 +147,7 @@ def copy(tensors: Mapping[str, Tensor], state: dict[str, Tensor], report: Report
         if theirs is None and not name.startswith("lm_head."):
             raise CheckpointError(f"the source has no {name}, which its settings require. {_ONE_MODEL}")
         if theirs is None:
-            report.made[name] = "the source does not have it, so it is initialised as in a new model"
+            report.made[name] = "the source has no such weight, so the weight is initialised as in a new model"
         else:
             state[name] = _fitting(name, theirs, ours)
             report.copied.append(name)
@@ -171,7 +171,7 @@ def copy_positions(tensors: Mapping[str, Tensor], pos: Composition, state: dict[
         elif theirs is not None and ".pos.learned." in name:
             rows = min(len(theirs), len(state[name]))
             state[name][:rows] = theirs[:rows]
-            report.made[name] = f"the first {rows} rows are copied, the others are new"
+            report.made[name] = f"the first {rows} rows are copied, and the other rows are new"
             if rows == len(state[name]):
                 report.made[name] = f"the first {rows} rows are copied"
         else:
@@ -196,7 +196,7 @@ def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, 
     distances = [tensors.get(f"{names.DISTANCES}.{i}.weight") for i in range(source.config.layers)]
     if table is not None:
         if source.config.pos_enc != "learned":
-            report.dropped["the absolute table"] = "the source model does not use it"
+            report.dropped["the absolute table"] = "the source model does not use this table"
         elif "learned" in members:
             tables["encoder.pos.learned.weight"] = table[len(table) - source.config.max_length :]
         else:

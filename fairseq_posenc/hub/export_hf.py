@@ -39,7 +39,7 @@ trained on sequences of up to {max_length} tokens. {options}
 """
 READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too."
 TOKENIZER = "`transformers.AutoTokenizer` loads the tokenizer."
-OTHER = """transformers runs the code in this folder, because it does not have this encoding itself:
+OTHER = """transformers runs the code in this folder, because transformers itself does not have this encoding:
 
     from transformers import AutoModelForMaskedLM
     model = AutoModelForMaskedLM.from_pretrained("DIR", trust_remote_code=True)
@@ -162,7 +162,8 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE_OR_FOLDER",
         help=f"File or folder of the tokenizer: {tokenizer.FORMS}. Default: the folder tokenizer/ beside dict.txt; if "
-        "a language model has none, its tokens are words between spaces. With `none`, no tokenizer is written.",
+        "a language model has no such folder, its tokens are the words between spaces. With `none`, no tokenizer is "
+        "written.",
     )
     return parser
 

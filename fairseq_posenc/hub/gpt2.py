@@ -37,8 +37,8 @@ OTHER_DECODERS = {
     "falcon": "attention and feed-forward layers side by side, and keys that several heads share",
     "gpt_neo": "layers whose attention is limited to a window, and attention logits without a scale",
     "gpt_bigcode": "keys that all heads share",
-    "opt": "a table of positions that begins at row 2 and, in one size, projections of its embeddings",
-    "bloom": "weights of query, key and value that are mixed by head",
+    "opt": "positions that begin at row 2 of their table and, in one model size, projections of the embeddings",
+    "bloom": "one projection for query, key and value, whose rows are ordered by head",
     "mpt": "layer norms without biases",
     "mamba": "a state-space layer instead of attention",
 }
@@ -72,7 +72,9 @@ def is_decoder(folder: Path) -> bool:
     kind = read_config(folder).get("model_type")
     if kind in OTHER_DECODERS:
         problem = f"{folder}/config.json: model_type is {kind}, which has {OTHER_DECODERS[kind]}"
-        raise CheckpointError(f"{problem}. The models of this package lack this. Give a GPT-2, a BERT or a RoBERTa.")
+        raise CheckpointError(
+            f"{problem}. This package does not support such models. Give a GPT-2, a BERT or a RoBERTa."
+        )
     return kind == GPT2
 
 

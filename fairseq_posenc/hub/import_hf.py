@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding, such as clip=64.")
     parser.add_argument(
-        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: that of the source model."
+        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: the length of the source."
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of the new weights (default: 1).")
     parser.add_argument(

@@ -145,7 +145,7 @@ def _refuse(settings: Mapping[str, Any], path: Path) -> None:
         lacking.append("no_decoder_final_norm")
     if lacking:
         flag = f"--{lacking[0].replace('_', '-')}"
-        raise CheckpointError(f"{path} was trained with {flag}, which cannot be exported. Give a model without it.")
+        raise CheckpointError(f"{path} was trained with {flag}, which cannot be exported. Give a model without {flag}.")
     activation = settings.get("activation_fn", "relu")
     if activation not in stack.ACTIVATIONS:
         problem = f"{path}: the activation function {activation!r} is not supported"

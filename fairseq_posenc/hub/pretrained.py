@@ -167,7 +167,7 @@ def _of_hf(
     if missing := [name for name in (*sizes, "vocab_size") if not isinstance(settings.get(name), int)]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
     if settings.get("is_decoder"):
-        raise CheckpointError(f"{where}: is_decoder is set, so this is no masked language model. Give one.")
+        raise CheckpointError(f"{where}: is_decoder is set, but only encoders can be read. Give a BERT or a RoBERTa.")
     embedding = _there(tensors, "embed_tokens.weight", folder)
     output = tensors.get("lm_head.weight")
     pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)

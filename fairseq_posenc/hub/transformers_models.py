@@ -139,7 +139,7 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
         if given is not None and given.get_seq_length():
             raise ValueError(
                 f"past_key_values is a {type(given).__name__}, but this model needs the cache that it returned itself. "
-                "Pass that one, or leave past_key_values out."
+                "Pass that cache, or leave past_key_values out."
             )
         return PosEncCache(self.model.config.layers) if wanted or (wanted is None and not self.training) else None
 

@@ -98,5 +98,5 @@ def evaluate(
 def _check(predictions: Mapping[str, str], odds: Mapping[str, float]) -> None:
     missing = [name for name in predictions if name not in odds]
     if missing:
-        problem = f"{len(missing)} predictions lack the odds that there is no answer: {', '.join(missing[:5])}"
+        problem = f"{len(missing)} predictions have no odds for the case without an answer: {', '.join(missing[:5])}"
         raise ValueError(f"{problem}. Give odds for every prediction.")

@@ -160,7 +160,7 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], c
     missing = [name for name in golds if name not in predictions]
     if missing and comparison.name == V20:
         problem = f"{len(missing)} of {len(golds)} questions have no prediction: {', '.join(missing[:5])}"
-        raise ValueError(f"{problem}. Predict an empty text if there is no answer.")
+        raise ValueError(f"{problem}. Add a prediction for each question; an empty text stands for no answer.")
     exact, f1 = dict.fromkeys(golds, 0.0), dict.fromkeys(golds, 0.0)
     for name, answers in golds.items():
         references = comparison.references(name, answers)

@@ -30,8 +30,8 @@ def check_language_model(within: str, task: Any) -> None:
 def without_memory(within: str) -> str:
     """Return the text of the error about --attend-within with a memory of earlier segments."""
     return (
-        f"--attend-within {within} does not work with a memory of earlier segments, which does not know to which "
-        f"{within} its states belong"
+        f"--attend-within {within} does not work with a memory of earlier segments, because the memory does not "
+        f"record to which {within} its states belong"
     )
 
 

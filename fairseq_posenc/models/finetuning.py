@@ -52,8 +52,8 @@ class PosEncPretrained(PosEncRoberta):
         """
         if cfg.pos_enc_random is not None:
             raise ValueError(
-                "--pos-enc-random does not fit the model of --pretrained, which was trained at other positions. Leave "
-                "--pos-enc-random out, or train a new model with it."
+                "--pos-enc-random does not fit the model of --pretrained, which was trained at consecutive positions. "
+                "Leave --pos-enc-random out, or train a new model with it."
             )
         if cfg.encoder_layers is None:
             raise ValueError(

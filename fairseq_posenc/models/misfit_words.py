@@ -64,7 +64,7 @@ def refusal(
 
 def _models(theirs: Settings, mine: Settings) -> list[str]:
     old, new = (settings.get("_name") or settings.get("arch") for settings in (theirs, mine))
-    return [f"the checkpoint has the architecture {old}, the model has {new}"] if old != new else []
+    return [f"the checkpoint has the architecture {old}, but the model has {new}"] if old != new else []
 
 
 def _is_of_symbols(line: str) -> bool:
@@ -80,12 +80,12 @@ def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: S
     name = str(theirs.get("_name") or theirs.get("arch"))
     random = theirs.get("pos_enc_random"), mine.get("pos_enc_random")
     if tables and random[0] != random[1]:
-        return "Give --pos-enc-random as in the checkpoint, because the number of positions is the size of the tables."
+        return "Give --pos-enc-random the checkpoint's value, because it is the number of rows in the tables."
     if tables and not others and "pos_enc" in mine and ("roberta" in name or "bert" in name):
         length = mine.get("max_positions") or mine.get("tokens_per_sample")
         more = f" --max-positions {length}" if isinstance(length, int) else ""
         return (
-            f"Convert it with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} "
-            "--output DIR`. Or set --pos-enc and the maximum length to the values of the checkpoint."
+            f"Convert the checkpoint with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}"
+            f"{more} --output DIR`. Or set --pos-enc and the maximum length to the values of the checkpoint."
         )
     return "Give the settings of the checkpoint, or start from another checkpoint."

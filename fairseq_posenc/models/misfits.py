@@ -60,7 +60,7 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
             raise CheckpointError(refusal(filename, None, _misfits(trainer, state), theirs, mine)) from error
     for difference in differences(theirs, mine, _COMPUTING):
         problem = f"{filename} is loaded, but it was trained with other settings: {difference}"
-        logger.warning(f"{problem}. Give the checkpoint's value, unless you want to change it.")
+        logger.warning(f"{problem}. Give the value of the checkpoint, unless you want another value.")
     return loaded
 
 
@@ -87,7 +87,7 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
     ours = model.state_dict()
     shapes = [name for name in ours if name in theirs and theirs[name].shape != ours[name].shape]
     lines = [
-        f"{name} has the shape {list(theirs[name].shape)} in the checkpoint, {list(ours[name].shape)} in the model"
+        f"{name} has the shape {list(theirs[name].shape)} in the checkpoint, but {list(ours[name].shape)} in the model"
         for name in shapes
     ]
     lines += [f"the checkpoint has no {name}" for name in ours if name not in theirs]
@@ -179,7 +179,7 @@ def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> No
     first = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     if first is None:
         sizes = [len(symbols) for symbols in without_mask]
-        problem = f"It has {sizes[0]} symbols including special ones, but the data's dictionary has {sizes[1]}."
+        problem = f"It has {sizes[0]} symbols (including special symbols), but the data's dictionary has {sizes[1]}."
     else:
         pair = [repr(symbols[first]) for symbols in without_mask]
         problem = f"The checkpoint's dictionary has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."

@@ -130,8 +130,8 @@ def check(values: dict[str, Any]) -> None:
         raise ValueError("--freeze-encoder would keep random weights. Set --encoder-from, or omit --freeze-encoder.")
     if values["pos_enc_random"] is not None and values["encoder_from"]:
         raise ValueError(
-            "--pos-enc-random does not fit the model of --encoder-from, which was trained at other positions. Leave "
-            "out one of these two flags."
+            "--pos-enc-random does not fit the model of --encoder-from, which was trained at consecutive positions. "
+            "Leave out one of these two flags."
         )
     width = values["encoder_embed_dim"]
     for side in ("encoder", "decoder"):

@@ -36,7 +36,9 @@ class LMMemoryConfig(FairseqDataclass):
         False, "Let every token attend to the last --mem-length keys only (in evaluation: --eval-mem-length keys)."
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "Scheme that tells which pieces begin a word, for the perplexity per word. Default: each token is a word."
+        None,
+        "Subword scheme, which marks the pieces that begin a word. The perplexity per word needs this scheme. Default: "
+        "each token is a word.",
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment
     sentence_avg: bool = II("optimization.sentence_avg")

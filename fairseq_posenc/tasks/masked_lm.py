@@ -23,7 +23,7 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
     """Hold the options of fairseq's masked_lm, and how words are split into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "Scheme that tells which pieces of the dictionary begin a word; --mask-whole-words needs it."
+        None, "Subword scheme, which marks the pieces that begin a word. --mask-whole-words needs this scheme."
     )
     gpt2_encoder_json: Optional[str] = option(
         None, "Path of GPT-2's encoder.json; --subwords gpt2 needs it if the dictionary lists ids instead of pieces."

@@ -110,7 +110,7 @@ class SquadTask(Finetuning):
             raise CheckpointError(f"{problem}. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
             logger.warning(
-                "The model was trained on windows of other lengths, which prepare_spans.py makes with %s.", flags
+                "The model was trained on other windows. To prepare such windows, run prepare_spans.py with %s.", flags
             )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:

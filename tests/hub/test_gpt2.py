@@ -138,7 +138,10 @@ def test_other_decoders_are_refused_with_what_they_have(
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), "utf-8")
     assert main(["import-hf", str(tmp_path), "--pos-enc", "rope", "--output", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err
-    assert f"model_type is {kind}, which has {gpt2.OTHER_DECODERS[kind]}. The models of this package lack this" in error
+    assert (
+        f"model_type is {kind}, which has {gpt2.OTHER_DECODERS[kind]}. This package does not support such models"
+        in error
+    )
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_another_model_is_named(folder: Path, flags: str, message: str) -> None:
 
 def test_stock_roberta_goes_through_import(folder: Path) -> None:
     with pytest.raises(
-        CheckpointError, match=r"architecture roberta, the model has posenc_roberta_tiny; .* import-hf "
+        CheckpointError, match=r"architecture roberta, but the model has posenc_roberta_tiny; .* import-hf "
     ):
         go_on(folder, save="roberta")
 
@@ -195,7 +195,7 @@ def test_random_positions_are_compared_too(folder: Path, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         go_on(folder, *rope, "--pos-enc-random", 50, save="rope")
     assert "settings: --pos-enc-random is not set in the checkpoint, 50 here" in caplog.text
-    with pytest.raises(CheckpointError, match="Give --pos-enc-random as in the checkpoint, because"):
+    with pytest.raises(CheckpointError, match="Give --pos-enc-random the checkpoint's value, because"):
         go_on(folder, "--pos-enc-random", 50)
 
 

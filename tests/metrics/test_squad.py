@@ -195,9 +195,9 @@ def test_an_empty_prediction_is_wrong_if_an_answer_without_words_exists() -> Non
 
 
 def test_a_prediction_without_odds_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 predictions lack the odds that there is no answer: b"):
+    with pytest.raises(ValueError, match="1 predictions have no odds for the case without an answer: b"):
         null_threshold.evaluate({"a": [], "b": []}, {"a": "x", "b": "y"}, {"a": 0.0}, 0)
-    with pytest.raises(ValueError, match="1 predictions lack the odds that there is no answer: b"):
+    with pytest.raises(ValueError, match="1 predictions have no odds for the case without an answer: b"):
         null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.0}, 0)
     assert null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.1, "b": 0.0}, 0) == {"a": "", "b": "y"}
 

@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _draw(rows: Sequence[Row], folder: Path) -> None:
-    """Draw the figure, or print why there is none: matplotlib may be missing, because only the recipes require it."""
+    """Draw the figure, or print why it cannot be drawn. For example, matplotlib may not be installed."""
     try:
         if not figure.draw(rows, folder):
             print(

@@ -28,8 +28,17 @@ def parser() -> argparse.ArgumentParser:
         help="Encodings to measure. Default: all encodings with their default options, and some with other "
         "options for which the project has set a cost target.",
     )
-    add("--shapes", metavar="A,B", help=f"Sizes of layers: {', '.join(SHAPES)}. Default: all; with --quick, base.")
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: the CPU (float32) or a GPU (bfloat16).")
+    add(
+        "--shapes",
+        metavar="A,B",
+        help=f"Layer sizes to measure: {', '.join(SHAPES)}. Default: all; with --quick, base.",
+    )
+    add(
+        "--device",
+        default="cpu",
+        choices=("cpu", "cuda"),
+        help="Device to measure on: CPU (float32) or GPU (bfloat16).",
+    )
     add("--quick", action="store_true", help="Measure only the layers for which the project has set a cost target.")
     add("--scaling", action="store_true", help="Also measure how time and memory grow from length 128 to 4096.")
     add(

@@ -39,7 +39,7 @@ The table is for sequences of {LENGTH} tokens in bfloat16, on the attention path
 columns *time* and *memory* show the time and the peak memory of a layer of width 768 in training. The column *decoding*
 shows the time for one token. All numbers are relative to the same layer without positions. `!` marks a number above its
 target. The file `results/gpu/gpu.md` also has the results for other lengths, for other paths, for inference and for
-layers of other packages. `bench --device cuda` measures base layers on a GPU as the tables above do on a CPU.
+layers of other packages. `bench --device cuda` measures the same as the tables above, but for base layers on a GPU.
 """
 
 

@@ -52,7 +52,7 @@ def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Itera
     able = [subject for subject in subjects if remembers(subject)]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: skips {left_out}: these encodings do not support a memory of segments", file=sys.stderr)
+        print(f"bench: these encodings do not support a memory of segments: {left_out}", file=sys.stderr)
     length, batch = SHAPE.on(device)[0]
     for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
         for number, subject in enumerate(able):

@@ -52,7 +52,7 @@ class Plan:
             later pass measures those that still exceed their targets.
         seconds: Time for all passes together.
         build: Function that returns the step to time, for an encoding (None for the baseline) and a setting.
-        tell: Function that is called before each group, with a description of it and the number of groups left.
+        tell: Function that is called before each group, with a description of the group and the number of groups left.
     """
 
     least: int

@@ -40,7 +40,7 @@ reach.
 STOPS = """\
 These costs keep the encodings of each family from reaching their aim:
 
-- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no cost beyond noise. The bias of these encodings is
+- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no measurable cost. The bias of these encodings is
   computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
@@ -101,7 +101,7 @@ encoding. `--threads 1` measures CPU time, in which other programs on the machin
 ## Memory
 
 The table shows the peak memory of attention in training, relative to attention without positions. The memory of the
-projections is not counted. Neither of the two layers uses a fused kernel.""",
+projections is not counted. No layer, with or without positions, uses a fused kernel here.""",
     "decode": """\
 ## Decoding
 

@@ -50,7 +50,7 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
         needs = "these encodings need [CLS] or segments, which translation models do not have"
-        print(f"bench: skips {left_out}: {needs}", file=sys.stderr)
+        print(f"bench: {needs}: {left_out}", file=sys.stderr)
     settings = (
         Setting("translation", "train", SMALL, BATCH_TOKENS, BATCHES, device, layers=LAYERS),
         Setting("translation", "infer", SMALL, WORDS, SENTENCES, device, layers=LAYERS),
@@ -92,7 +92,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return whether an encoder, a decoder or both can have this encoding. Sentences have no [CLS] in translation."""
+    """Return those of encoder and decoder that can have this encoding. Sentences have no [CLS] in translation."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")

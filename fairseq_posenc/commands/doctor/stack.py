@@ -53,7 +53,12 @@ def check_torch(torch_version: str | None, cuda_build: str | None, error: str = 
     if (major, minor) < OLDEST_TORCH:
         return Check("torch", "fail", shown, "install torch 2.13.0; only 2.5 and newer can load checkpoints safely")
     if f"{major}.{minor}" != TESTED_TORCH:
-        return Check("torch", "warn", f"{shown}, untested", "2.13.0 is tested; run `make test` to try this version")
+        return Check(
+            "torch",
+            "warn",
+            f"{shown}, untested",
+            "the tested version is 2.13.0; run `make test` to try the installed version",
+        )
     return Check("torch", "ok", shown)
 
 

@@ -165,7 +165,7 @@ def _empty(scene: Scene) -> list[str]:
 
 
 def _memory(scene: Scene) -> list[str] | None:
-    """Check that a segment with a memory of the one before it has the same outputs as both segments in one pass."""
+    """Check that a segment with a memory of the previous segment has the same outputs as both segments in one pass."""
     if not scene.stack.pos.capabilities.memory:
         return None
     half, tokens = scene.x.shape[1] // 2, scene.tokens[:1]

@@ -38,7 +38,7 @@ class Sizes:
         drift_length: Tokens of a sample, for the drift.
         dim, heads: Sizes of the layer whose cost is measured.
         batches: Pairs (n, B) for the cost; the targets are for the first one.
-        rounds: Number of measurements of each time. steps: Number of steps in each of them.
+        rounds: Number of measurements of each time. steps: Number of steps in each measurement.
         precisions: Precisions of the laws.
         dtype: Precision of the cost.
         paths: Paths whose cost is measured.

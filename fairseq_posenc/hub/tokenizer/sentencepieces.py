@@ -44,7 +44,7 @@ def _proto(path: Path) -> Any:
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
         from sentencepiece import sentencepiece_model_pb2
     except ImportError as error:
-        raise CheckpointError(f"{path}: reading it needs {error.name}. Run: pip install {error.name}") from None
+        raise CheckpointError(f"{path}: {error}. Run: pip install sentencepiece protobuf") from None
     model = sentencepiece_model_pb2.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())

@@ -69,7 +69,7 @@ class Case:
 
 
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
-    """Return the cases of each encoding in those of encoder and decoder in which it works.
+    """Return the cases of each encoding, in encoders and in decoders if it works there.
 
     An encoding has a case for its default options, and one for each other choice of the options in `READINGS`.
 

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         "--top-p",
         type=_number(0, 1),
         metavar="P",
-        help="Draw from the smallest set of most probable tokens whose probabilities sum up to P, a number from 0 to 1.",
+        help="Draw from the smallest set of most probable tokens whose probabilities sum up to P (from 0 to 1).",
     )
     add(
         "--samples",

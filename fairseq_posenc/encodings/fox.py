@@ -34,7 +34,7 @@ class Fox(PositionEncoding):
         count="m h (d + 1)",
         notes="By default, the paper's models have no other position encoding; the paper's models with RoPE "
         "correspond to `rope+fox`. The paper's variant 'Pro' also has output gates, norms of queries and keys, and "
-        "shifts of keys and values. They are left out, because they are not position encodings.",
+        "shifts of keys and values. These parts are left out, because they are not position encodings.",
     )
     reads_keys = False
 

@@ -38,27 +38,33 @@ class QuestionGenerationConfig(LayersConfig):
     no_copy: bool = option(False, "Do not copy words from the source; unknown words become <unk>.")
     pos_enc_encoder: Optional[str] = option(
         None,
-        f"Position encoding of the encoder. Default: as in --encoder-from; without it, {SCRATCH['pos_enc_encoder']}.",
+        f"Position encoding of the encoder. Default: as in the model of --encoder-from, or "
+        f"{SCRATCH['pos_enc_encoder']} without this flag.",
     )
     pos_enc_encoder_args: Optional[str] = option(None, "Options of the encoder's position encoding.")
     encoder_layers: Optional[int] = option(
-        None, "Number of layers of the encoder. Default: as in --encoder-from; without it, 12."
+        None, "Number of layers of the encoder. Default: as in the model of --encoder-from, or 12 without this flag."
     )
     encoder_embed_dim: Optional[int] = option(
-        None, "Width of encoder and decoder. Default: as in --encoder-from; without it, 768."
+        None, "Width of encoder and decoder. Default: as in the model of --encoder-from, or 768 without this flag."
     )
     encoder_ffn_embed_dim: Optional[int] = option(
-        None, "Width of the encoder's feed-forward layers. Default: as in --encoder-from; without it, 3072."
+        None,
+        "Width of the encoder's feed-forward layers. Default: as in the model of --encoder-from, or 3072 "
+        "without this flag.",
     )
     encoder_attention_heads: Optional[int] = option(
-        None, "Number of attention heads of the encoder. Default: as in --encoder-from; without it, 12."
+        None,
+        "Number of attention heads of the encoder. Default: as in the model of --encoder-from, or 12 "
+        "without this flag.",
     )
     encoder_activation_fn: Optional[ACTIVATIONS] = option(
         None,
-        "Activation function of the encoder's feed-forward layers. Default: as in --encoder-from; without it, gelu.",
+        "Activation function of the encoder's feed-forward layers. Default: as in the model of --encoder-from, or "
+        "gelu without this flag.",
     )
     encoder_layer_norm_eps: Optional[float] = option(
-        None, "Epsilon of layer norms. Default: as in --encoder-from; without it, BERT's 1e-12."
+        None, "Epsilon of layer norms. Default: as in the model of --encoder-from, or BERT's 1e-12 without this flag."
     )
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block of the encoder, not after it.")
     no_encoder_embedding_norm: bool = option(False, "Do not apply layer norm to the encoder's embeddings.")

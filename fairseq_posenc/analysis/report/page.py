@@ -27,7 +27,9 @@ def page(runs: Sequence[Run]) -> str:
     scores = cost_charts(entries)
     sections = {
         "Results": _results(entries),
-        "Losses": _charts(losses, "loss", "Use a chart's buttons to zoom. Point at a curve to see its training run."),
+        "Losses": _charts(
+            losses, "loss", "Use the buttons of a chart to zoom. Point at a curve to see its training run."
+        ),
         "Score and cost": _cost_choice(entries) + _charts(scores, "cost", "Bars are 95 % intervals.") if scores else "",
         "Papers": _papers(paper_tables(entries)),
         "Figures": "".join(map(_figures, runs)),

@@ -39,12 +39,12 @@ The table is for sequences of {LENGTH} tokens in bfloat16, on the attention path
 columns *time* and *memory* show the time and the peak memory of a layer of width 768 in training. The column *decoding*
 shows the time for one token. All numbers are relative to the same layer without positions. `!` marks a number above its
 target. The file `results/gpu/gpu.md` also has the results for other lengths, for other paths, for inference and for
-layers of other packages. `bench --device cuda` measures the same as the tables above, but for base layers on a GPU.
+layers of other packages. `bench --device cuda` repeats the measurements of base layers in the tables above on a GPU.
 """
 
 
 def section(results: Mapping[str, Any] | None) -> str:
-    """Return the section. Without the content of gpu.json, its cells say that nothing was measured."""
+    """Return the section. Without the content of gpu.json, the cells of the table say that nothing was measured."""
     rows = [] if results is None else [row for row in results["rows"] if row["part"] == "cost" and "ratio" in row]
     state = UNMEASURED_TEXT if results is None else f"These costs were measured on {_machine(results['setting'])}."
     with warnings_only("fairseq_posenc"):

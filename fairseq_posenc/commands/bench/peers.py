@@ -74,7 +74,7 @@ def installed() -> list[Peer]:
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield a row for each other implementation and for the layer of ours to compare it with.
+    """Yield a row for each implementation of another package, and for our layer with the same encoding.
 
     For fairseq's layer, also yield rows for decoding.
     """

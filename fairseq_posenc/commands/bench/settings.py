@@ -136,7 +136,7 @@ class Setting:
 
 
 def default_subjects() -> list[Subject]:
-    """Return every encoding with its default options, followed by those of its other options that have a target."""
+    """Return every encoding with its default options, and also with every other set of options that has a target."""
     subjects: list[Subject] = []
     for name in specs():
         subjects += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]

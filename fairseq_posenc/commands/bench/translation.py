@@ -92,7 +92,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return those of encoder and decoder that can have this encoding. Sentences have no [CLS] in translation."""
+    """Return the parts of the model, encoder or decoder, that support this encoding in translation, without [CLS]."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")
@@ -101,7 +101,10 @@ def sides(subject: Subject) -> list[str]:
 
 
 def flags(subject: Subject) -> list[str]:
-    """Return the flags for the encoding. An encoder or decoder that cannot have the encoding has none."""
+    """Return the flags for the encoding.
+
+    If only the encoder or only the decoder supports the encoding, the other one gets no encoding.
+    """
     able = sides(subject)
     words = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:

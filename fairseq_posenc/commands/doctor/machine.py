@@ -72,7 +72,10 @@ def check_disk(free_bytes: int, where: str) -> Check:
 
 
 def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
-    """Check that glibc keeps large freed blocks of memory. By default it returns them, which slows attention down."""
+    """Check that glibc keeps large blocks of memory after they are freed.
+
+    By default, glibc returns these blocks to the operating system, which slows attention down.
+    """
     if (libc or platform.libc_ver()[0]) != "glibc":
         return Check("allocator", "ok", "the C library is not glibc, so nothing needs to be set")
     names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")

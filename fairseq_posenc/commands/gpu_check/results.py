@@ -41,7 +41,7 @@ def described(error: Exception) -> str:
 
 
 class Results:
-    """Hold the rows of gpu.json, or no rows if they have another device, torch, Python, --quick or code than this run.
+    """Hold the rows of gpu.json, unless they were measured with another device, torch, Python, code or --quick.
 
     Args:
         folder: Folder with gpu.json and gpu.md.

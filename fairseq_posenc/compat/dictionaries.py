@@ -34,8 +34,8 @@ def _with_place(original: Callable[..., None], dictionary: Any, file: Any) -> No
         if line is None:  # a symbol that occurs twice
             raise DictionaryError(f"{file}: {error}") from error
         raise DictionaryError(
-            f"{file}:{line}: the line {lines[line - 1]!r} is not a symbol, a space and a count. Use the dict.txt that "
-            "was written with the data."
+            f"{file}:{line}: the line {lines[line - 1]!r} does not consist of a symbol, a space and a count. Use the "
+            "dict.txt that was written with the data."
         ) from error
 
 

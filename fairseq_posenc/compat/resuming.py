@@ -108,7 +108,7 @@ def _with_workers_of_the_epoch(
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
         say_once(
-            logger, "Each epoch of training gets new data workers and a new order; fairseq would keep the old ones."
+            logger, "Each epoch of training gets new data workers and a new order of the data; fairseq would keep both."
         )
         iterator.dataloader = None
     return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)

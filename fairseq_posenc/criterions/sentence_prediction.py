@@ -26,8 +26,8 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 
     metrics: str = option(
         "accuracy",
-        "Validation scores in percent, separated by commas; the first is also logged as `score`. Choose from: "
-        + ", ".join(classification.METRICS),
+        "Names of the validation scores, separated by commas. The scores are logged in percent, and the first one is "
+        "also logged as `score`. Choose from: " + ", ".join(classification.METRICS),
     )
 
 

@@ -69,7 +69,7 @@ def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, T
                 f"{folder / index} names {name}, which is outside of the folder. Download the file again."
             )
         if not (folder / name).is_file():
-            raise CheckpointError(f"{folder} has no {name}, which {index} names. Download it.")
+            raise CheckpointError(f"{folder} has no {name}, which {index} names. Download this file.")
         tensors.update(_tensors(folder / name, read))
     return tensors
 
@@ -78,7 +78,7 @@ def _tensors(path: Path, read: Callable[[Path], Any]) -> dict[str, Tensor]:
     sums.check(path)
     tensors = read(path)
     if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
-        raise CheckpointError(f"{path} contains something other than weights. Give a file of a model's weights.")
+        raise CheckpointError(f"{path} contains something other than weights. Give a file that contains only weights.")
     return tensors
 
 

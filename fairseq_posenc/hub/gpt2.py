@@ -93,7 +93,9 @@ def read(folder: Path) -> LanguageModel:
             raise CheckpointError(f"{problem}. Give another GPT-2.")
     weights = _named(read_weights(folder))
     if missing := [name for name in ("wte.weight", "wpe.weight", "ln_f.weight") if name not in weights]:
-        raise CheckpointError(f"{folder} has no weight {missing[0]}, so it is not a complete GPT-2. Download it again.")
+        raise CheckpointError(
+            f"{folder} has no weight {missing[0]}, so it is not a complete GPT-2. Download the model again."
+        )
     tensors = _tensors(weights)
     output = weights.get("lm_head.weight")
     if output is not None and not output.equal(weights["wte.weight"]):

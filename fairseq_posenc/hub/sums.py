@@ -28,8 +28,8 @@ def check(path: Path) -> None:
     expected = {line[1].lstrip("*"): line[0] for line in lines if len(line) == 2}.get(path.name)
     if expected is not None and _sha256(path) != expected:
         raise CheckpointError(
-            f"{path} is damaged or was changed, because its sha256 is not the one in {sums}. Copy or export the file "
-            f"again. If you changed it yourself, delete its line in {sums}."
+            f"{path} is damaged or was changed, because its sha256 differs from the one in {sums}. Copy or export the "
+            f"file again. If you changed the file yourself, delete its line in {sums}."
         )
 
 

@@ -74,10 +74,12 @@ def dictionary(folder: Path) -> list[str]:
     """
     settings, listed = read_config(folder), read_vocabulary(folder)
     if listed is None:
-        raise CheckpointError(f"{folder} has no vocabulary (vocab.txt, vocab.json or tokenizer.json). Add it.")
+        raise CheckpointError(
+            f"{folder} has no vocabulary (vocab.txt, vocab.json or tokenizer.json). Add one of these files."
+        )
     ids = _ids(folder, settings, listed)
     if missing := [name for name in (*FIRST, "mask", "vocabulary") if ids.get(name) is None]:
-        raise CheckpointError(f"{folder}/config.json has no '{missing[0]}'. Download it again.")
+        raise CheckpointError(f"{folder}/config.json has no '{missing[0]}'. Download the file again.")
     order = fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"])
     return distinct(in_order(listed, order))
 

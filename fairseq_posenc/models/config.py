@@ -25,6 +25,12 @@ ATTENTION_PATHS = ChoiceEnum(PATHS)
 # Options of the decoder that, if unset, take the value of an option of the encoder, as in fairseq's own `transformer`.
 _FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
 _FOLLOWS_DECODER = {"decoder_input_dim": "decoder_embed_dim", "decoder_output_dim": "decoder_embed_dim"}
+_WIDTHS = {
+    "decoder_embed_dim": "Width of the decoder's layers",
+    "decoder_ffn_embed_dim": "Width of the decoder's feed-forward layers",
+    "decoder_input_dim": "Width of the decoder's input embeddings",
+    "decoder_output_dim": "Width of the decoder's outputs before the softmax",
+}
 
 # Options that fairseq parses but these models do not support, with the advice or reason that the error gives.
 REFUSED = {
@@ -125,7 +131,7 @@ def _flattened() -> Iterator[Field]:
 def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
     if leader:
-        text = f"Width (number of features). Default: the value of --{leader.replace('_', '-')}."
+        text = f"{_WIDTHS[name]}. Default: the value of --{leader.replace('_', '-')}."
         return name, Optional[int], option(None, text)
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 

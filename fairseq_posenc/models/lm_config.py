@@ -47,7 +47,8 @@ def _fields() -> Iterator[Field]:
     """Yield fairseq's options; by default, input and output are as wide as the decoder."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            text = "Width (number of features). Default: the value of --decoder-embed-dim."
+            side = "input embeddings" if field.name == "decoder_input_dim" else "outputs before the softmax"
+            text = f"Width of the decoder's {side}. Default: the value of --decoder-embed-dim."
             yield field.name, Optional[int], option(None, text)
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)

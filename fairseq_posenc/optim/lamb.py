@@ -25,7 +25,7 @@ class PosEncLambConfig(FairseqDataclass):
 
     lamb_betas: str = option("(0.9, 0.999)", "Decay rates of the first and second moments of the gradients.")
     lamb_eps: float = option(1e-6, "Constant that is added to the square root of the second moment.")
-    weight_decay: float = option(0.01, "Weight decay of matrices (default: as in You et al. 2020).")
+    weight_decay: float = option(0.01, "Weight decay of matrices (the default is the value of You et al. 2020).")
     lr: List[float] = II("optimization.lr")
 
 

@@ -79,8 +79,8 @@ def test_fairseq_itself_does_not_notice(data: Path) -> None:
     ("content", "error", "message"),
     [
         (b"a 1\nb\xff 1\n", NotTextError, ":2: the line is not UTF-8, because it contains the byte 0xff"),
-        (b"a 1\nb 1\nc\n", DictionaryError, ":3: the line 'c' is not a symbol, a space and a count"),
-        (b"a 1\nb many\n", DictionaryError, ":2: the line 'b many' is not a symbol"),
+        (b"a 1\nb 1\nc\n", DictionaryError, ":3: the line 'c' does not consist of a symbol, a space and a count"),
+        (b"a 1\nb many\n", DictionaryError, ":2: the line 'b many' does not consist of"),
         (b"a 1\na 1\n", DictionaryError, ": Duplicate word found"),
     ],
 )

@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
         problem = f"{path} is a model of words or characters, but only Unigram and BPE can be exported"
         raise CheckpointError(f"{problem}. Give another tokenizer.")
     if trained.treat_whitespace_as_suffix or not how.escape_whitespaces:
-        problem = f"{path} does not mark the space before a word, which tokenizer.json requires"
+        problem = f"{path} does not mark the space before a word, but tokenizer.json requires this mark"
         raise CheckpointError(f"{problem}. Give another tokenizer.")
     space = {"type": "Metaspace", "replacement": SPACE, "split": True}
     space["prepend_scheme"] = "first" if how.add_dummy_prefix else "never"

@@ -29,7 +29,7 @@ INTRODUCTION = f"""\
 
 `python -m fairseq_posenc docs` writes this page; do not edit it.
 
-Self-attention is computed on one of three paths, which give the same results up to rounding:
+Self-attention is computed on one of three paths, which give the same results except for rounding errors:
 
 - *explicit* uses separate torch operations. Its logits are in float32, in a tensor of all pairs of queries and keys.
 - *fused* is torch's `scaled_dot_product_attention`. It is exact if the encoding adds nothing to the logits, or if the
@@ -38,8 +38,8 @@ Self-attention is computed on one of three paths, which give the same results up
 
 `--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
 chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error
-gives the reason.
-With the option `layers`, each layer takes the path of the encodings that are active in this layer.
+gives the reason. With the option `layers`, each layer takes the path that fits the encodings that are active in this
+layer.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
 checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,
@@ -79,20 +79,21 @@ call torch's fused kernel without a bias. The same number of zeros must be appen
 needs queries, keys and values of equal width. We tried this method outside of the package, with heads of width 64.
 These are the results:
 
-- *Drift* is the relative rms of the outputs, compared with float64. In float32, `alibi` drifts by 2.3e-6 at n = 512 and
-  by 9.8e-6 at n = 2048, because the logits grow to s n; the bound is 5e-6, and *explicit* drifts by 8e-8. In bfloat16,
-  `alibi` with a single additional feature drifts by 0.19 and 0.52 (*explicit*: 0.0023), because bfloat16 rounds
-  integers above 256. The rounding disappears if each position is written as the sum of a multiple of 256 and a
-  remainder, and each slope as the sum of three numbers in bfloat16. In float16, a multiple of 2048 and two numbers are
-  enough. With the resulting 6 features (in float16: 4), the drift is as small as that of *explicit*. `diet-abs` drifts
-  as little as on *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
+- *Drift* is the rms of the difference between the outputs and those in float64, relative to the rms of the latter. In
+  float32, `alibi` has a drift of 2.3e-6 at n = 512 and of 9.8e-6 at n = 2048, because the logits grow to s n. Our bound
+  is 5e-6, and the drift of *explicit* is 8e-8. In bfloat16, `alibi` with a single additional feature has a drift of
+  0.19 at n = 512 and of 0.52 at n = 2048 (*explicit*: 0.0023), because bfloat16 rounds integers above 256. The rounding
+  disappears if each position is written as the sum of a multiple of 256 and a remainder, and each slope as the sum of
+  three numbers in bfloat16. In float16, a multiple of 2048 and two numbers are enough. With the resulting 6 features
+  (in float16: 4), the drift is as small as that of *explicit*. The drift of `diet-abs` is as small as that of
+  *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
   keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, it also keeps 16 MiB for
   the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be used,
   *explicit* keeps 40.75 MiB.
-- *Time* of attention alone on a CPU, at n = 512 in float32: Relative to *fused* with a bias, inference takes 0.78 times
-  as long for `alibi`, 2.00 times for `diet-abs` of rank 64, and 1.11 times for rank 8. Relative to *explicit*, training
-  takes 0.89, 1.33 and 0.93 times as long for these three.
+- *Time* of attention alone on a CPU, at n = 512 in float32: Compared with *fused* with a bias, inference takes 0.78
+  times as long for `alibi`, 2.00 times as long for `diet-abs` of rank 64, and 1.11 times as long for rank 8. Compared
+  with *explicit*, training takes 0.89, 1.33 and 0.93 times as long.
 
 Appended features would therefore be an improvement in two cases only. On a CPU, `alibi` would be faster, but the drift
 in float32 is too large for long sequences. On a GPU, training in half precision with attention dropout would need much
@@ -126,7 +127,7 @@ def page() -> str:
     """Return the page as Markdown."""
     with warnings_only(__package__.rpartition(".")[0]):
         table, reasons = _table()
-    return "\n".join([INTRODUCTION, table, "", "## Why not flex", "", reasons, "", DROPOUT, LOW_RANK])
+    return "\n".join([INTRODUCTION, table, "", "## Why auto does not take flex", "", reasons, "", DROPOUT, LOW_RANK])
 
 
 def _table() -> tuple[str, str]:
@@ -138,8 +139,16 @@ def _table() -> tuple[str, str]:
         if choices[HALF].path != "flex":
             reasons.setdefault(choices[HALF].reason.removeprefix("not flex: "), []).append(title)
     head = ["encoding", *(column.title for column in COLUMNS)]
-    listed = [f"- {', '.join(titles)}: {reason}." for reason, titles in reasons.items()]
+    listed = [f"- {', '.join(titles)}: {_explained(reason)}." for reason, titles in reasons.items()]
     return tabulate(lines, head, tablefmt="github"), "\n".join(listed)
+
+
+def _explained(reason: str) -> str:
+    """Return the reason of a choice as the page shows it."""
+    against_fused, _, against_flex = reason.partition("; not flex: ")
+    if not against_flex:
+        return reason
+    return f"*fused* cannot be used, because {against_fused}; *flex* is not used, because {against_flex}"
 
 
 def subjects(*others: str) -> Iterator[tuple[str, str]]:

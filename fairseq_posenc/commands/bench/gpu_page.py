@@ -35,11 +35,12 @@ into the table:
     python -m fairseq_posenc gpu-check --output results/gpu
     python -m fairseq_posenc cost results/*/bench.json --gpu results/gpu/gpu.json --output docs/cost.md
 
-The table is for sequences of {LENGTH} tokens in bfloat16, on the attention path that `--pos-enc-path auto` chooses. The
-columns *time* and *memory* show the time and the peak memory of a layer of width 768 in training. The column *decoding*
-shows the time for one token. All numbers are relative to the same layer without positions. `!` marks a number above its
-target. The file `results/gpu/gpu.md` also has the results for other lengths, for other paths, for inference and for
-layers of other packages. `bench --device cuda` repeats the measurements of base layers in the tables above on a GPU.
+The table applies to sequences of {LENGTH} tokens in bfloat16, on the attention path that `--pos-enc-path auto` chooses.
+The columns *time* and *memory* show the time and the peak memory of a layer of width 768 in training. The column
+*decoding* shows the time for one token. All numbers are relative to the same layer without positions. `!` marks a
+number above its target. The file `results/gpu/gpu.md` also contains the results for other lengths, for other paths, for
+inference and for layers of other packages. `bench --device cuda` makes the measurements of the tables above on a GPU,
+for base layers.
 """
 
 

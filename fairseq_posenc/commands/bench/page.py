@@ -24,15 +24,15 @@ INTRODUCTION = """\
 # What each encoding costs
 
 Unless a section says otherwise, the numbers are ratios: time or memory of a layer with an encoding, divided by that of
-a baseline. The baseline is the same layer without an encoding, and uses torch's fused attention kernel.
-`python -m fairseq_posenc cost` writes this page from the measurements of `bench`; do not edit it.
+a baseline. The baseline is the same layer without an encoding, computed with torch's fused attention kernel. `python -m
+fairseq_posenc cost` writes this page from the measurements of `bench`; do not edit it.
 
 Each ratio is a median over several rounds. In each round, the layers with and without an encoding run in turn in one
-process, so that other load on the machine slows both alike. The number after ± is half the interquartile range. Times
-in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the targets after measuring
-prototypes. A ratio that exceeds its target by more than 0.03 is measured again, up to three times, and the page shows
-the median over all rounds. `!` marks a ratio above its target. An *aim* is the ratio that the best known method might
-reach.
+process, so that other programs on the machine slow both layers equally. The number after ± is half the interquartile
+range. Times in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the targets after
+measuring prototypes. A ratio that exceeds its target by more than 0.03 is measured again, up to three times, and the
+page shows the median over all rounds. `!` marks a ratio above its target. An *aim* is the ratio that we expect from the
+best known method.
 
 ![ratios of a base layer](cost.png)
 """
@@ -40,13 +40,13 @@ reach.
 STOPS = """\
 These costs keep the encodings of each family from reaching their aim:
 
-- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have no measurable cost. The bias of these encodings is
-  computed once per forward pass and added to the logits.
+- Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have a cost that is too small to be distinguished from noise.
+  Their bias is computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. Working in blocks halves the number of products of queries and vectors,
-  which is still 1.12 times the number of products of queries and keys. The products must then be copied into the
-  logits. XL and GCDF also project the vectors of the distances.
+  the vectors of distances that occur in it. This halves the number of products approximately, but their number is still
+  1.12 times the number of products of queries and keys. The products must then be copied into the logits. XL and GCDF
+  also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
   in Shaw. The products with the keys must also be transposed. In C++, transposing takes as long as copying; without a
   C++ compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa
@@ -57,8 +57,8 @@ These costs keep the encodings of each family from reaching their aim:
   memory of two matrices per layer.
 - If distances are clipped, each query has only a few different products with the vectors of distances. A loop in C++
   adds these products to the content logits, or multiplies the content logits by them. Without a C++ compiler, the
-  products are computed in blocks, as for Shaw without clipping. The remaining cost is the time to compute the products,
-  and to read and write all logits once more.
+  products are computed in blocks, as for Shaw without clipping. The remaining cost is the time to compute these
+  products and to read and write all logits once more.
 - The logits of M3 are not a matrix product. M3's forward pass is a loop in C++, which needs two multiplications where a
   matrix product needs one. M3's backward pass consists of loops that torch.compile generates. Without a C++ compiler,
   M3 uses separate torch operations, which are slower.
@@ -101,7 +101,7 @@ encoding. `--threads 1` measures CPU time, in which other programs on the machin
 ## Memory
 
 The table shows the peak memory of attention in training, relative to attention without positions. The memory of the
-projections is not counted. No layer, with or without positions, uses a fused kernel here.""",
+projections is not counted. Neither the layers with positions nor those without positions use a fused kernel.""",
     "decode": """\
 ## Decoding
 
@@ -236,8 +236,8 @@ def diet(rows: Sequence[Row]) -> str:
         lines.append([column, *cells])
     text = "## Comparison with Table 1 of the DIET paper\n\n"
     text += (
-        "The DIET paper measured two BERT models on TPU v2: base has 12 layers of width 768, small has 4 layers of\n"
-        "width 512. We measured one layer of each model and both whole models at n = 512 in float32 on a CPU.\n\n"
+        "The DIET paper measured two BERT models on TPU v2: base has 12 layers of width 768, and small has 4 layers\n"
+        "of width 512. We measured one layer of each model and both whole models at n = 512 in float32 on a CPU.\n\n"
     )
     return text + tabulate(lines, head, tablefmt="github", disable_numparse=True)
 
@@ -260,7 +260,7 @@ def aims(rows: Sequence[Row]) -> str:
     table = tabulate(
         lines, ["family", "aim, train", "measured", "aim, infer", "measured"], tablefmt="github", disable_numparse=True
     )
-    return f"## How far each family is from its aim\n\nThe layers have width 768 and 12 heads, and n is 512.\n\n{table}"
+    return f"## Aims of the families of encodings\n\nThe layers have width 768 and 12 heads, and n is 512.\n\n{table}"
 
 
 def _machines(raw_rows: Sequence[Mapping[str, Any]]) -> str:

@@ -24,7 +24,7 @@ drift --output docs/half-precision.md` writes this page in a few minutes; do not
 ## How the plugin limits the drift
 
 Products of queries with keys, and products of both with position tables, are computed in the precision of the model.
-Everything after these products is computed in float32 or better: distances, biases, further products, logits and
+Everything after these products is computed at least in float32: distances, biases, further products, logits and
 softmax. Queries are scaled before they are multiplied by keys, and the mask is applied last. A table is converted to
 float32 before its rows are read, so that the gradient of a row is summed in float32. These rules also hold under
 autocast, where parameters stay float32. `tests/laws/test_half.py` checks the rules for every encoding and every option.
@@ -41,8 +41,8 @@ difference between the outputs with and without positions, for the same weights.
 typical of the start of training, not of its end.
 
 Every layer reads the same input, which has unit variance. If a layer read the output of another layer, the layer norm
-between them would hide drift. The weights of a module in float16 or bfloat16 are rounded, which causes a part of its
-drift. *Weights alone* is the drift of a computation in float64 with these rounded weights.
+between them would hide drift. If a module is converted to float16 or bfloat16, its weights are rounded, which causes a
+part of its drift. *Weights alone* is the drift of a computation in float64 with these rounded weights.
 
 {{verdict}}
 """
@@ -50,19 +50,17 @@ drift. *Weights alone* is the drift of a computation in float64 with these round
 #: Why these encodings drift more or less than the others.
 REASONS = {
     "cope": """\
-- The gradients of `cope` drift far, even if its weights are not rounded. `cope` computes a position as a sum of gates,
-  and interpolates between the table's rows for the integers below and above this sum. The slope of the interpolation
-  jumps where the sum passes an integer, and rounding moves these jumps. If neighbouring rows of the table are similar,
-  `cope` does not drift more than other encodings (a test uses a smoothed table).
-""",
+- The gradients of `cope` have a large drift, even if its weights are not rounded. `cope` computes a position as a sum
+  of gates, and interpolates between the table's rows for the integers below and above this sum. The slope of the
+  interpolation jumps where the sum passes an integer, and rounding moves these jumps. If neighbouring rows of the table
+  are similar, `cope` does not drift more than other encodings (a test uses a smoothed table). """,
     "fire": """\
-- The gradients of `fire`'s own parameters drift far because these parameters are rounded. If the weights are rounded
-  and everything else is computed in float64, these gradients drift just as far (column *weights alone*).
-""",
+- The gradients of `fire`'s own parameters have a large drift because these parameters are rounded. If the weights are
+  rounded and everything else is computed in float64, the drift of these gradients is just as large (column *weights
+  alone*). """,
     "alibi": """\
-- A bias in float32 adds no drift. For example, `alibi` subtracts up to a sixteenth of the distance from a logit in the
-  measured layers, but its outputs drift as little as the outputs of `none`.
-""",
+- A bias in float32 does not increase the drift. For example, `alibi` subtracts up to a sixteenth of the distance from a
+  logit in the measured layers, but the drift of its outputs is as small as that of `none`. """,
 }
 
 OUTPUT_TEXT = """\
@@ -70,8 +68,8 @@ OUTPUT_TEXT = """\
 
 Each number is the root mean square (rms) of the difference from the output in float64, divided by the rms of that
 output. The number in brackets is the largest difference divided by the largest output. Both numbers are computed over
-the outputs of a training step and of inference. All numbers are multiplied by 1,000,000 for float32 and by 1,000 for
-the other precisions.
+the outputs of a training step and of inference together. All numbers are multiplied by 1,000,000 for float32 and by
+1,000 for the other precisions.
 """
 
 GRADIENT_TEXT = """\
@@ -104,19 +102,21 @@ def page(rows: Sequence[Row]) -> str:
 
 def _verdict(rows: Sequence[Row]) -> str:
     wrong = sum(not row["near"] for row in rows)
-    bounds = ", ".join(f"{p} {p.outputs:g} and {p.gradients:g}" for p in PRECISIONS if not p.autocast)
+    *bounds, last = (f"{p.outputs:g} and {p.gradients:g} in {p}" for p in PRECISIONS if not p.autocast)
     verdict = (
         f"**{wrong} of {len(rows)} results are not finite or exceed their bounds**"
         if wrong
         else "All results are finite and within their bounds"
     )
-    return f"{verdict}. These are the bounds (outputs, then gradients; also\nunder autocast):\n{bounds}."
+    text = "The bounds of the outputs and of the gradients, also under autocast, are"
+    return f"{verdict}. {text}\n{', '.join(bounds)}, and {last}."
 
 
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
-    """Return the section on the encodings that drift most in bfloat16."""
+    """Return the section on the encodings with the largest drift in bfloat16."""
     head = (
-        "## Which encodings drift most\n\nThe tables show the drift of computations in bfloat16, multiplied by 1,000. "
+        "## Which encodings have the largest drift\n\n"
+        "The tables show the drift of computations in bfloat16, multiplied by 1,000. "
         "The table of gradients shows the larger of\ntwo drifts: the drift of the projections and that of the "
         "encoding's own parameters.\n"
     )

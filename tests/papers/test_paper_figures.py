@@ -84,7 +84,7 @@ def test_models_from_scratch(anchor: str, head: str, paper: str, model: str, col
 def test_m4s_ranges_and_sharing() -> None:
     columns = ("MNLI-m", "SST-2", F1)
     scales = [[shown("M4M", f"m4[scale={scale}]", column) for column in columns] for scale in (1, 2, 3, 4, 6, 9)]
-    ranges = dict(rows("how-far-the-numbers-go", "M4M Table 3"))
+    ranges = dict(rows("how-to-read-the-numbers", "M4M Table 3"))
     assert ranges == {name: [*map(of, zip(*scales, strict=True))] for name, of in (("lowest", min), ("highest", max))}
     sharing = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
     shared, own = ([shown("M4M", f"m4[share={share}]", name) for name in columns] for share in ("head-wise", "none"))
@@ -149,7 +149,7 @@ def test_models_from_checkpoints(
 def test_what_failed() -> None:
     failures = {label(first): text for first, (text, _) in rows(PRETRAINING, "`--pos-enc` | what")}
     loss = {figure.encoding: figure.printed for figure in figures("M4M", column="loss")}
-    assert failures["none"].endswith(f"loss is {loss['none']}, that of a normal RoBERTa-base {loss['learned']}.")
+    assert failures["none"].endswith(f"loss is {loss['none']}, and that of a normal RoBERTa-base is {loss['learned']}.")
     assert failures["sentence-restart"].endswith(f"loss is {loss['sentence-restart']}.")
     (raffel,) = figures("M4M", encoding="raffel", column=F1)
     rate = raffel.conditions["model"].rpartition(" ")[2]

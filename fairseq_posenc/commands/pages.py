@@ -48,14 +48,15 @@ an encoding is active in all layers.
 | `layers=every-4` | 4, 8, 12 and so on |
 | `layers=every-4-skip` | all except 4, 8, 12 and so on |
 
-A value is refused if it names a layer that does not exist, a layer twice or no layer, or if `every-N-skip` leaves out
-no layer. Tables with an entry for each layer have entries for the active layers only. `lfhc` uses the number that a
-layer has in the whole stack.
+If the value names no layer, names a layer twice, or names a layer that does not exist, an error says what is wrong. A
+periodic value must leave out at least one layer. Tables with an entry for each layer have entries for the active layers
+only. The layer number in the formula of `lfhc` is still the number of the layer in the whole stack.
 
 In a composition, write the name of the encoding before the option: `--pos-enc learned+t5 --pos-enc-args t5.layers=1-4`.
 Encodings that cannot be combined in one layer can be combined in different layers, for example `rope` and `m4m`. An
-encoding can also occur twice with different options, if no layer has both. The second one is called `rope-2`, in
-`--pos-enc`, in its options and in the names of its parameters; a third one is called `rope-3`.
+encoding can also occur several times with different options, if each layer has only one of them. For example, the
+second `rope` is called `rope-2`, in `--pos-enc`, in its options and in the names of its parameters; a third one is
+called `rope-3`.
 
 Three published language models can serve as examples. The examples set only the position encoding; the models also
 differ from this plugin's models in other ways, such as attention that is limited to a window.
@@ -123,7 +124,7 @@ def index(counted: list[dict[str, Any]]) -> str:
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
     note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table shows the default options."
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
-    more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64."
+    more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64 results."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
     parts += [f"## {LAYERS}", SCHEDULES]
     parts += ["## Parameters of whole models", WHOLE, whole_models.text(counted, "pipe"), whole_models.ROUNDED]

@@ -29,9 +29,9 @@ class Dape(PositionEncoding):
 
     For each query and key, the MLP f reads the numbers A and B of all h heads and returns h numbers. The MLP has one
     hidden layer with the activation LeakyReLU. Each layer of the stack has its own MLP. B is the sum of the biases of
-    all other encodings, for example in `kerple+dape`. DAPE is refused if no other encoding has a bias, or if another
-    encoding has a term that depends on the content. DAPE treats each pair of tokens by itself, so the other encodings
-    determine what a composition supports.
+    all other encodings, for example in `kerple+dape`. DAPE is refused if no other encoding of the composition has a
+    bias, or if another encoding has a term that depends on the content. DAPE treats each pair of tokens separately, so
+    the capabilities of a composition depend on the other encodings.
     """
 
     Options = DapeOptions

@@ -62,9 +62,9 @@ class DebertaOptions(Options):
 class Deberta(CachingEncoding, RelativeProducts):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
-    The vectors r_ij and t_ij are two projections of the same row of a table, the row of the distance j - i. The option
-    `init` applies to this table; the projection matrices start from N(0, 0.02). Each value of the option `form` has
-    a subclass that implements `row_of` and `project`.
+    The vectors r_ij and t_ij are two projections of the same table row, which belongs to the distance j - i. The option
+    `init` applies to this table; the projection matrices start from N(0, 0.02). Each value of the option `form` has a
+    subclass that implements `row_of` and `project`.
     """
 
     Options = DebertaOptions
@@ -73,8 +73,8 @@ class Deberta(CachingEncoding, RelativeProducts):
         paper="He et al. 2020; Huang et al., M4M (arXiv)",
         equation="equation (4) of the first paper or, for form=paper, (13) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
-        count="m ((2k+1) d/h + 2 (d/h)^2), where k is `clip` (n-1 if unset). With `tie_wr_wt`, it is "
-        "m ((2k+1) d/h + (d/h)^2), which is the number in the papers. With `form=original`, it is 2 k d + 2 m "
+        count="m ((2k+1) d/h + 2 (d/h)^2), where k is `clip` (n-1 if unset). With `tie_wr_wt`, the number is "
+        "m ((2k+1) d/h + (d/h)^2), which is the number in the papers. With `form=original`, the number is 2 k d + 2 m "
         "(d^2 + d), where k is `buckets` or, without buckets, `clip` (n if unset).",
     )
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}

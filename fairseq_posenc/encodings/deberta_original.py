@@ -20,7 +20,7 @@ EPSILON = 1e-7
 
 
 class OriginalDeberta(Deberta):
-    """Compute r = P W_k and t = P W_q, read in row clip(i - j + k, 0, 2k - 1) of P [2k, d], as in the authors' code.
+    """Compute r = P W_k and t = P W_q from row clip(i - j + k, 0, 2k - 1) of P [2k, d], as in the authors' code.
 
     In the paper's text, t belongs to the distance from j to i, but the authors' code reads i - j in both terms. The
     rows are ordered by i - j as in the authors' code, so that its tables can be loaded. As in the authors' code, the

@@ -45,9 +45,9 @@ class Fire(SharedBias, CachingEncoding):
     f, c and l. With share=layer-wise, all layers share f, c and l, which is the paper's FIRE-S. If heads share f
     (`share=head-wise` or `all`), f has a single output. The position i counts the tokens of its sample from 0, without
     padding. For query positions up to T, the bias depends on |i - j| alone, so an encoder cannot distinguish left from
-    right. For later queries, the bias also depends on i. FIRE is therefore not shift invariant, and it does not allow
-    memory, which would change the positions. The output biases of f add the same number to all logits of a query. These
-    biases have no effect after the softmax, but the paper's code has them.
+    right. For query positions beyond T, the bias also depends on i. FIRE is therefore not shift invariant, and it does
+    not support segment memory, which would change the positions. The output biases of f add the same number to all
+    logits of a query. These biases have no effect after the softmax, but the paper's code contains them.
     """
 
     Options = FireOptions
@@ -57,7 +57,7 @@ class Fire(SharedBias, CachingEncoding):
         equation="section 3 and the code in the appendix",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + "
         r"f_h\left(\frac{\log(|c(i-j)|+1)}{\log(|c\max(i,T)|+1)+\epsilon}\right)",
-        count="m (2 + 2 w + (w + 1) h), where w is `width`. By default, it is m (66 + 33 h).",
+        count="m (2 + 2 w + (w + 1) h), where w is `width`. By default, this is m (66 + 33 h).",
     )
     options: FireOptions
 

@@ -49,34 +49,37 @@ class Rope(rotary.Rotary):
     R_p rotates each pair m of features by the angle p base^(-2m/D). A model that was trained with one `layout` works
     with the other `layout` only if its projections are permuted.
 
-    Two options rotate only a part of each head. The two options differ in the speeds and in the pairs:
+    Two options rotate only a part of each head. They differ in the angles and in the pairs:
 
-    - fraction (GPT-NeoX): the first R = fraction D features form R/2 pairs, which turn at base^(-2m/R). The slowest
-      pair is therefore almost as slow as in a whole head. The other features are not changed.
-    - proportion (p-RoPE, Barbero et al. 2024; 'proportional' in Hugging Face's Gemma 4): all D features form pairs.
-      The first p D/2 pairs turn at base^(-2m/D), as in the whole head; the others, which would be the slowest, do not
-      turn. With layout=half, the features that do not turn are the last ones of each half.
+    - fraction (GPT-NeoX): the first R = fraction D features form R/2 pairs, and pair m is rotated by p base^(-2m/R).
+      The smallest angle is therefore almost as small as in a head that is rotated as a whole. The other features are
+      not changed.
+    - proportion (p-RoPE, Barbero et al. 2024; 'proportional' in Hugging Face's Gemma 4): all D features form pairs. The
+      pairs m < proportion D/2 are rotated by p base^(-2m/D), as without this option. The other pairs, which would have
+      the smallest angles, are not rotated. With layout=half, the features that are not rotated are the last ones of
+      each half.
 
-    `scaling` extends a model that was trained on sequences of length L by the factor s:
+    The option `scaling` extends a model that was trained on sequences of length L, by the factor s:
 
     - linear (Chen et al. 2023): use R_(p/s) instead of R_p.
     - ntk (bloc97; Peng et al. 2023, section 3.1): multiply the base by s^(R/(R-2)). The base does not depend on the
       length, unlike in Hugging Face's 'dynamic' variant.
-    - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that turn less than once within L, R_p for
-      pairs that turn more than 32 times, and a mixture for the others. Multiply all logits by (0.1 ln s + 1)^2.
-    - llama3 (Llama 3.1, in Hugging Face's `modeling_rope_utils`): like yarn, from `low_freq_factor` turns (1) to
-      `high_freq_factor` turns (4), without a factor on the logits.
-    - longrope (Ding et al. 2024, in Hugging Face's `modeling_rope_utils`): divide the speed of pair m by
+    - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that make less than one turn within L
+      positions, R_p for pairs that make more than 32 turns, and a mixture for the others. Multiply all logits by (0.1
+      ln s + 1)^2.
+    - llama3 (Llama 3.1, in Hugging Face's `modeling_rope_utils`): like yarn, but with `low_freq_factor` (1) and
+      `high_freq_factor` (4) as the limits on the number of turns, and without a factor on the logits.
+    - longrope (Ding et al. 2024, in Hugging Face's `modeling_rope_utils`): divide the angle of pair m by
       long_factor[m], and multiply rotated queries and keys by sqrt(1 + ln s / ln L). s is n/L unless `factor` sets it.
       If s is not above 1, use short_factor instead and multiply by 1. The choice depends on n and not on the length of
       a sequence, because keys in a cache must not change. Hugging Face's Phi-3 and newer versions of `rope_utils`
-      choose by the length of each sequence: up to L tokens, they use short_factor, with the multiplier of
-      long_factor. Set short_factor, original_length=n and attention_factor to compute the same for short sequences.
+      choose by the length of each sequence: for sequences of up to L tokens, they use short_factor, but the multiplier
+      of long_factor. To compute the same for short sequences, set short_factor, original_length=n and attention_factor.
 
-    YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option
-    `form`). YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the
-    rotated features of q and k by the square root of this factor. With `fraction`, Hugging Face therefore does not
-    scale the features that are not rotated. With longrope, this code also scales only the rotated features.
+    YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option `form`).
+    YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated
+    features of q and k by the square root of this factor. With `fraction`, Hugging Face therefore does not scale the
+    features that are not rotated. With longrope, this code also scales only the rotated features.
     """
 
     Options = RopeOptions

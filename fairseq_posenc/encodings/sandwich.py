@@ -29,7 +29,7 @@ class SandwichOptions(Options):
 class Sandwich(RelativeBias):
     """Sandwich adds the inner product of the sinusoidal vectors of both positions, divided by a ratio r_h of the head.
 
-    The inner product depends on the distance only: it is the sum over i = 1 to d'/2 of cos((i-j) / 10000^(2i/d')). Head
+    The inner product depends on the distance only: it is the sum over t = 1 to d'/2 of cos((i-j) / 10000^(2t/d')). Head
     h of H heads has the ratio r_h = 8h/H, as in ALiBi. The bias has no parameters and is the same in all layers. The
     bias falls roughly logarithmically with the distance. In an encoder the bias is symmetric, so that it does not
     distinguish left from right.
@@ -45,8 +45,8 @@ class Sandwich(RelativeBias):
         notes="The largest inner product, d'/2, is subtracted, so that the bias is zero at distance zero, as in "
         "NVIDIA's NeMo. Subtracting d'/2 adds the same number to all logits of a query, and so changes no "
         "attention weight. The authors' code was not available for a comparison. The sum begins with t = 1 "
-        "as in the formula, although the sinusoids of Vaswani et al. begin with 10000^0. The width d' = 128 "
-        "is the one of the paper; NeMo uses the width of a head.",
+        "as in the formula, although the sinusoids of Vaswani et al. begin with 10000^0. The default width d' = 128 "
+        "is that of the paper; NeMo uses the width of a head.",
     )
     options: SandwichOptions
 

@@ -55,7 +55,7 @@ class XL(CachingEncoding, RelativeProducts):
         paper="Dai et al. 2019; Huang et al. 2020 (M1-M4)",
         equation="section 3.3 of the first paper or, without u and v, section 3.4 of the second",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",
-        count="m (d^2 + 2 d). With `biases=tied`, it is m d^2 + 2 d; with `biases=none`, it is m d^2.",
+        count="m (d^2 + 2 d). With `biases=tied`, it becomes m d^2 + 2 d. With `biases=none`, it becomes m d^2.",
     )
     options: XLOptions
     reads_keys = False

@@ -153,7 +153,7 @@ def test_what_failed() -> None:
     assert failures["sentence-restart"].endswith(f"loss is {loss['sentence-restart']}.")
     (raffel,) = figures("M4M", encoding="raffel", column=F1)
     rate = raffel.conditions["model"].rpartition(" ")[2]
-    assert f"F1 {raffel.printed} at {rate} instead of" in failures["raffel"]
+    assert f"With {rate}, the F1 on SQuAD1.1 is {raffel.printed}." in failures["raffel"]
 
 
 # --- DIET: the page writes an encoding and its segments as one name, the paper's tables separate them

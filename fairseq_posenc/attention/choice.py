@@ -183,7 +183,7 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
     if terms.width > kept * call.positions.key_length:
         text = f"FlexAttention would read tables of {terms.width} rows for each token"
-        return f"{text}, which need more memory than the explicit path uses for a layer", None
+        return f"{text}, which are larger than what the explicit path stores for a layer", None
     return "", terms
 
 

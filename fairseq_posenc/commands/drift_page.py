@@ -18,8 +18,8 @@ INTRODUCTION = f"""\
 # Half precision
 
 This page compares attention in lower precisions and under autocast with the same attention in float64. For each
-encoding, it shows how much the outputs and gradients differ. This difference is called drift. `python -m fairseq_posenc
-drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
+encoding, the page shows how much the outputs and gradients differ. This difference is called drift. `python -m
+fairseq_posenc drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
 
 ## How the plugin limits the drift
 

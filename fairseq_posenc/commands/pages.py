@@ -124,7 +124,7 @@ def index(counted: list[dict[str, Any]]) -> str:
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
     note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table shows the default options."
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
-    more = "[Half precision](../half-precision.md) shows how much the results of each encoding differ from float64 results."
+    more = "[Half precision](../half-precision.md) shows how much results in lower precisions differ from float64."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
     parts += [f"## {LAYERS}", SCHEDULES]
     parts += ["## Parameters of whole models", WHOLE, whole_models.text(counted, "pipe"), whole_models.ROUNDED]

@@ -32,8 +32,8 @@ INTRODUCTION = f"""\
 Self-attention is computed on one of three paths, which give the same results except for rounding errors:
 
 - *explicit* uses separate torch operations. Its logits are in float32, in a tensor of all pairs of queries and keys.
-- *fused* is torch's `scaled_dot_product_attention`. It is exact if the encoding adds nothing to the logits, or if the
-  kernel does not round the bias that the encoding adds.
+- *fused* is torch's `scaled_dot_product_attention`. This path is exact if the encoding adds nothing to the logits, or
+  if the kernel does not round the bias that the encoding adds.
 - *flex* is torch's FlexAttention on a GPU. Its kernel adds the terms of an encoding to the logits in float32.
 
 `--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
@@ -55,8 +55,8 @@ The table shows the paths for sequences of {LENGTH} tokens and heads of width {H
 the headings, *half* means bfloat16 or float16. An encoding has a further row with `{FEWER_ROWS}` or `{VALUES}` if it
 then takes another path. The option `buckets` of `deberta` has the same effect as `clip`. No other option of an encoding
 changes the path at this length. On a GPU, inference takes the same path as training. Decoding one token at a time is an
-exception, because it computes few logits: it takes *fused* if this is exact for the encoding, otherwise *explicit*. On
-a CPU, training takes *explicit* in every precision, and so does decoding one token at a time.
+exception, because it computes few logits: it takes *fused* if this path is exact for the encoding, otherwise
+*explicit*. On a CPU, training takes *explicit* in every precision, and so does decoding one token at a time.
 """
 
 DROPOUT = """\
@@ -88,9 +88,9 @@ These are the results:
   (in float16: 4), the drift is as small as that of *explicit*. The drift of `diet-abs` is as small as that of
   *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
-  keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, it also keeps 16 MiB for
-  the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be used,
-  *explicit* keeps 40.75 MiB.
+  keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, *flex* also keeps 16 MiB
+  for the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be
+  used, *explicit* keeps 40.75 MiB.
 - *Time* of attention alone on a CPU, at n = 512 in float32: Compared with *fused* with a bias, inference takes 0.78
   times as long for `alibi`, 2.00 times as long for `diet-abs` of rank 64, and 1.11 times as long for rank 8. Compared
   with *explicit*, training takes 0.89, 1.33 and 0.93 times as long.

@@ -41,12 +41,12 @@ STOPS = """\
 These costs keep the encodings of each family from reaching their aim:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have a cost that is too small to be distinguished from noise.
-  Their bias is computed once per forward pass and added to the logits.
+  The bias of these encodings is computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. This halves the number of products approximately, but their number is still
-  1.12 times the number of products of queries and keys. The products must then be copied into the logits. XL and GCDF
-  also project the vectors of the distances.
+  the vectors of distances that occur in it. The blocks approximately halve the number of products, but this number is
+  still 1.12 times the number of products of queries and keys. The products must then be copied into the logits. XL and
+  GCDF also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
   in Shaw. The products with the keys must also be transposed. In C++, transposing takes as long as copying; without a
   C++ compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa

@@ -34,7 +34,8 @@ Self-attention is computed on one of three paths, which give the same results ex
 - *explicit* uses separate torch operations. Its logits are in float32, in a tensor of all pairs of queries and keys.
 - *fused* is torch's `scaled_dot_product_attention`. This path is exact if the encoding adds nothing to the logits, or
   if the kernel does not round the bias that the encoding adds.
-- *flex* is torch's FlexAttention on a GPU. Its kernel adds the terms of an encoding to the logits in float32.
+- *flex* is torch's FlexAttention on a GPU. The kernel of FlexAttention adds the terms of an encoding to the logits in
+  float32.
 
 `--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
 chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error

@@ -31,7 +31,7 @@ INTRODUCTION = f"""\
 
 Self-attention is computed on one of three paths, which give the same results except for rounding errors:
 
-- *explicit* uses separate torch operations. Its logits are in float32, in a tensor of all pairs of queries and keys.
+- *explicit* uses separate torch operations. This path stores the logits of all pairs of queries and keys in float32.
 - *fused* is torch's `scaled_dot_product_attention`. This path is exact if the encoding adds nothing to the logits, or
   if the kernel does not round the bias that the encoding adds.
 - *flex* is torch's FlexAttention on a GPU. The kernel of FlexAttention adds the terms of an encoding to the logits in
@@ -85,9 +85,9 @@ These are the results:
   is 5e-6, and the drift of *explicit* is 8e-8. In bfloat16, `alibi` with a single additional feature has a drift of
   0.19 at n = 512 and of 0.52 at n = 2048 (*explicit*: 0.0023), because bfloat16 rounds integers above 256. The rounding
   disappears if each position is written as the sum of a multiple of 256 and a remainder, and each slope as the sum of
-  three numbers in bfloat16. In float16, a multiple of 2048 and two numbers are enough. With the resulting 6 features
-  (in float16: 4), the drift is as small as that of *explicit*. The drift of `diet-abs` is as small as that of
-  *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
+  three numbers in bfloat16. In float16, multiples of 2048 and two numbers for each slope are enough. With the resulting
+  6 features (in float16: 4), the drift is as small as that of *explicit*. The drift of `diet-abs` is as small as that
+  of *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
   keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, *flex* also keeps 16 MiB
   for the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be

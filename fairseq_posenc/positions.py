@@ -90,8 +90,10 @@ class Positions:
             raise ValueError(
                 f"memory={self.memory} must be from 0 to {self.offset}, the number of keys before the queries"
             )
-        if self.span is not None and (self.span < 1 or not self.causal):
-            raise ValueError(f"span={self.span} must be at least 1, and it works with causal=True only")
+        if self.span is not None and self.span < 1:
+            raise ValueError(f"span={self.span} must be at least 1")
+        if self.span is not None and not self.causal:
+            raise ValueError(f"span={self.span} needs causal=True. Set causal=True, or leave span out.")
         if self.padding is not None and self.padding.dtype != torch.bool:
             raise ValueError(f"padding must be a boolean tensor that is true at padding, not {self.padding.dtype}")
         if self.ids is not None:

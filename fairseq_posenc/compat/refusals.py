@@ -84,7 +84,7 @@ def refuse_precision(common: Any) -> None:
         cpu = "" if common.cpu else "--cpu "
         cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
         raise ValueError(
-            f"--fp16 does not work like this {where}, because fairseq joins the gradients on a GPU. {cure}"
+            f"--fp16 alone does not work {where}, because fairseq then copies all gradients into one tensor on a GPU. {cure}"
         )
 
 

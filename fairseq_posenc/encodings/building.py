@@ -142,7 +142,7 @@ def _refuse_unlayered(encoding: PositionEncoding) -> None:
     if layers is None or (hooks and "embed" not in hooks):
         return
     reason = "this encoding adds vectors at the input, before all layers" if hooks else "this encoding does nothing"
-    raise ValueError(f"layers={layers} has no effect, because {reason}: leave it out")
+    raise ValueError(f"layers={layers} has no effect, because {reason}. Leave the option layers out.")
 
 
 def _refuse_overlaps(members: Mapping[str, PositionEncoding]) -> None:

@@ -63,8 +63,8 @@ class M4(RelativeTable, RelativeProducts):
     Options = M4Options
     facts = Facts(
         title="M4: all pairs of query, key and relative vector",
-        paper="Huang et al. 2020 (M1-M4); Huang et al., M4M (arXiv)",
-        equation="equations (14) and (16) of the first paper, or (12) and, for reset, (19) of M4M",
+        paper="Huang et al. 2020 (M1-M4), equations (14) and (16); Huang et al., M4M (arXiv)",
+        equation="equation (12), and equation (19) for the option `reset`",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). `reset=vector` adds 2 m d/h, and `reset=scalar` adds "

@@ -17,7 +17,7 @@ _EMBEDDING, _SOFTMAX = "decoder.embed_tokens.", "decoder.adaptive_softmax."
 
 
 def embedding(weights: Mapping[str, Tensor]) -> Tensor:
-    """Return the vectors that the decoder gets for each word, without fairseq's factor: [V, d]."""
+    """Return the input vector of each word, [V, d], before fairseq multiplies it by sqrt(d)."""
     if f"{_EMBEDDING}weight" in weights:
         vectors = weights[f"{_EMBEDDING}weight"]
     else:

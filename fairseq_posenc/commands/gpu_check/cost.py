@@ -52,7 +52,10 @@ def peer_names() -> list[str]:
 
 
 def _subjects(sizes: Sizes, setting: Setting) -> list[Subject]:
-    """Return each encoding once, in an encoder if it works there; for decoding, return the encodings that decode."""
+    """Return each encoding once: in an encoder if it works there, otherwise in a decoder.
+
+    For decoding, return only the encodings that work in a decoder.
+    """
     every = sizes.subjects()
     if setting.mode == "decode":
         return [s for s in every if s.causal and "compress" not in (sizes.hooks(s) or ())]

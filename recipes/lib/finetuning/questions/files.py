@@ -1,4 +1,4 @@
-"""Name the files that the stages of question answering write, except files in SQuAD's own formats.
+"""Define names that the stages of question answering share: names of files and of a baseline.
 
 This module does not import torch.
 """

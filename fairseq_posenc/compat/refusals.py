@@ -83,9 +83,8 @@ def refuse_precision(common: Any) -> None:
     if common.fp16 and not (common.fp16_no_flatten_grads or common.memory_efficient_fp16):
         cpu = "" if common.cpu else "--cpu "
         cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
-        raise ValueError(
-            f"--fp16 alone does not work {where}, because fairseq then copies all gradients into one tensor on a GPU. {cure}"
-        )
+        reason = "because fairseq then copies all gradients into one tensor on a GPU"
+        raise ValueError(f"--fp16 alone does not work {where}, {reason}. {cure}")
 
 
 def refuse_arch(words: Sequence[str]) -> None:

@@ -22,18 +22,21 @@ def say_once(logger: logging.Logger, message: str) -> None:
 def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
     """Replace the function `owner.name` by a function that calls `mend` with the original function and the arguments.
 
-    A second call has no effect. The original function stays available as `__wrapped__`. `functools.wraps` also copies
-    attributes of the function, such as `import_user_module.memo`.
+    A second call with the same `mend` has no effect; one with another `mend` is called first from then on. The function
+    before it stays available as `__wrapped__`. `functools.wraps` also copies attributes of the function, such as
+    `import_user_module.memo`.
     """
     original = getattr(owner, name)
-    if hasattr(original, _MARK):
+    mends = getattr(original, _MARK, ())
+    own_name = f"{mend.__module__}.{mend.__qualname__}"
+    if own_name in mends:
         return
 
     @functools.wraps(original)
     def mended(*args: Any, **kwargs: Any) -> Any:
         return mend(original, *args, **kwargs)
 
-    setattr(mended, _MARK, True)
+    setattr(mended, _MARK, (*mends, own_name))
     setattr(owner, name, mended)
 
 

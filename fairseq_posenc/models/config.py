@@ -83,6 +83,11 @@ class PosEncConfig(FairseqDataclass):
         "(fused), by FlexAttention on a GPU (flex), or by the best of these that is exact (auto). "
         "docs/attention-paths.md shows the choice of auto.",
     )
+    pos_enc_log_interval: Optional[int] = option(
+        None,
+        "Every N updates, log three numbers of each layer: the largest attention logit, the mean entropy of the "
+        "attention weights in nats, and the norm of the encoding's tables. Default: never.",
+    )
 
 
 @dataclasses.dataclass

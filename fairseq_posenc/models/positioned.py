@@ -10,6 +10,7 @@ from torch import nn
 from ..data.documents import SEQUENCE
 from ..encodings import Composition, StackShape, build
 from ..encodings.segments import missing
+from .attention_log import log_attention
 from .config import encoding_of
 from .layers import number
 from .weight_decay import Watch, spare
@@ -56,6 +57,8 @@ class Positioned:
             raise ValueError(missing(needing[0], chosen.name_flag))
         number(self.layers, self.pos, str(cfg.pos_enc_path))
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
+        if cfg.pos_enc_log_interval is not None:
+            log_attention(cfg.pos_enc_log_interval)
         parameters = sum(p.numel() for p in self.pos.parameters())
         logger.info("The %s has the position encoding %s with %d parameters.", side, self.pos, parameters)
 

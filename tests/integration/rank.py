@@ -7,6 +7,7 @@ from typing import Any
 
 import fairseq_cli.train
 import torch
+from fairseq.logging import metrics
 
 from .support import Recorder
 
@@ -16,7 +17,8 @@ class Keeper(Recorder):
 
     def train_step(self, *args: Any, **named: Any) -> Any:
         output = super().train_step(*args, **named)
-        torch.save({"losses": self.losses, "model": self.get_model().state_dict()}, OUTPUT)
+        logged = {name: x for name, x in metrics.get_smoothed_values("train_inner").items() if name.endswith("coder_1")}
+        torch.save({"losses": self.losses, "model": self.get_model().state_dict(), "logged": logged}, OUTPUT)
         return output
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.logging import metrics
 
 from . import ranks, support
 from .ranks import assert_same, free_port
 
-ENCODING = ["--pos-enc", "learned+t5"]
+ENCODING = ["--pos-enc", "learned+t5", "--pos-enc-log-interval", "2"]
 
 
 def two_processes(folder: Path, data: Path, *arguments: Any) -> list[dict[str, Any]]:
@@ -36,6 +37,9 @@ def test_both_processes_learn_the_same(four_updates: tuple[Path, list[dict[str, 
     alone = support.train(data, *ENCODING, "--update-freq", 2, "--max-update", 4)
     assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)
     assert_same(first["model"], alone.model.state_dict(), rtol=1e-4, atol=1e-5)
+    logged = {name: metrics.get_smoothed_value("train_inner", name) for name in first["logged"]}
+    assert len(logged) == 6  # the largest logit, the entropy and the norm of the encoder's and the decoder's layer 1
+    assert first["logged"] == second["logged"] == pytest.approx(logged, abs=2e-4)
 
 
 def test_two_processes_resume_exactly(

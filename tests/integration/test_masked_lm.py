@@ -273,7 +273,8 @@ def test_a_preset_writes_its_sizes_and_has_a_yaml(name: str) -> None:
         key: sizes[key]
         for key in (*MASKED_LM.get(name, MASKED_LM["roberta_base"]), "pos_enc", "pos_enc_args", "pos_enc_defaults")
     }
-    own = {"pos_enc_random": None, "pos_enc_no_decay": False, "pos_enc_path": "auto", "attend_within": "sequence"}
+    own = {"pos_enc_random": None, "pos_enc_no_decay": False, "pos_enc_path": "auto", "pos_enc_log_interval": None}
+    own["attend_within"] = "sequence"
     assert written == {"_name": "posenc_roberta", **sizes, **own}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import support_questions as q
 from omegaconf import OmegaConf
 
 from fairseq_posenc.core import options as opts
+from fairseq_posenc.models.config import PosEncConfig
 from fairseq_posenc.models.presets import QUESTION_GENERATION
 from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
 
@@ -25,8 +27,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
     from integration import support
 
-    names = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_random", "pos_enc_no_decay", "pos_enc_path")
-    own = {name: getattr(QuestionGenerationConfig(), name) for name in names}
+    own = {field.name: field.default for field in fields(PosEncConfig) if not field.name.startswith("_")}
     preset = QUESTION_GENERATION.get(suffix.removeprefix("_"), {})
     yaml = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_question_generation{suffix}.yaml")
     expected = {"_name": "posenc_question_generation", **own, **preset}

@@ -1,0 +1,168 @@
+"""The largest logit and the entropy that `measuring` reports are those of the literal attention of the real tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention import statistics
+from fairseq_posenc.attention.statistics import LayerStatistics, measuring, table_norm, values_of
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, defaults
+from .compare import differ
+from .literal import heads_of, literal_embed, literal_layers, literal_logits, literal_mask
+from .scene import Scene, attend_all
+from .test_reference import Forward
+
+#: without padding, with padding, and with memory too, if the encoding allows it
+SCENES = [Scene(), Scene(side="right", seed=1), Scene(before=2, side="left", span=3, seed=5)]
+#: encodings that subtract a number from all logits of a query, which the formula in the paper does not
+SHIFTED = {"gcdf"}
+
+
+@torch.no_grad()
+def literal_values(forward: Forward, index: int) -> tuple[float, float]:
+    """Return the largest logit and the mean entropy of a layer, pair by pair from the literal logits."""
+    stack, positions = forward.stack, forward.positions(forward.tokens, forward.cached)
+    inputs = literal_embed(stack.pos, forward.x, forward.positions(forward.tokens))
+    inputs = torch.cat([forward.memory, inputs], 1)
+    attention = stack.layers[index - 1].self_attn
+    layers = literal_layers(stack.pos, index, attention.project_query, attention.project_key, inputs)
+    keys_of = inputs
+    compressing = [(member, layer) for member, layer in layers if "compress" in member.hooks]
+    for member, layer in compressing:
+        keys_of, _ = member.reference_compress(keys_of, keys_of, positions, layer)
+    q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
+    logits = literal_logits(layers, q, heads_of(attention.k_proj(keys_of), attention), positions)
+    allowed = (torch.ones(1, 1, 1, 1, dtype=torch.bool) if compressing else literal_mask(positions)).expand_as(logits)
+    return _of_rows(logits, allowed, positions)
+
+
+def _of_rows(logits: Tensor, allowed: Tensor, positions: Positions) -> tuple[float, float]:
+    largest, entropies = [], []
+    for sample, head, row in torch.cartesian_prod(*(torch.arange(size) for size in logits.shape[:3])).tolist():
+        padding = positions.padding
+        if padding is not None and padding[sample, positions.offset + row]:
+            continue
+        seen = logits[sample, head, row][allowed[sample, head, row]]
+        largest.append(float(seen.max()))
+        weights = torch.exp(seen - seen.max()) / torch.exp(seen - seen.max()).sum()
+        entropies.append(-sum(float(w) * float(w.log()) for w in weights if w > 0))
+    return max(largest), sum(entropies) / len(entropies)
+
+
+def check_statistics(case: Case, scene: Scene, path: str) -> None:
+    """Compare what is measured in each layer with the literal attention."""
+    forward = Forward(case, scene if case.capabilities.memory else replace(scene, before=0))
+    with measuring(forward.stack) as layers, torch.no_grad():
+        forward.actual(path)
+    side = "decoder" if case.causal else "encoder"
+    values = values_of(layers)
+    for index in range(1, forward.stack.shape.layers + 1):
+        largest, entropy = literal_values(forward, index)
+        if case.spec not in SHIFTED:
+            assert values[f"largest_logit_{side}_{index}"] == pytest.approx(largest, rel=1e-7), f"logit of {index}"
+        assert values[f"entropy_{side}_{index}"] == pytest.approx(entropy, rel=1e-7), f"entropy of {index}"
+
+
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_they_are_those_of_the_literal_attention(case: Case) -> None:
+    for scene in SCENES:
+        check_statistics(case, scene, "auto")
+
+
+@pytest.mark.parametrize("cls", [broken.WrongSign, broken.ForgetsTheLayer])
+def test_another_table_is_noticed(cls: type) -> None:
+    with pytest.raises(AssertionError, match=r"(logit|entropy) of"):
+        check_statistics(Case("broken", causal=True, cls=cls), SCENES[0], "explicit")
+
+
+def test_padding_that_counts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "_ignored", lambda positions: positions.empty_rows)
+    with pytest.raises(AssertionError, match="entropy of"):
+        check_statistics(Case("m2", causal=True), SCENES[1], "explicit")
+
+
+def test_passes_add_up_to_one_batch() -> None:
+    """An update with several batches reports the mean of all real tokens, not of the batches."""
+    stack = Scene(side="right").stack(Case("shaw"))
+    forward = Forward(Case("shaw"), Scene(side="right", batch=4, seed=3))
+    forward.stack = stack
+    with measuring(stack) as whole, torch.no_grad():
+        attend_all(stack, forward.x, forward.positions(forward.tokens))
+    with measuring(stack) as parts, torch.no_grad():
+        for part in (slice(0, 1), slice(1, 4)):
+            attend_all(stack, forward.x[part], forward.positions(forward.tokens[part]))
+    assert values_of(whole) == pytest.approx(values_of(parts), rel=1e-12)
+
+
+def test_measuring_changes_nothing_and_ends() -> None:
+    """The outputs and gradients are the same bit by bit, and afterwards no layer is measured."""
+    forward = Forward(Case("m4", causal=True), SCENES[1])
+    plain = forward.actual("explicit")
+    with measuring(forward.stack) as layers:
+        measured = forward.actual("explicit")
+    assert torch.equal(plain, measured)
+    ours, theirs = forward.gradients(measured), forward.gradients(plain)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert not any(layer.largest.requires_grad or layer.entropy.requires_grad for layer in layers)
+    assert all(block.self_attn.watch is None for block in forward.stack.layers)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_measured_in_full(dtype: torch.dtype) -> None:
+    """A logit of 80 and one of 79.97 are the same number in half precision; the sums are in float64."""
+    stack, forward = Scene().stack(Case("t5")), Forward(Case("t5"), Scene())
+    exact = measured_values(stack, forward, torch.float64)
+    assert measured_values(stack, forward, dtype) == pytest.approx(exact, rel=0.03)
+    with measuring(stack) as layers, torch.no_grad():
+        attend_all(stack, forward.x.to(dtype), forward.positions(forward.tokens))
+    assert {layer.entropy.dtype for layer in layers} == {torch.float64}
+
+
+def measured_values(stack: Stack, forward: Forward, dtype: torch.dtype) -> dict[str, float]:
+    with measuring(stack.to(dtype)) as layers, torch.no_grad():
+        attend_all(stack, forward.x.to(dtype), forward.positions(forward.tokens))
+    return values_of(layers)
+
+
+# -- norms of tables ----------------------------------------------------------------------------------------------
+
+
+def test_a_table_with_a_part_for_each_layer_has_a_norm_for_each() -> None:
+    stack = Scene().stack(Case("shaw", {"share": "head-wise"}))
+    table = stack.pos.members["shaw"].weight
+    assert len(table) == 2
+    assert [float(table_norm(block.self_attn.view)) for block in stack.layers] == pytest.approx(
+        [float(part.detach().norm()) for part in table]
+    )
+    assert differ(table[0].norm(), table[1].norm())
+
+
+@pytest.mark.parametrize("spec", ["t5", "learned", "tupe"])
+def test_shared_parameters_count_in_every_layer(spec: str) -> None:
+    case = Case(spec, {"share": "layer-wise"} if spec == "t5" else {})
+    stack = Scene().stack(case)
+    squares = sum(float(p.detach().square().sum()) for p in stack.pos.parameters())
+    expected = [squares**0.5] * 2
+    if spec == "tupe":  # its scalars belong to layers
+        split = [p for name, p in stack.pos.members["tupe"].named_parameters() if name in ("scalars", "theta")]
+        shared = squares - sum(float(p.detach().square().sum()) for p in split)
+        expected = [
+            (shared + sum(float(p.detach()[i % len(p)].square().sum()) for p in split)) ** 0.5 for i in range(2)
+        ]
+    assert [float(table_norm(block.self_attn.view)) for block in stack.layers] == pytest.approx(expected)
+
+
+def test_an_encoding_without_parameters_has_no_norm() -> None:
+    forward = Forward(Case("alibi", causal=True), SCENES[0])
+    with measuring(forward.stack) as layers, torch.no_grad():
+        forward.actual("explicit")
+    assert [isinstance(layer, LayerStatistics) for layer in layers] == [True, True]
+    assert not [name for name in values_of(layers) if name.startswith("table_norm")]

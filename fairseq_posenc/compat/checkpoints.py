@@ -231,7 +231,7 @@ def _cure(damaged: Path) -> str:
     copy = f"cp {shlex.quote(str(other))} {shlex.quote(str(damaged))}"
     return (
         f"The newest undamaged checkpoint in this folder is {other}. Give this checkpoint to {flags}. To continue the "
-        f"training from this checkpoint, run: {copy}"
+        f"training from this checkpoint, give --restore-previous, or run: {copy}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Fix fairseq's flags --bf16 and --user-dir, and add the flag --allow-checkpoint-names to its commands."""
+"""Fix fairseq's flags --bf16 and --user-dir, and add --allow-checkpoint-names and --restore-previous to its commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import checkpoint_names, refusals
+from . import checkpoint_names, refusals, resuming
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -19,10 +19,11 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def mend() -> None:
-    """Read `--bf16` as bfloat16, add the flag `--allow-checkpoint-names`, and refuse a second copy of this package.
+    """Read `--bf16` as bfloat16, add two flags, and refuse a second copy of this package.
 
-    fairseq takes `--bf16` for `--tpu` (options.py:200), which fails without torch_xla. The new flag is added with the
-    options of CommonConfig: fairseq adds these to a parser just after it has imported the plugin.
+    fairseq takes `--bf16` for `--tpu` (options.py:200), which fails without torch_xla. The flag
+    `--allow-checkpoint-names` is added with the options of CommonConfig: fairseq adds these to a parser just after it
+    has imported the plugin. `--restore-previous` is added with those of CheckpointConfig, which only training has.
     """
     from fairseq import options, utils
 
@@ -46,6 +47,8 @@ def _as_meant(
         namespace.tpu = False
     if names := getattr(namespace, "allow_checkpoint_names", None):
         checkpoint_names.allow(names)
+    if getattr(namespace, "restore_previous", False):
+        os.environ[resuming.VARIABLE] = "1"  # also for the processes that fairseq starts
     return parsed
 
 
@@ -54,11 +57,13 @@ def _without_usage(message: str) -> NoReturn:
 
 
 def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:
-    from fairseq.dataclass.configs import CommonConfig
+    from fairseq.dataclass.configs import CheckpointConfig, CommonConfig
 
     original(parser, dataclass, *args, **kwargs)
     if isinstance(dataclass, CommonConfig):
         checkpoint_names.add_flag(parser)
+    if isinstance(dataclass, CheckpointConfig):
+        resuming.add_flag(parser)
 
 
 def _of_one_copy(original: Callable[..., None], args: Any) -> None:

@@ -11,22 +11,27 @@ import filecmp
 import inspect
 import logging
 import math
+import os
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..core.writing import whole
 from . import checksums
-from .checkpoints import CheckpointError
+from .checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
 
 _EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
+FLAG = "--restore-previous"
+#: The same for processes that a command starts, and for Hydra, whose commands have no flags.
+VARIABLE = "FAIRSEQ_POSENC_RESTORE_PREVIOUS"
 
 
 def mend() -> None:
@@ -119,8 +124,12 @@ def _with_workers_of_the_epoch(
 
 def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
     """Load the checkpoint, restore the counter of --patience, and patch the function `train` of fairseq_cli.train."""
-    _refuse_lost_checkpoint(cfg, trainer)
-    extra_state, epoch_itr = original(cfg, trainer, **kwargs)
+    if os.environ.get(VARIABLE, "") in ("", "0"):
+        _refuse_lost_checkpoint(cfg, trainer)
+        extra_state, epoch_itr = original(cfg, trainer, **kwargs)
+    else:
+        with _from_previous(cfg, trainer):
+            extra_state, epoch_itr = original(cfg, trainer, **kwargs)
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
     counter = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
     if counter:
@@ -130,6 +139,49 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
         vars(module.should_stop_early).clear()
         vars(module.should_stop_early).update({key: counter[key] for key in ("best", "num_runs") if key in counter})
     return extra_state, epoch_itr
+
+
+def add_flag(parser: Any) -> None:
+    """Add the flag --restore-previous to the parser of fairseq-train."""
+    parser.add_argument(
+        FLAG,
+        action="store_true",
+        help="If the checkpoint of --restore-file is damaged or missing, continue from the newest undamaged checkpoint "
+        "in its folder. Default: end with an error that names this checkpoint.",
+    )
+
+
+@contextmanager
+def _from_previous(cfg: Any, trainer: Any) -> Iterator[None]:
+    """Let fairseq restore the newest undamaged checkpoint beside a damaged or missing one inside a `with` block."""
+    if trainer.checkpoint_suffix:
+        raise ValueError(f"{FLAG} cannot choose among checkpoints that are split into several files. Leave it out.")
+    is_default = cfg.restore_file == "checkpoint_last.pt"
+    wanted = Path(cfg.save_dir, cfg.restore_file) if is_default else Path(cfg.restore_file)
+    other = None if _is_whole(wanted) else checksums.newest_undamaged(wanted.parent, besides=wanted)
+    if other is None:
+        _refuse_lost_checkpoint(cfg, trainer)
+        yield
+        return
+    state = "is damaged" if wanted.exists() else "does not exist"
+    logger.warning(f"{wanted} {state}, so training continues from {other}, the newest undamaged checkpoint beside it.")
+    cfg.restore_file = str(other)
+    try:
+        yield
+    finally:
+        cfg.restore_file = "checkpoint_last.pt" if is_default else str(wanted)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Return whether a checkpoint exists and is undamaged. One that could run code is refused instead."""
+    try:
+        if not checksums.check(checkpoint):
+            safe_load(checkpoint)  # a file in the old format has no checksums
+    except UnsafeCheckpointError:
+        raise
+    except (checksums.DamagedError, CheckpointError, OSError):
+        return False
+    return True
 
 
 def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
@@ -142,18 +194,25 @@ def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
     is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save
     if not is_default or last.exists() or trainer.data_parallel_rank:
         return
+    paths = sorted(last.parent.glob("checkpoint*.pt"))
     other = checksums.newest_undamaged(last.parent)
     if other is None:
+        if paths:
+            raise CheckpointError(
+                f"{last} does not exist, so training would start from zero, but the folder has checkpoints, which are "
+                f"all damaged: {', '.join(map(str, paths))}. Copy one of them again from another place. To start from "
+                "zero, give another --save-dir, or move its checkpoints away."
+            )
         return
-    if all(filecmp.cmp(other, path, shallow=False) for path in last.parent.glob("checkpoint*.pt")):
+    if all(filecmp.cmp(other, path, shallow=False) for path in paths):
         logger.info(f"{last} does not exist; training continues from a copy of {other}, the only checkpoint.")
         with whole(last) as partial:
             shutil.copyfile(other, partial)
         return
     raise CheckpointError(
         f"{last} does not exist, so training would start from zero, but the folder has {other}. To continue from it: "
-        f"cp {shlex.quote(str(other))} {shlex.quote(str(last))}. To start from zero, give another --save-dir, or move "
-        "its checkpoints away."
+        f"cp {shlex.quote(str(other))} {shlex.quote(str(last))}, or give {FLAG}. To start from zero, give another "
+        "--save-dir, or move its checkpoints away."
     )
 
 

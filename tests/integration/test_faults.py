@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from argparse import Namespace
 from pathlib import Path
@@ -15,7 +16,7 @@ from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed
 from fairseq.nan_detector import NanDetector
 
-from fairseq_posenc.compat import CheckpointError, checkpoint_parts, refusals, safe_load
+from fairseq_posenc.compat import CheckpointError, checkpoint_parts, refusals, resuming, safe_load
 
 from . import support
 
@@ -62,6 +63,58 @@ def test_training_does_not_start_from_zero_if_its_checkpoint_is_lost(data: Path,
         resume(data, saved)
     assert resume(data, saved, "--no-last-checkpoints", "--max-update", 1).trainer.get_num_updates() == 1
     assert resume(data, tmp_path / "new", "--max-update", 1).trainer.get_num_updates() == 1
+
+
+@pytest.mark.parametrize("state", ["damaged", "lost"])
+def test_training_continues_from_the_previous_checkpoint_if_the_user_wants_this(
+    data: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, state: str
+) -> None:
+    """The newest undamaged checkpoint is restored like any other: the updates and the losses after it are the same."""
+    monkeypatch.setenv(resuming.VARIABLE, "")  # the flag sets it; the end of the test restores it
+    last, other = saved / "checkpoint_last.pt", saved / "checkpoint1.pt"
+    expected = resume(data, saved.parent / "new", "--restore-file", other).losses
+    damage(saved / "checkpoint2.pt")
+    content = (saved / "checkpoint_best.pt").read_bytes()
+    (saved / "checkpoint_best.pt").write_bytes(content[: len(content) // 2])
+    last.write_bytes(b"")
+    if state == "lost":
+        last.unlink()
+    with caplog.at_level("WARNING"):
+        continued = resume(data, saved, "--restore-previous")
+    assert continued.losses == expected
+    problem = "does not exist" if state == "lost" else "is damaged"
+    assert f"{last} {problem}, so training continues from {other}" in caplog.text
+    assert continued.cfg.checkpoint.restore_file == "checkpoint_last.pt"
+
+
+def test_training_never_starts_from_zero_beside_damaged_checkpoints(
+    data: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(resuming.VARIABLE, "")
+    for path in saved.glob("*.pt"):
+        damage(path)
+    with pytest.raises(CheckpointError, match=r"checkpoint_last\.pt: .*does not match its checksum"):
+        resume(data, saved, "--restore-previous")
+    (saved / "checkpoint_last.pt").unlink()
+    for flags in ([], ["--restore-previous"]):
+        with pytest.raises(CheckpointError, match=r"would start from zero.*all damaged: .*checkpoint1\.pt"):
+            resume(data, saved, *flags)
+
+
+def test_a_whole_checkpoint_is_restored_with_the_flag_too(
+    data: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(resuming.VARIABLE, "")
+    state = safe_load(saved / "checkpoint_last.pt")
+    torch.save(state, saved / "checkpoint_last.pt", _use_new_zipfile_serialization=False)  # as old versions of fairseq
+    updates = state["optimizer_history"][-1]["num_updates"]
+    with caplog.at_level("WARNING"):
+        assert resume(data, saved, "--restore-previous").trainer.get_num_updates() > updates
+    assert "continues from" not in caplog.text
+    refused = {**state, "extra_state": Namespace(run=os.system)}
+    torch.save(refused, saved / "checkpoint_last.pt")
+    with pytest.raises(CheckpointError, match="the file is refused"):
+        resume(data, saved, "--restore-previous")
 
 
 # -- files of other kinds

@@ -1,4 +1,4 @@
-"""Fix fairseq's flags --bf16 and --user-dir, and add --allow-checkpoint-names and --restore-previous to its commands."""
+"""Fix fairseq's flags --bf16 and --user-dir, and add two flags to its commands."""
 
 from __future__ import annotations
 

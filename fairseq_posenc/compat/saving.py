@@ -3,10 +3,15 @@
 fairseq copies a new checkpoint over checkpoint_last.pt and checkpoint_best.pt (checkpoint_utils.py:136), so a killed
 process may leave half a file under these names. If writing fails, fairseq writes again at the place in the file where
 the first attempt ended, leaves a file that ends with .tmp, and raises an error that does not name the file.
+
+Two training runs in one folder write one after the other, so that neither of them renames half a file of the other.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +39,7 @@ def _saved_whole(original: Callable[..., Any], state: Any, filename: str, async_
         original(state, filename, async_write=True)
         return
     path = Path(filename)
-    with _explained(path, _bytes(state)), whole(path) as partial, partial.open("wb") as file:
+    with _explained(path, _bytes(state)), _alone_in(path.parent), whole(path) as partial, partial.open("wb") as file:
         torch.save(state, file)
 
 
@@ -44,9 +49,22 @@ def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, ov
     if file_io.IOPathManager:  # iopath also copies to other storage, so its copy is kept
         return original(src_path, dst_path, overwrite)
     source, path = Path(src_path), Path(dst_path)
-    with _explained(path, source.stat().st_size), whole(path) as partial:
+    with _explained(path, source.stat().st_size), _alone_in(path.parent), whole(path) as partial:
         shutil.copyfile(source, partial)
     return dst_path
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let no other process write a checkpoint to a folder inside a `with` block; wait until another one has ended."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems cannot lock a folder
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # also ends the lock
 
 
 @contextmanager

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+from support_readonly import read_only
 
 pytest.importorskip("fairseq")
 
@@ -110,3 +113,82 @@ def test_a_process_that_is_killed_while_it_copies_leaves_the_old_copy(
     assert safe_load(second)["update"] == 3
     copy(first, second)  # also removes what the killed process left
     assert files(tmp_path) == ["checkpoint_1_2.pt", "checkpoint_last.pt"]
+
+
+# -- several processes
+
+
+def waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Return whether a second process's checkpoint waits until that of the first one is whole.
+
+    Threads stand for the processes: a folder that one descriptor has locked is locked for all others.
+    """
+    folder.mkdir()
+    begun, going_on, real = threading.Event(), threading.Event(), torch.save
+
+    def slow(state: object, file: object) -> None:
+        if state["update"] == 1:  # type: ignore[index]
+            begun.set()
+            assert going_on.wait(20)
+        real(state, file)
+
+    monkeypatch.setattr(torch, "save", slow)
+    first, second = (threading.Thread(target=save, args=(folder / "checkpoint_last.pt", n)) for n in (1, 2))
+    first.start()
+    assert begun.wait(20)
+    second.start()
+    second.join(0.3)
+    waiting = second.is_alive()
+    going_on.set()
+    for thread in (first, second):
+        thread.join(20)
+    return waiting and safe_load(folder / "checkpoint_last.pt")["update"] == 2
+
+
+def test_two_trainings_in_one_folder_write_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waits(tmp_path / "saved", monkeypatch)
+    assert files(tmp_path / "saved") == ["checkpoint_last.pt"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_without_a_lock_they_would_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda *arguments: None)
+    assert not waits(tmp_path / "saved", monkeypatch)
+
+
+def test_a_folder_that_cannot_be_locked_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    save(tmp_path / "checkpoint_last.pt")
+    assert safe_load(tmp_path / "checkpoint_last.pt")["update"] == 1
+
+
+# -- folders
+
+
+def test_a_read_only_folder_keeps_its_checkpoint_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "saved" / "checkpoint_last.pt"
+    save(path)
+    with read_only(path.parent), pytest.raises(CheckpointError, match=rf"{path}: .*make the folder writable"):
+        save(path, update=2)
+    assert files(path.parent) == ["checkpoint_last.pt"]
+    assert safe_load(path)["update"] == 1
+
+
+def test_a_folder_that_disappears_while_a_checkpoint_is_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "saved" / "checkpoint_last.pt", torch.save
+
+    def remove(state: object, file: object) -> None:
+        real(state, file)
+        shutil.rmtree(path.parent)
+
+    monkeypatch.setattr(torch, "save", remove)
+    with pytest.raises(CheckpointError, match=rf"{path}: .*No such file or directory.* and no bytes are free in"):
+        save(path)
+    monkeypatch.undo()
+    save(path)
+    assert files(path.parent) == ["checkpoint_last.pt"]

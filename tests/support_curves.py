@@ -1,0 +1,104 @@
+"""Keep the losses of the recipes' smoke presets in tests/recipes/curves, and compare new runs with them.
+
+`python tests/support_curves.py` runs all recipes with preset smoke and writes the files; names of recipes as arguments
+limit it to these. With `--output DIR`, runs that lie in DIR are continued, and finished ones are only read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+STORED = ROOT / "tests" / "recipes" / "curves"
+RECIPES = sorted(path.parent.name for path in (ROOT / "recipes").glob("*/run.sh"))
+#: Two losses are equal in four digits if they differ by less. fairseq logs three decimals, so the last one may differ.
+RELATIVE, ABSOLUTE = 5e-4, 1.01e-3
+
+Curves = dict[str, dict[str, list[list[float]]]]
+
+
+def read(output: Path) -> Curves:
+    """Return the losses of all training runs in the output folder of a recipe, by the names of their logs."""
+    from fairseq_posenc.core.training_log import read_losses
+
+    curves = {log.stem: read_losses(log) for log in sorted(output.glob("logs/*.log"))}
+    return {
+        name: {"train": [[*point] for point in curve.train], "valid": [[*point] for point in curve.valid]}
+        for name, curve in curves.items()
+        if curve.train or curve.valid
+    }
+
+
+def stored(recipe: str) -> Curves:
+    """Return the losses that are kept for a recipe."""
+    curves: Curves = json.loads((STORED / f"{recipe}.json").read_text(encoding="utf-8"))
+    return curves
+
+
+def differences(ours: Curves, kept: Curves) -> list[str]:
+    """Return a line for each loss that differs in its first four digits, and for each that only one side has."""
+    mine, theirs = _flat(ours), _flat(kept)
+    alone = [f"{point}: only in one of the runs" for point in sorted(mine.keys() ^ theirs.keys())]
+    both = sorted(mine.keys() & theirs.keys())
+    return alone + [
+        f"{point}: {mine[point]} instead of {theirs[point]}"
+        for point in both
+        if not math.isclose(mine[point], theirs[point], rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    ]
+
+
+def _flat(curves: Curves) -> dict[str, float]:
+    return {
+        f"{name}, {kind} loss of update {update:.0f}": loss
+        for name, kinds in curves.items()
+        for kind, points in kinds.items()
+        for update, loss in points
+    }
+
+
+def check(recipe: str, output: Path) -> None:
+    """Raise AssertionError if the losses of a run with preset smoke are not those that are kept."""
+    found = differences(read(output), stored(recipe))
+    assert not found, f"{recipe}: {len(found)} losses are not those of tests/recipes/curves: {'; '.join(found[:5])}"
+
+
+def write(recipe: str, output: Path) -> None:
+    """Run a recipe with preset smoke, unless `output` has the finished run, and store its losses."""
+    command = [sys.executable, "-m", f"recipes.{recipe}", "--preset", "smoke", "--jobs", "1", "--output", str(output)]
+    environment: dict[str, Any] = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    lines = [f"{json.dumps(name)}: {json.dumps(kinds)}" for name, kinds in read(output).items()]
+    STORED.mkdir(exist_ok=True)
+    (STORED / f"{recipe}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    print(f"wrote {STORED / recipe}.json")
+
+
+def main() -> None:
+    """Store the losses of the recipes that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recipes", nargs="*", metavar="NAME", help="Recipes to run. Default: all.")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="Folder for the runs. Default: a temporary folder.")
+    args = parser.parse_args()
+    if unknown := set(args.recipes) - set(RECIPES):
+        parser.error(f"unknown recipes: {', '.join(sorted(unknown))}. Choose from {', '.join(RECIPES)}.")
+    with tempfile.TemporaryDirectory() as folder:
+        for recipe in args.recipes or RECIPES:
+            write(recipe, (args.output or Path(folder)) / recipe)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()

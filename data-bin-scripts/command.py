@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from corpora.errors import CorpusError
+from shared import visible
 
 #: Message after Ctrl-C if the program keeps its finished work.
 RESUME = "interrupted; run the same command again to continue"
@@ -56,7 +57,7 @@ def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted
     try:
         folder = work()
     except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        print(f"error: {visible(error)}", file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:
         print(interrupted, file=sys.stderr)

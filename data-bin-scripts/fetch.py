@@ -18,6 +18,7 @@ from fetching.record import Record, only_one
 from fetching.sources import Source
 from fetching.transfer import Policy
 from fetching.unpack import target_of
+from shared import visible
 
 HERE = Path(__file__).resolve().parent
 DESCRIPTION = """\
@@ -191,7 +192,7 @@ def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
 
 
 def fail(error: object) -> int:
-    print(f"error: {error}", file=sys.stderr, flush=True)
+    print(f"error: {visible(error)}", file=sys.stderr, flush=True)
     return 1
 
 

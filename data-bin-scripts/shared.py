@@ -15,6 +15,7 @@ from recipes.lib.package import NotTextError as NotTextError  # noqa: E402
 from recipes.lib.package import nearest as nearest  # noqa: E402
 from recipes.lib.package import read_utf8 as read_utf8  # noqa: E402
 from recipes.lib.package import suggestion as suggestion  # noqa: E402
+from recipes.lib.package import visible as visible  # noqa: E402
 from recipes.lib.package import whole as whole  # noqa: E402
 from recipes.lib.package import whole_folder as whole_folder  # noqa: E402
 from recipes.lib.package import write_whole as write_whole  # noqa: E402

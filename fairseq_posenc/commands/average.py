@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, load_model
+from ..core.words import visible
 from ..core.writing import whole
 
 
@@ -196,7 +197,7 @@ def main(argv: list[str]) -> int:
             with whole(args.output) as partial:
                 torch.save(state, partial)
     except (CheckpointError, OSError) as error:
-        print(f"average: {error}", file=sys.stderr)
+        print(f"average: {visible(error)}", file=sys.stderr)
         return 1
     print(f"average: wrote {args.output}, the mean of {', '.join(str(path) for path in paths)}")
     return 0

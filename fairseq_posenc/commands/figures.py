@@ -24,6 +24,7 @@ from ..analysis import (
 from ..analysis.style import Row, save
 from ..analysis.trained import FigureError, Stack, load
 from ..compat.checkpoints import CheckpointError
+from ..core.words import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -306,6 +307,6 @@ def main(argv: Sequence[str]) -> int:
             paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
             print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
     except (FigureError, CheckpointError, results.ResultsError, OSError, ValueError) as error:
-        print(f"figures: {error}", file=sys.stderr)
+        print(f"figures: {visible(error)}", file=sys.stderr)
         return 1
     return 0

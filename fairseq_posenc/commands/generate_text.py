@@ -16,6 +16,7 @@ import torch
 
 from ..compat.checkpoints import CheckpointError
 from ..core.quiet import warnings_only
+from ..core.words import visible
 from ..generation.continuation import continued
 from ..generation.prompts import Text
 from ..generation.sampling import sampler
@@ -250,7 +251,7 @@ def main(argv: Sequence[str]) -> int:
                 several = len(prompts) * args.samples > 1
                 print(f"=== prompt {row.prompt}, text {row.sample} ===\n" * several + row.text, flush=True)
     except (CheckpointError, ValueError, OSError) as error:
-        print(f"generate-text: {error}", file=sys.stderr)
+        print(f"generate-text: {visible(error)}", file=sys.stderr)
         return 1
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))

@@ -17,6 +17,7 @@ from tabulate import tabulate
 
 from ..core import tables
 from ..core.factors import rank_of
+from ..core.words import visible
 from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, specs
 from ..encodings.linformer import slots_of
 from ..papers.reading import figures
@@ -261,7 +262,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         counted = [of_architecture(args.arch, {"--pos-enc": "none", **flags})] if args.arch else rows()
     except ValueError as error:
-        print(f"params: {error}", file=sys.stderr)
+        print(f"params: {visible(error)}", file=sys.stderr)
         return 1
     if args.json:
         print(json.dumps(counted, indent=2))

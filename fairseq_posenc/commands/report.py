@@ -12,6 +12,7 @@ from ..analysis.report.page import page
 from ..analysis.report.runs import read_runs
 from ..analysis.report.tables import to_csv, to_latex
 from ..analysis.results import ResultsError
+from ..core.words import visible
 from ..core.writing import write_whole
 
 EPILOG = """\
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         for suffix, text in texts.items():
             write_whole(output.with_suffix(suffix), text)
     except (ResultsError, BokehMissingError, OSError) as error:
-        print(f"report: {error}", file=sys.stderr)
+        print(f"report: {visible(error)}", file=sys.stderr)
         return 1
     rows = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
     stem, count = output.with_suffix(""), f"{len(runs)} run{'s' * (len(runs) != 1)}"

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..core.words import visible
 from .patching import replace
 
 DEBUG = "FAIRSEQ_POSENC_DEBUG"
@@ -43,7 +44,7 @@ def in_one_line() -> Iterator[None]:
         if debugging() or not is_refusal(error):
             raise
         sys.stdout.flush()
-        raise SystemExit(f"{Path(sys.argv[0]).name}: error: {error}") from None
+        raise SystemExit(f"{Path(sys.argv[0]).name}: error: {visible(error)}") from None
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -114,5 +115,5 @@ def _value(words: Sequence[str], flag: str) -> str | None:
 
 def fail(message: str) -> NoReturn:
     """End the command with a line, as argparse does but without the usage, which has 170 lines."""
-    print(f"{Path(sys.argv[0]).name}: error: {message}", file=sys.stderr)
+    print(f"{Path(sys.argv[0]).name}: error: {visible(message)}", file=sys.stderr)
     raise SystemExit(2)

@@ -1,4 +1,4 @@
-"""Write the hints that errors give for misspelt names.
+"""Write the hints that errors give for misspelt names, and show control characters instead of obeying them.
 
 This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
 """
@@ -26,3 +26,13 @@ def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
     """Return the `suggestion`, or a list such as `; choose from: --lr, --seed` if no known name resembles the word."""
     names = sorted(known)
     return suggestion(word, names, prefix) or f"; choose from: {', '.join(prefix + name for name in names)}"
+
+
+def visible(text: object) -> str:
+    """Return a text with visible escapes in place of characters that control a terminal, such as `\\x1b` for ESC.
+
+    Names of files, results and other people's data may hold such characters, which could hide or forge lines of a
+    message. Line ends and tabs stay.
+    """
+    shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    return "".join(shown)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..core.words import visible
 from . import export_lm, language_model, names, sums, tokenizer
 from .code import ENTRY, code
 from .convert import as_it_is, converted
@@ -175,7 +176,7 @@ def main(argv: Sequence[str]) -> int:
         is_causal = args.checkpoint.is_file() and language_model.is_language_model(args.checkpoint)
         lines = (_export_lm if is_causal else _export_masked)(args.checkpoint, args.output, args.tokenizer)
     except (CheckpointError, ValueError, OSError) as error:
-        print(f"export-hf: {error}", file=sys.stderr)
+        print(f"export-hf: {visible(error)}", file=sys.stderr)
         return 1
     print("\n".join(lines))
     return 0

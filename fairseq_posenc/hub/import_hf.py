@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..compat.checkpoints import CheckpointError
+from ..core.words import visible
 from . import gpt2
 from .convert import converted
 from .folder import CHECKPOINT
@@ -71,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
         )
         return 1
     except (CheckpointError, ValueError, OSError) as error:
-        print(f"import-hf: {error}", file=sys.stderr)
+        print(f"import-hf: {visible(error)}", file=sys.stderr)
         return 1
     print("\n".join(lines))
     return 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .choose import choose
 from .options import parse
 from .outputs import refuse_unusable
-from .package import discard_output
+from .package import discard_output, visible
 from .recipe import ROOT, Recipe, S, shown
 from .run import Run
 from .settings import load
@@ -36,7 +36,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
         settings.refuse_missing()
         return Run(recipe, settings, plan, ledger, output, arguments).do(chosen, options.force)
     except Refused as refused:
-        print(f"error: {refused}", file=sys.stderr)
+        print(f"error: {visible(refused)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # a reader such as `head` has seen enough
         return discard_output()

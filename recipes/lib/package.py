@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.training_log import read_validations as read_validations
     from fairseq_posenc.core.words import nearest as nearest
     from fairseq_posenc.core.words import suggestion as suggestion
+    from fairseq_posenc.core.words import visible as visible
     from fairseq_posenc.core.writing import whole as whole
     from fairseq_posenc.core.writing import whole_folder as whole_folder
     from fairseq_posenc.core.writing import write_whole as write_whole
@@ -47,7 +48,7 @@ else:
             *("Curve", "Divergence", "Points"),
             *("read_divergence", "read_losses", "read_parameters", "read_validations"),
         ),
-        "core/words.py": ("nearest", "suggestion"),
+        "core/words.py": ("nearest", "suggestion", "visible"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),
         "encodings/registry.py": ("ENCODINGS", "kind_of"),
         "papers/matching.py": ("PRETRAINED", "are_those_of", "option_values"),

@@ -13,6 +13,7 @@ from . import outputs, report
 from .choose import refuse_open
 from .lock import only_one
 from .machine import version_of
+from .package import visible
 from .recipe import ROOT, Phase, Plan, Recipe, S
 from .runner import Failed, Runner
 from .screen import Screen
@@ -49,7 +50,7 @@ class Run(Generic[S]):
             self.screen.line(str(failure))
             return 1
         except OSError as error:
-            print(f"error: {error}. Run the same command again to continue from here.", file=sys.stderr)
+            print(f"error: {visible(error)}. Run the same command again to continue from here.", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             self.screen.line("interrupted. Run the same command again to continue from here.")

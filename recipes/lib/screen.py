@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 
+from .package import visible
+
 QUIET_SECONDS = 10.0  # seconds between two status lines if a line cannot be rewritten (in a file or a CI log)
 
 
@@ -22,12 +24,12 @@ class Screen:
     def line(self, text: str) -> None:
         """Print a line that stays on the screen above the status line."""
         with self.lock:
-            print(f"{self._erase()}[{self._elapsed():4.0f}s] {text}", flush=True)
+            print(f"{self._erase()}[{self._elapsed():4.0f}s] {visible(text)}", flush=True)
 
     def status(self, text: str) -> None:
         """Replace the status line."""
         with self.lock:
-            shown = f"[{self._elapsed():4.0f}s] ... {text}"
+            shown = f"[{self._elapsed():4.0f}s] ... {visible(text)}"
             if self.rewrites:
                 print(self._erase() + shown[: shutil.get_terminal_size().columns - 1], end="", flush=True)
             elif time.monotonic() - self.last_status >= QUIET_SECONDS:

@@ -1,0 +1,252 @@
+"""Files of other people run no code, and their names and contents do not control the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("fairseq")
+pytest.importorskip("transformers")
+
+from fairseq.data import Dictionary, data_utils
+from fairseq.data.indexed_dataset import make_builder
+from support_exchange import BERT_WORDS, random_model, saved
+
+import fairseq_posenc
+from fairseq_posenc import compat
+from fairseq_posenc.__main__ import main
+from fairseq_posenc.compat import CheckpointError, UnsafeCheckpointError, refusals, safe_load
+from fairseq_posenc.core.words import visible
+from recipes.lib.screen import Screen
+
+compat.apply()
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Payload:
+    """Write a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.system, (f"touch {self.mark}",))
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """Return the file that shows that code has run."""
+    return tmp_path / "mark"
+
+
+def program(mark: Path) -> str:
+    return f"open({str(mark)!r}, 'w').close()\n"
+
+
+def test_the_payload_works_where_nothing_looks(mark: Path) -> None:
+    pickle.loads(pickle.dumps(Payload(mark)))
+    assert mark.exists()
+
+
+# -- folders of the Hub
+
+
+def weights(folder: Path, mark: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"bert.embeddings.word_embeddings.weight": Payload(mark)}, folder / "pytorch_model.bin")
+
+
+def plain_pickle(folder: Path, mark: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(mark)))
+
+
+def safetensors(folder: Path, mark: Path) -> None:
+    (folder / "model.safetensors").write_bytes(pickle.dumps(Payload(mark)))
+
+
+def vocabulary(folder: Path, mark: Path) -> None:
+    (folder / "vocab.txt").write_bytes(pickle.dumps(Payload(mark)))
+
+
+def sentencepieces(folder: Path, mark: Path) -> None:
+    (folder / "vocab.txt").unlink()
+    (folder / "sentencepiece.bpe.model").write_bytes(pickle.dumps(Payload(mark)))
+
+
+HUB: dict[str, Callable[[Path, Path], None]] = {
+    "weights": weights, "a plain pickle": plain_pickle, "safetensors": safetensors, "a vocabulary": vocabulary,
+    "a SentencePiece model": sentencepieces,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of transformers with a BERT."""
+    made = saved(random_model("bert"), tmp_path_factory.mktemp("hub") / "hf")
+    if not (made / "vocab.txt").exists():
+        (made / "vocab.txt").write_text("\n".join(BERT_WORDS) + "\n", encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize("place", HUB)
+def test_a_folder_of_the_hub_runs_no_code(
+    folder: Path, tmp_path: Path, mark: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = Path(shutil.copytree(folder, tmp_path / "evil"))
+    HUB[place](evil, mark)
+    assert main(["import-hf", str(evil), "--pos-enc", "learned", "--output", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.startswith("import-hf: ")
+    assert not mark.exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_code_in_a_folder_of_the_hub_is_not_imported(folder: Path, tmp_path: Path, mark: Path) -> None:
+    """transformers would import these files if it were told to trust them."""
+    evil = Path(shutil.copytree(folder, tmp_path / "evil"))
+    names = ("modeling_evil", "tokenization_evil", "configuration_evil")
+    for name in names:
+        (evil / f"{name}.py").write_text(program(mark), encoding="utf-8")
+    auto = {f"Auto{kind}": f"{name}.Evil" for kind, name in zip(("Model", "Tokenizer", "Config"), names, strict=True)}
+    config = json.loads((evil / "config.json").read_text(encoding="utf-8"))
+    (evil / "config.json").write_text(json.dumps(config | {"auto_map": auto}), encoding="utf-8")
+    tokenizer = {"auto_map": {"AutoTokenizer": ["tokenization_evil.Evil", None]}, "tokenizer_class": "Evil"}
+    (evil / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    main(["import-hf", str(evil), "--pos-enc", "learned", "--output", str(tmp_path / "out")])
+    fairseq_posenc.load(evil)
+    assert not mark.exists()
+    assert not [name for name in sys.modules if name.endswith("_evil")]
+
+
+# -- checkpoints, data and tokenizers
+
+
+@pytest.mark.parametrize("part", ["model", "last_optimizer_state", "extra_state", "optimizer_history", "cfg", "ema"])
+def test_no_part_of_a_checkpoint_runs_code(tmp_path: Path, mark: Path, part: str) -> None:
+    state: dict[str, Any] = {"model": {"w": torch.zeros(1)}, "cfg": {}, "extra_state": {}, "optimizer_history": [{}]}
+    state["last_optimizer_state"] = {"state": {0: {"step": 1}}, "param_groups": []}
+    state[part] = {"x": [Payload(mark)]}
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    with pytest.raises(UnsafeCheckpointError, match=r"checkpoint_last\.pt: the file is refused.*system"):
+        safe_load(tmp_path / "checkpoint_last.pt")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("ending", ["idx", "bin"])
+def test_binarised_data_run_no_code(tmp_path: Path, mark: Path, ending: str) -> None:
+    builder = make_builder(str(tmp_path / "train.bin"), "mmap", 10)
+    builder.add_item(torch.tensor([4, 5, 2]))
+    builder.finalize(str(tmp_path / "train.idx"))
+    (tmp_path / f"train.{ending}").write_bytes(pickle.dumps(Payload(mark))[: 5 if ending == "bin" else None])
+    with pytest.raises(Exception, match=r"train"):
+        list(data_utils.load_indexed_dataset(str(tmp_path / "train"), None, "mmap"))
+    assert not mark.exists()
+
+
+def test_a_dictionary_runs_no_code(tmp_path: Path, mark: Path) -> None:
+    (tmp_path / "dict.txt").write_bytes(pickle.dumps(Payload(mark)))
+    with pytest.raises(Exception, match=r"dict\.txt"):
+        Dictionary.load(str(tmp_path / "dict.txt"))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "sentencepiece.model", "vocab.txt", "bpe.codes"])
+def test_a_tokenizer_runs_no_code(tmp_path: Path, mark: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / name).write_bytes(pickle.dumps(Payload(mark)))
+    checkpoint = ROOT / "tests" / "kept" / "checkpoint.pt"
+    words = ["generate-text", "--checkpoint", str(checkpoint), "--prompt", "w1", "--tokenizer", str(tmp_path / name)]
+    try:
+        status: Any = main(words)
+    except SystemExit as stop:
+        status = stop.code
+    assert status not in (0, None)
+    assert name in capsys.readouterr().err
+    assert not mark.exists()
+
+
+# -- names and contents that would control the terminal
+
+#: Clears the screen, sets the title of the window, and writes from right to left.
+ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e"
+
+
+@given(st.text())
+@settings(max_examples=300, deadline=None)
+def test_shown_text_has_no_control_characters(text: str) -> None:
+    shown = visible(text)
+    assert all(character.isprintable() or character in "\n\t" for character in shown)
+    if shown == text:
+        assert visible(shown) == shown
+    else:
+        assert not all(character.isprintable() or character in "\n\t" for character in text)
+
+
+def is_harmless(text: str) -> bool:
+    return all(character.isprintable() or character in "\n\t" for character in text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "{}", "--output", "page.html"],
+        ["average", "--inputs", "{}", "{}", "--output", "mean.pt"],
+        ["import-hf", "{}", "--pos-enc", "learned", "--output", "out"],
+        ["export-hf", "{}", "--output", "out"],
+        ["generate-text", "--checkpoint", "{}", "--prompt", "x"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_names_of_files_cannot_control_the_terminal(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = tmp_path / f"x{ESCAPES}"
+    name.mkdir()
+    try:
+        status: Any = main([word.format(name) for word in words])
+    except SystemExit as stop:
+        status = stop.code
+    assert status not in (0, None)
+    printed = capsys.readouterr()
+    assert "\\x1b[2J" in printed.err
+    assert is_harmless(printed.out + printed.err)
+
+
+def test_the_error_of_a_command_of_fairseq_cannot_control_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / f"x{ESCAPES}.pt"
+    path.write_bytes(b"no checkpoint")
+    with pytest.raises(SystemExit) as stop, refusals.in_one_line():
+        raise_from(path)
+    assert "\\x1b[2J" in str(stop.value)
+    assert is_harmless(str(stop.value))
+
+
+def raise_from(path: Path) -> None:
+    """Raise the plugin's error about this file; `in_one_line` shows errors that the package raises."""
+    safe_load(path)
+
+
+def test_the_lines_of_a_recipe_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failed stage shows the end of its log, which may hold text of the data."""
+    Screen().line(f"a log that ends with {ESCAPES}")
+    printed = capsys.readouterr().out
+    assert "\\x1b[2J" in printed
+    assert is_harmless(printed)
+
+
+def test_a_checkpoint_error_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "line one\nline 'two' \"three\".pt"
+    path.write_bytes(b"x" * 100)
+    with pytest.raises(CheckpointError, match="line one\nline 'two' \"three\"\\.pt"):
+        safe_load(path)

@@ -147,7 +147,7 @@ def _jsonl(path: Path) -> Records:
     for line in lines.of_file(path):
         try:
             record = json.loads(line.text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             what = f"the line is not JSON ({error}). Write one JSON object per line."
             raise CorpusError.at(path, line.number, what) from None
         if not isinstance(record, dict):

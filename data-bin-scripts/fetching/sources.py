@@ -70,9 +70,12 @@ def read(path: Path) -> list[Source]:
     except UnicodeDecodeError as error:
         raise FetchError(f"--sources {path}: the list is not UTF-8 ({error}). Convert the file to UTF-8.") from error
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
-    if rows.fieldnames != COLUMNS:
-        raise FetchError(f"{path}:1: the first line must name the columns {', '.join(COLUMNS)}, separated by tabs.")
-    return [shard for row in rows for shard in _source(row, f"{path}:{rows.line_num}").shards()]
+    try:
+        if rows.fieldnames != COLUMNS:
+            raise FetchError(f"{path}:1: the first line must name the columns {', '.join(COLUMNS)}, separated by tabs.")
+        return [shard for row in rows for shard in _source(row, f"{path}:{rows.line_num}").shards()]
+    except csv.Error as error:
+        raise FetchError(f"{path}:{rows.line_num + 1}: the line cannot be read ({error}). Correct the list.") from None
 
 
 def _source(row: dict[str, str], where: str) -> Source:

@@ -142,7 +142,7 @@ def _parsed(path: Path) -> Any:
         raise CorpusError(f"{path}: the file is damaged or incomplete ({error}). Fetch the file again.") from None
     except UnicodeDecodeError as error:
         raise CorpusError(f"{path}: the file is not UTF-8 text ({error}). Convert the file to UTF-8.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorpusError(f"{path}: the file is not valid JSON ({error}). Correct or replace the file.") from None
 
 

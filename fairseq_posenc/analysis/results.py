@@ -64,7 +64,7 @@ def read(folder: Path) -> dict[str, Any]:
         raise ResultsError(
             f"{path}: this file does not exist. Name the --output folder of a finished recipe."
         ) from None
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         pass
     raise ResultsError(f"{path} is not the result of a recipe. Run the recipe again, or name another folder.")
 

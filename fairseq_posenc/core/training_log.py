@@ -123,5 +123,5 @@ def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if mark and line.endswith("}"):
             try:
                 yield head.rpartition(" | ")[2], json.loads("{" + tail)
-            except ValueError:  # two processes wrote to the log at the same time
+            except (ValueError, RecursionError):  # two processes wrote to the log at the same time
                 continue

@@ -64,7 +64,7 @@ def record(folder: Path) -> Record:
     try:
         contents = json.loads(path.read_text("utf-8"))
         result = Record(contents["kind"], int(contents["longest_input"]), int(contents["longest_output"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"{path}: cannot read the description of the examples ({error!r})"
         raise CheckpointError(f"{problem}. Generate them again with recipes/length_tasks/run.sh.") from None
     if result.kind not in KINDS:

@@ -153,7 +153,7 @@ def load(folder: Path) -> Surface:
             contents = json.loads((folder / TOKENIZER).read_text("utf-8"))
             return Pretrained(contents, tokenised=record.get("units") == "spaces")
         return Words(record["pieces"], cased=record["cased"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{folder} is not a complete output folder of prepare_questions.py ({error}). Prepare the questions again."
         ) from None

@@ -42,13 +42,13 @@ def read_surface(path: Path) -> list[Surface]:
         ValueError: A line is not an item; the message gives the number of the line.
     """
     items, sources = [], []
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 fields = json.loads(line)
                 items.append(Surface(list(fields["unknown"]), list(fields.get("references", ()))))
                 sources.append(str(fields.get("source", f"item {number}")))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(
                     f"{path}:{number}: the line is not a JSON object with a list 'unknown' ({error!r}). Prepare the "
                     "questions again."

@@ -76,7 +76,7 @@ def record(folder: Path) -> dict[str, Any]:
     try:
         contents: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
         int(contents["longest"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"{folder} is not a complete output folder of prepare_spans.py ({error})"
         raise CheckpointError(f"{problem}. Run prepare_spans.py again, or give another folder.") from None
     return contents

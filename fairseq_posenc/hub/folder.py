@@ -28,16 +28,21 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not a folder. Give a folder with config.json and {SAFE} or {BINARY}.")
-    try:
-        settings = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no config.json. Give the folder of a Hugging Face model.") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is not valid JSON ({error}). Download the file again.") from None
+    if not path.exists():
+        raise CheckpointError(f"{folder} has no config.json. Give the folder of a Hugging Face model.")
+    settings = _json(path)
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} is not a JSON object with settings. Download the file again.")
     sums.check(path)
     return settings
+
+
+def _json(path: Path) -> Any:
+    """Return the content of a JSON file; raise CheckpointError if it is not valid."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON ({error}). Download the file again.") from None
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -59,8 +64,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
     try:
-        names = list(json.loads((folder / index).read_text("utf-8"))["weight_map"].values())
-    except (ValueError, KeyError, TypeError, AttributeError):
+        names = list(_json(folder / index)["weight_map"].values())
+    except (KeyError, TypeError, AttributeError):
         raise CheckpointError(f"{folder / index} is not an index of weights. Download the file again.") from None
     tensors: dict[str, Tensor] = {}
     for name in dict.fromkeys(names):
@@ -100,20 +105,26 @@ def read_vocabulary(folder: Path) -> list[str] | None:
         sums.check(folder / "vocab.txt")
         return read_utf8(folder / "vocab.txt").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():
-        return _by_id(json.loads((folder / "vocab.json").read_text("utf-8")), folder / "vocab.json")
+        return _by_id(_json(folder / "vocab.json"), folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():
         return _of_tokenizer(folder / "tokenizer.json")
     return None
 
 
 def _of_tokenizer(path: Path) -> list[str]:
-    contents = json.loads(path.read_text("utf-8"))
-    model = contents["model"]["vocab"]
-    ids = {piece: i for i, (piece, _) in enumerate(model)} if isinstance(model, list) else dict(model)
-    return _by_id({**ids, **{token["content"]: token["id"] for token in contents.get("added_tokens", ())}}, path)
+    contents = _json(path)
+    try:
+        model = contents["model"]["vocab"]
+        ids = {piece: i for i, (piece, _) in enumerate(model)} if isinstance(model, list) else dict(model)
+        ids |= {token["content"]: token["id"] for token in contents.get("added_tokens", ())}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise CheckpointError(f"{path} has no vocabulary of a tokenizer. Download the file again.") from None
+    return _by_id(ids, path)
 
 
-def _by_id(ids: dict[str, int], path: Path) -> list[str]:
+def _by_id(ids: Any, path: Path) -> list[str]:
+    if not isinstance(ids, dict) or not all(isinstance(x, str) and type(i) is int for x, i in ids.items()):
+        raise CheckpointError(f"{path} does not give each piece an id. Download the file again.")
     pieces = {number: piece for piece, number in ids.items()}
     missing = next((i for i in range(len(pieces)) if i not in pieces), None)
     if missing is not None:

@@ -187,12 +187,12 @@ def marker_name(stage: str) -> str:
 
 
 def read_marker(path: Path) -> dict[str, Any]:
-    """Return the content of a marker; empty if there is no marker, or if a crash of the machine emptied the file."""
+    """Return the content of a marker; empty if there is no marker, or if a crash of the machine damaged the file."""
     try:
-        facts: dict[str, Any] = read_json(path)
-    except (FileNotFoundError, ValueError):
+        facts = read_json(path)
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
-    return facts
+    return facts if isinstance(facts, dict) else {}
 
 
 def read_json(path: Path) -> Any:

@@ -29,7 +29,7 @@ def read(source: Path) -> tuple[Tokenizer, Path]:
     path = _file(source)
     try:
         return _reader(path)(path), path
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a tokenizer ({error}). Give one of: {FORMS}.") from None
 
 

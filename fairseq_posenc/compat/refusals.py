@@ -7,6 +7,7 @@ FAIRSEQ_POSENC_DEBUG=1 shows the traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -41,10 +42,11 @@ def in_one_line() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if debugging() or not is_refusal(error):
+        refusal = error if is_refusal(error) else _of_child(error)
+        if debugging() or refusal is None:
             raise
         sys.stdout.flush()
-        raise SystemExit(f"{Path(sys.argv[0]).name}: error: {visible(error)}") from None
+        raise SystemExit(f"{Path(sys.argv[0]).name}: error: {visible(refusal)}") from None
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -52,6 +54,20 @@ def is_refusal(error: BaseException) -> bool:
     last = traceback.extract_tb(error.__traceback__)[-1]
     own = _PACKAGE in Path(last.filename).resolve().parents and (last.line or "").startswith("raise ")
     return isinstance(error, FileNotFoundError) or (own and not isinstance(error, AssertionError))
+
+
+def _of_child(error: BaseException) -> str | None:
+    """Return the message of a refusal in a process that fairseq spawned for a GPU; None if it was another error.
+
+    The error of torch.multiprocessing holds the traceback of the process as text.
+    """
+    if type(error).__name__ != "ProcessRaisedException":
+        return None
+    places = [*re.finditer(r'^  File "(.+)", line \d+, in .+\n    (.*)\n', str(error), re.MULTILINE)]
+    if not places or _PACKAGE not in Path(places[-1][1]).resolve().parents or not places[-1][2].startswith("raise "):
+        return None
+    message = re.search(r"^[\w.]+: (.+)", str(error)[places[-1].end() :], re.MULTILINE | re.DOTALL)
+    return message[1].strip() if message else None
 
 
 def refuse_missing_data(cfg: Any) -> None:

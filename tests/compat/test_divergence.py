@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.logging import metrics
+from torch.multiprocessing import ProcessRaisedException
 
 from fairseq_posenc.compat import refusals
 from fairseq_posenc.compat.divergence import DivergedError, _with_update
@@ -78,3 +80,33 @@ def test_another_error_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_step_without_errors_is_unchanged() -> None:
     assert _with_update(lambda trainer, step: step + 1, SimpleNamespace(), 1) == 2
+
+
+def child_error(call: Any) -> ProcessRaisedException:
+    """Return the error that torch.multiprocessing raises if a spawned process ends with the error of this call."""
+    try:
+        call()
+    except Exception:
+        text = f"\n\n-- Process 1 terminated with the following error:\n{traceback.format_exc()}"
+    return ProcessRaisedException(text, 1, 4711)
+
+
+@pytest.mark.parametrize("step", [diverge, diverge_and_fail])
+def test_a_spawned_process_ends_with_the_same_line(step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(refusals.DEBUG, raising=False)
+    alone = trainer(tmp_path, pos_enc="shaw")
+    with pytest.raises(SystemExit) as first, refusals.in_one_line():
+        _with_update(step, alone)
+    with pytest.raises(SystemExit) as second, refusals.in_one_line():
+        raise child_error(lambda: _with_update(step, alone))
+    assert str(first.value) == str(second.value)
+    monkeypatch.setenv(refusals.DEBUG, "1")
+    with pytest.raises(ProcessRaisedException, match="Traceback"), refusals.in_one_line():
+        raise child_error(lambda: _with_update(step, alone))
+
+
+def test_a_spawned_process_with_another_error_keeps_its_traceback() -> None:
+    with pytest.raises(ProcessRaisedException, match="Traceback"), refusals.in_one_line():
+        raise child_error(lambda: fail(None))
+    with pytest.raises(ProcessRaisedException, match="no traceback"), refusals.in_one_line():
+        raise ProcessRaisedException("no traceback", 1, 4711)

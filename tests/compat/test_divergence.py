@@ -86,7 +86,7 @@ def child_error(call: Any) -> ProcessRaisedException:
     """Return the error that torch.multiprocessing raises if a spawned process ends with the error of this call."""
     try:
         call()
-    except Exception:
+    except (DivergedError, RuntimeError):
         text = f"\n\n-- Process 1 terminated with the following error:\n{traceback.format_exc()}"
     return ProcessRaisedException(text, 1, 4711)
 

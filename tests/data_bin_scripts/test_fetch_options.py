@@ -12,6 +12,7 @@ import fetch
 import pytest
 from fetching import record, sources, unpack
 from support_fetch import HASH, TEXT
+from support_readonly import read_only
 from support_scripts import SCRIPTS
 
 pytest_plugins = ["support_fetch"]  # the fixtures `site` and `lab`
@@ -144,6 +145,28 @@ def test_a_second_run_in_one_folder_waits(lab, site):
         assert site.asked == []
     thread.join()
     assert lab.files() == {"text/a.txt"}
+
+
+def test_two_runs_at_once_download_once(lab, site):
+    lab.row("a.txt", site.put("a.txt", TEXT))
+    threads = [threading.Thread(target=lab.run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lab.files() == {"text/a.txt"}
+    assert len(site.asked) == 1
+
+
+def test_a_read_only_folder_is_named(lab, site):
+    lab.row("a.txt", site.put("a.txt", TEXT))
+    lab.output.mkdir(exist_ok=True)
+    with read_only(lab.output):
+        ended = lab.run()
+    assert ended.status == 1
+    assert ended.error.startswith("error: ")
+    assert str(lab.output) in ended.error
+    assert lab.run().status == 0
 
 
 # --- the list that the project ships

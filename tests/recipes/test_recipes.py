@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import filelock
 import pytest
+from support_readonly import read_only
 
 from recipes.lib import lock
 from recipes.lib.command import main
+from recipes.lib.stages import Ledger
 from tests.toy_recipe import TOY, toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,6 +154,34 @@ def test_an_output_that_is_a_file_is_refused(below, options, tmp_path, capsys):
 def test_an_output_that_cannot_be_created_is_refused(capsys):
     assert toy(Path("/proc/no-such")) == 2
     assert "--output /proc/no-such: the folder cannot be created" in capsys.readouterr().err
+
+
+def test_a_read_only_output_fails_in_one_line(tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    with read_only(tmp_path / "out"):
+        assert toy(tmp_path / "out") in (1, 2)
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert str(tmp_path / "out") in error
+    assert toy(tmp_path / "out") == 0
+
+
+def test_an_output_that_disappears_during_a_run_is_named(tmp_path, monkeypatch, capsys):
+    """Nothing is written to a folder that somebody has removed, and a later run begins anew."""
+    real = Ledger.is_done
+
+    def vanishing(ledger, stage):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        return real(ledger, stage)
+
+    monkeypatch.setattr(Ledger, "is_done", vanishing)
+    status = toy(tmp_path / "out")
+    monkeypatch.undo()
+    assert "Traceback" not in capsys.readouterr().err
+    assert status in (0, 1)
+    assert toy(tmp_path / "out") == 0
+    assert (tmp_path / "out" / "result.json").exists()
 
 
 def test_a_full_disk_fails_in_one_line_and_the_run_continues_later(tmp_path, monkeypatch, capsys):

@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm torture sanitize lint docs format
+.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm torture sanitize versions lint docs format
 .PHONY: clean clean-env
 
 PYTHON ?=
@@ -63,6 +63,9 @@ torture: setup ## kill, damage, fill, attack and feed the code with bad data; wr
 
 sanitize: setup ## run the C++ functions under AddressSanitizer and UBSan; write docs/reliability.md (resumable)
 	@$(ENV) $(ONE_THREAD) PYTHONPATH=. python -m tests.faults.sanitize
+
+versions: ## test the core with the oldest and the newest torch (12 GB); write docs/reliability.md (resumable)
+	@$(ENV) $(ONE_THREAD) PYTHONPATH=. python -m tests.faults.versions
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)

@@ -25,6 +25,10 @@ FAULTS: dict[str, str] = {
         "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "
         "tests/hub/test_exchange_refused.py"
     ),
+    "damage: markers of stages, results, records of downloads": (
+        "tests/faults/test_parsers.py tests/recipes/test_stages.py tests/data_bin_scripts/test_fetch_options.py "
+        "-k 'markers or results or record or emptied or unfinished'"
+    ),
     "disk full: checkpoints, downloads, recipes": (
         "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch.py tests/recipes/test_recipes.py "
         "-k 'full_disk or little_space or no_folder'"
@@ -37,13 +41,30 @@ FAULTS: dict[str, str] = {
         "tests/data_bin_scripts/test_fetch_archives.py tests/data_bin_scripts/test_fetch.py "
         "-k 'archives or bad_answer or loop or overwritten or not_valid'"
     ),
+    "malice: folders of the Hub, tokenizers, data, optimizer states": (
+        "tests/faults/test_malice.py -k 'code or payload'"
+    ),
+    "malice: names, texts and results that control a terminal or a page": (
+        "tests/faults/test_malice.py tests/analysis/test_report.py "
+        "-k 'terminal or control or names_the_file or hostile or escaped or loads_nothing'"
+    ),
+    "bad data: fuzzing of every reader of files and options": "tests/faults/test_parsers.py",
     "bad data: options, corpora, questions": (
         "tests/laws/test_option_ranges.py tests/data_bin_scripts/test_corpora_documents.py "
         "tests/data_bin_scripts/test_questions_refused.py"
     ),
     "concurrency: two runs in one folder": (
-        "tests/data_bin_scripts tests/recipes -k 'two_runs or second_run or only_one or another_run'"
+        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes "
+        "-k 'two_runs or two_trainings or second_run or only_one or another_run or mix'"
     ),
+    "concurrency: read-only folders, folders that disappear": (
+        "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch_options.py tests/recipes/test_recipes.py "
+        "-k 'read_only or disappears or cannot_be_created'"
+    ),
+    "numbers: stored loss curves": (
+        "tests/recipes/test_curves.py tests/recipes/test_pretrain_runs.py -k 'curves or change or updates or smoke'"
+    ),
+    "numbers: a checkpoint that is kept": "tests/kept",
 }
 
 

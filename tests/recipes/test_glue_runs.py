@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import support_curves
 from integration import support
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
@@ -148,6 +149,7 @@ def test_the_built_in_rows_are_of_every_task(task: str, tmp_path: Path, monkeypa
 def test_the_smoke_preset_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--preset", "smoke", "--output", str(tmp_path / "out")]
     assert main(FINETUNE_GLUE, words) == 0
+    support_curves.check("finetune_glue", tmp_path / "out")
     (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["results"]
     assert row["beats baseline"]
     capsys.readouterr()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import support_curves
 
 from recipes.lib.command import main
 from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
@@ -21,6 +22,7 @@ def run(output: Path, *more: str) -> None:
 
 def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, "--pos-enc", "learned", "--tasks", "2")
+    support_curves.check("pretrain_mlm", tmp_path, "learned.train")
     facts = json.loads((tmp_path / "result.json").read_text())
     (row,) = facts["results"]
     assert row["encoding"] == "learned"

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import support_curves
 from support_recipes import unmeasured
 
 from recipes.lib.recipe import Row, shown
@@ -64,4 +65,5 @@ def test_a_recipe_killed_in_every_stage_ends_in_the_same_result(name: str, tmp_p
         with start(name, output) as process:
             assert process.wait() == 0
     assert outcome(broken) == outcome(whole)
+    support_curves.check(name, whole)
     assert bool(outcome(whole)[1]) == ("generate" in kinds(name, whole))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import support_curves
 
 pytest.importorskip("fairseq")
 
@@ -68,6 +69,7 @@ def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_pa
 def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--preset", "smoke", "--jobs", "1", "--output", str(tmp_path)]
     assert main(FINETUNE_SQUAD, words) == 0
+    support_curves.check("finetune_squad", tmp_path)
     facts = json.loads((tmp_path / "result.json").read_text())
     *models, span, gold = facts["results"]
     assert [row["model"] for row in models] == ["learned", "shaw"]

@@ -91,7 +91,7 @@ def climbing(folder: Path) -> None:
         (settings(hidden_size=None), "hidden_size must be a number"),
         (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]. Use the model's vocabulary"),
         (vocabulary([*BERT_WORDS, "more"]), "vocab_size is 40, but the vocabulary beside it has 41 pieces"),
-        (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "is not an index of weights"),
+        (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "index.json is not valid JSON"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "is not valid JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),

@@ -3,8 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm torture sanitize versions lint docs format
-.PHONY: clean clean-env
+.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm torture sanitize versions mutants soak lint
+.PHONY: docs format clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -66,6 +66,12 @@ sanitize: setup ## run the C++ functions under AddressSanitizer and UBSan; write
 
 versions: ## test the core with the oldest and the newest torch (12 GB); write docs/reliability.md (resumable)
 	@$(ENV) $(ONE_THREAD) PYTHONPATH=. python -m tests.faults.versions
+
+mutants: setup ## change the Python code in 300 places and count the changes that tests notice (1 hour; resumable)
+	@$(ENV) $(ONE_THREAD) $(COMPLETE) PYTHONPATH=. python -m tests.faults.mutants
+
+soak: setup ## train, save, decode and load data for 20 minutes in one process; look for leaks; write docs/reliability.md
+	@$(ENV) $(ONE_THREAD) PYTHONPATH=.:tests python -m tests.faults.soak
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)

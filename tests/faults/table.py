@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,8 +13,10 @@ HEAD = """# Reliability
 `make torture` kills, damages, fills, attacks and feeds the code with bad data. It runs the tests that do so, including
 the long ones, and counts each test as one trial, or as the number of its trials if it has several. `make sanitize`
 calls the C++ functions with random sizes under AddressSanitizer and UndefinedBehaviorSanitizer. `make versions` runs
-the tests of the core with the oldest and the newest version of torch. All commands continue where they were
-interrupted, and write this page. They forget their results when you delete `results/reliability`.
+the tests of the core with the oldest and the newest version of torch. `make mutants` changes the Python code and counts
+the changes that a test notices. `make soak` works for 20 minutes in one process and looks for what is left over. All
+commands continue where they were interrupted, and write this page; only `make soak` starts again. They forget their
+results when you delete `results/reliability`.
 
 Without FlexAttention, `torch.compile` of a layer to a single graph, and `torch.export`, whose tests are left out, the
 core also works with torch 2.5.
@@ -41,9 +44,27 @@ def record(fault: str, trials: int, survived: int) -> None:
     partial.write_text(json.dumps({"fault": fault, "trials": trials, "survived": survived}), encoding="utf-8")
     partial.replace(path)
     print(f"{fault}: {survived} of {trials} survived", flush=True)
-    rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
-    lines = "".join(f"| {row['fault']} | {row['trials']:,} | {row['survived']:,} |\n" for row in rows)
-    PAGE.write_text(HEAD + lines, encoding="utf-8")
+    write()
+
+
+def add(name: str, text: str) -> None:
+    """Store a part of the page, a title and a text, and write the page with it below the table."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    write()
+
+
+def write() -> None:
+    """Write the page: the rows and parts that are stored, and those of the page that are stored elsewhere."""
+    top, *parts = PAGE.read_text(encoding="utf-8").split("\n## ")
+    rows = {line.split(" | ")[0]: line for line in re.findall(r"^\| .+ \| [\d,]+ \| [\d,]+ \|$", top, re.MULTILINE)}
+    for path in sorted(RESULTS.glob("*.json")):
+        row = json.loads(path.read_text(encoding="utf-8"))
+        rows[f"| {row['fault']}"] = f"| {row['fault']} | {row['trials']:,} | {row['survived']:,} |"
+    texts = [path.read_text(encoding="utf-8") for path in sorted(RESULTS.glob("*.md"))]
+    by_title = {part.partition("\n")[0]: part.strip() for part in [*parts, *texts]}
+    lines = "".join(f"{rows[fault]}\n" for fault in sorted(rows))
+    PAGE.write_text(HEAD + lines + "".join(f"\n## {by_title[title]}\n" for title in sorted(by_title)), encoding="utf-8")
 
 
 def _path(fault: str) -> Path:

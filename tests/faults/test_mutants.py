@@ -1,0 +1,122 @@
+"""Test `make mutants`: which changes count, which tests are tried, and that a fork ends a change that loops."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.faults import mutant_run, mutants, table
+from tests.faults.mutants import Job, Mutant
+
+SOURCE = """
+from __future__ import annotations
+def least(a: int | None, b: int) -> int | None:
+    smaller: int | float = a if a < b else b
+    return smaller
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("a: int | None", "a: int + None", True),
+        ("-> int | None", "-> int % None", True),
+        ("int | float", "int & float", True),
+        ("a < b", "a > b", False),
+        ("return smaller", "return -smaller", False),
+    ],
+)
+def test_annotations_in_functions_are_not_executed(before: str, after: str, same: bool) -> None:
+    changed = SOURCE.replace(before, after)
+    assert changed != SOURCE
+    assert (mutants.program(changed) == mutants.program(SOURCE)) is same
+
+
+def test_a_text_that_does_not_compile_is_no_program() -> None:
+    assert mutants.program("def least(a, b) return a") is None
+
+
+def test_a_mutant_says_what_it_changes() -> None:
+    places = [mutant for mutant in mutants.changes() if mutant.file == "fairseq_posenc/core/words.py"]
+    number = next(mutant for mutant in places if mutant.operator == "NumberReplacer")
+    line, before, after = number.change
+    assert number.path.read_text("utf-8").splitlines()[line - 1].strip() == before
+    assert before != after
+    assert number.key == f"{number.file}:{line} | {before} | {after}"
+    assert mutants.is_executed(number)
+
+
+def test_an_operator_that_fails_makes_no_mutant() -> None:
+    """Cosmic Ray cannot replace `subprocess.SubprocessError`."""
+    named = [mutant for mutant in mutants.changes() if mutant.operator == "ExceptionReplacer"]
+    assert any(mutant.text == "" for mutant in named)
+    assert not any(mutants.is_executed(mutant) for mutant in named if mutant.text == "")
+
+
+def test_the_finder_replaces_one_module() -> None:
+    path = table.ROOT / "fairseq_posenc" / "core" / "words.py"
+    finder = mutant_run.MutantFinder(path, "planted = 7\n")
+    assert finder.find_spec("fairseq_posenc.core.base") is None
+    spec = finder.find_spec("fairseq_posenc.core.words")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.planted == 7
+
+
+def test_a_package_stays_a_package() -> None:
+    path = table.ROOT / "fairseq_posenc" / "metrics" / "__init__.py"
+    spec = mutant_run.MutantFinder(path, "planted = 7\n").find_spec("fairseq_posenc.metrics")
+    assert spec is not None
+    assert spec.submodule_search_locations == [str(path.parent)]
+
+
+def test_forks_report_their_status_and_end_in_time() -> None:
+    ended: list[int | None] = []
+
+    def loop(folder: Path) -> int:
+        while True:
+            pass
+
+    def job(run: mutants.Run, seconds: float) -> Job:
+        return Job(run, lambda folder, status: ended.append(status), seconds)
+
+    mutants.run_all(iter([job(loop, 0.2), job(lambda folder: 3, 20)]), workers=1)
+    assert ended == [None, 3]
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mutant:
+    """Provide a source of which line 2 is measured, and a mutant of it."""
+    source = tmp_path / "source.py"
+    source.write_text("def f(a):\n    return a + 1\nLIMIT = 2\n", encoding="utf-8")
+    stored = {"tests": ["slow", "fast", "other"], "seconds": [2.0, 0.1, 0.2], "lines": {str(source): {"2": [0, 1]}}}
+    monkeypatch.setattr(mutants, "coverage_path", lambda file: tmp_path / f"{file}.json")
+    monkeypatch.setattr(mutants, "coverage_of", lambda file: json.loads((tmp_path / f"{file}.json").read_text("utf-8")))
+    for file in ("one", "two"):
+        stored["tests"] = [f"{file}::{name}" for name in ("slow", "fast", "other")]
+        (tmp_path / f"{file}.json").write_text(json.dumps(stored), encoding="utf-8")
+    return Mutant(str(source), "ReplaceBinaryOperator_Add_Sub", 0)
+
+
+def test_the_fastest_tests_of_the_line_come_first(measured: Mutant) -> None:
+    assert measured.change == (2, "return a + 1", "return a - 1")
+    names = [test for _, test in mutants.selection(measured, ["one", "two"])]
+    assert names == ["one::fast", "two::fast", "one::slow", "two::slow"]
+    assert [test for _, test in mutants.selection(measured, ["one"], budget=1)] == ["one::fast"]
+
+
+def test_a_line_outside_of_functions_has_the_tests_of_the_file(measured: Mutant) -> None:
+    limit = Mutant(measured.file, "NumberReplacer", 2)
+    assert limit.change[0] == 3
+    assert [test for _, test in mutants.selection(limit, ["one"])] == ["one::fast", "one::slow"]
+
+
+def test_every_note_says_what_was_done() -> None:
+    for key, note in mutants.notes().items():
+        assert note.startswith(("equivalent: ", "test added: ", "accepted: ")), key
+        assert (table.ROOT / key.partition(":")[0]).exists(), key

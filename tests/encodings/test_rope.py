@@ -39,6 +39,22 @@ def test_yarn_by_hand() -> None:
     torch.testing.assert_close(speeds, expected, rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize(
+    ("base", "features", "length", "gamma"),
+    [
+        # pair_of(32 turns) = 16 ln(512 / 64 pi) / (2 ln 100) = 1.62, and pair_of(1 turn) = 7.64: from pair 1 to pair 8
+        (100, 16, 512, [1, 1, 6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7]),
+        # pair_of(32 turns) = 0.13, and pair_of(1 turn) = 10.1, which is limited to R - 1 = 3: from pair 0 to pair 3
+        (2, 4, 210, [1, 2 / 3]),
+    ],
+)
+def test_the_released_yarn_by_hand(base: int, features: int, length: int, gamma: list[float]) -> None:
+    speeds = rope(f"base={base},scaling=yarn,form=original,factor=2", head_dim=features, n=length).speeds()
+    plain = torch.tensor([base ** (-2 * m / features) for m in range(len(gamma))], dtype=torch.float64)
+    expected = plain * (1 + torch.tensor(gamma, dtype=torch.float64)) / 2
+    torch.testing.assert_close(speeds, expected, rtol=1e-12, atol=0)
+
+
 def test_yarn_sharpens_all_logits() -> None:
     """1/t = (0.1 ln s + 1)^2 also applies at distance 0 and to the features that are not rotated."""
     where, x = Positions(1, 1, CPU, causal=True), torch.randn(1, 1, 1, 8, dtype=torch.float64)
@@ -70,6 +86,7 @@ def test_a_fraction_is_whole_pairs(fraction: float, features: int) -> None:
         ("scaling=longrope,original_length=16,short_factor=3,long_factor=2:5:8", [0.5, 0.02, 0.00125]),
         ("scaling=longrope,short_factor=1:1.25:2,long_factor=2:5:8", [1.0, 0.08, 0.005]),
         ("scaling=longrope,short_factor=2", [0.5, 0.05, 0.005]),
+        ("scaling=ntk,factor=4", [1.0, 0.05, 0.0025]),  # the divisors are 4^(2m/(R - 2)), here 4^(m/2)
         ("proportion=0.67", [1.0, 0.1, 0.0]),
         ("proportion=0.34,scaling=linear,factor=2", [0.5, 0.0, 0.0]),
         ("fraction=0.67", [1.0, 0.0316228]),  # two pairs, at the speeds of a head of four features

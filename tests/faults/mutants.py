@@ -37,7 +37,7 @@ from tests.faults import mutant_run, table
 SEED, NUMBER = 20261124, 300
 ROOMS = ("core", "ops", "attention", "metrics")
 #: Files with tests of these folders. test_compiled.py and test_exported.py would take minutes for each mutant.
-TESTS = ("ops", "attention", "metrics", "encodings", "laws", "test_positions.py")
+TESTS = ("core", "ops", "attention", "metrics", "encodings", "laws", "test_positions.py")
 TOO_SLOW = ("test_compiled.py", "test_exported.py")
 BUDGET = 30.0  # seconds of tests for each mutant, as measured with coverage
 LIKELY = 2  # files of tests that a mutant is tried with before all others
@@ -211,7 +211,7 @@ def selection(mutant: Mutant, files: list[str], budget: float = BUDGET) -> list[
     tests = [test for row in zip_longest(*by_file) for test in row if test]
     taken, spent = [], 0.0
     for seconds, test in tests:
-        if seconds <= mutant_run.TEST_SECONDS / 5 and spent + seconds <= budget:
+        if seconds <= mutant_run.TEST_SECONDS / 2 and spent + seconds <= budget:
             taken.append((seconds, test))
             spent += seconds
     return taken
@@ -381,10 +381,10 @@ def page() -> str:
             for mutant in sorted(listed, key=lambda mutant: mutant.key)
         ),
     ]
-    return "\n".join(["", TEXT.format(tried=len(tried), killed=killed, share=killed / max(len(tried), 1)), *lines, ""])
+    return "\n".join([TEXT.format(tried=len(tried), killed=killed, share=killed / max(len(tried), 1)), *lines, ""])
 
 
-TEXT = f"""## Changed code
+TEXT = f"""Changed code
 
 `make mutants` changes the Python code of {", ".join(f"`{room}`" for room in ROOMS)} in {NUMBER} places, one at a
 time, and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that

@@ -137,8 +137,7 @@ def load(data: Path) -> None:
 def lines(rounds: list[Left], minutes: float) -> str:
     """Return the part of docs/reliability.md about the rounds."""
     slope, last = Slope.of(rounds), rounds[-1]
-    return f"""
-## One process for {minutes:g} minutes
+    return f"""One process for {minutes:g} minutes
 
 `make soak` trains, saves, continues, decodes and loads data in one process for {minutes:g} minutes. The first {WARM_UP}
 rounds are a warm-up and do not count. The numbers are those of the {len(rounds):,} rounds that follow.

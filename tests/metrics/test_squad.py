@@ -238,3 +238,19 @@ def test_hugging_face_agrees(seed: int) -> None:
     ours = squad.scores(answered, predictions, rules(V11))
     assert (ours.exact, ours.f1) == (exact, pytest.approx(f1))
     assert 0 < sum(f1.values()) < len(f1)
+
+
+@pytest.mark.parametrize(
+    ("score", "baseline", "questions", "expected"),
+    [(80, 50, 100, 200 * (0.41 / 100) ** 0.5), (100, 0, 50, 0), (50, 50, 0, 200 * 0.5**0.5)],
+)
+def test_margins_by_hand(score: float, baseline: float, questions: float, expected: float) -> None:
+    """The variances of numbers that are 0 or 1 are 0.8 * 0.2 = 0.16 and 0.5 * 0.5 = 0.25."""
+    assert squad.margin(score, baseline, questions) == pytest.approx(expected)
+
+
+def test_all_marks_of_ascii_are_punctuation() -> None:
+    """`$` and `+` are symbols in Unicode, `!` is a mark in both, and `¿` is a mark in Unicode only."""
+    marks = squad._marks()
+    assert set("$+!¿") <= marks
+    assert not set("a1 ") & marks

@@ -11,8 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from fairseq_posenc.ops import compiled, trilinear
 
 
-@pytest.mark.parametrize(("queries", "keys", "tables"), [(70, 70, 1), (33, 50, 3)])
-def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> None:
+def check_sums(queries: int, keys: int, tables: int) -> None:
+    """Compare the products and their gradients with the sums over all pairs."""
     torch.manual_seed(0)
     shapes = [(2, 3, queries, 8), (2, 3, keys, 8), (tables, queries + keys - 1, 8)]
     inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
@@ -25,6 +25,19 @@ def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> 
     ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs) for x in (actual, literal))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("queries", "keys", "tables"), [(70, 70, 1), (33, 50, 3)])
+def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> None:
+    check_sums(queries, keys, tables)
+
+
+@pytest.mark.parametrize(("queries", "keys", "tables"), [(1, 1, 1), (1, 5, 3), (6, 1, 1), (7, 4, 3), (33, 5, 3)])
+def test_the_formulas_of_the_loops_equal_the_sums(
+    queries: int, keys: int, tables: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trilinear, "compiled", lambda kernel: kernel)
+    check_sums(queries, keys, tables)
 
 
 def test_without_a_compiler_the_other_way_is_taken_and_logged_once(

@@ -135,3 +135,18 @@ def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> N
     for pair in ((of_query, None), (None, of_key)):  # an empty tensor has no pointer
         cpp.spread(pairs, *pair, 0, add=False)
         cpp.spread_backward(pairs, *pair, 0)
+
+
+def test_the_first_line_of_the_compiler_is_the_reason(
+    afresh: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lines that follow show the source."""
+
+    def fail(path: Path) -> None:
+        raise subprocess.CalledProcessError(1, "g++", stderr="fatal error: no space\n  12 | int x;\n")
+
+    monkeypatch.setattr(cpp, "shared_library", fail)
+    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.cpp"):
+        assert not cpp.works("trilinear")
+    (record,) = caplog.records
+    assert record.message.endswith(": fatal error: no space")

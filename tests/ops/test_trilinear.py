@@ -84,3 +84,13 @@ def test_nothing_is_compiled_under_a_dispatch_mode() -> None:
     with FlopCounterMode(display=False):
         assert not compiled.usable(10**9, 1, q.device)
     assert compiled.usable(10**9, 1, q.device)
+
+
+@pytest.mark.parametrize(("versions", "limit"), [({"recompile_limit": 64}, 8), ({}, 64)])
+def test_only_an_older_torch_changes_the_limit_of_the_process(
+    versions: dict[str, int], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "_VERSIONS", versions)
+    with torch._dynamo.config.patch(cache_size_limit=8):
+        compiled.compiled.__wrapped__(trilinear.products)
+        assert torch._dynamo.config.cache_size_limit == limit

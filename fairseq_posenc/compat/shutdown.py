@@ -3,6 +3,10 @@
 fairseq reads batches ahead in a daemon thread. If training stops inside an epoch, that thread still runs when Python
 shuts down. Python then ends it inside a C++ frame of torch, which calls `std::terminate`. With this fix the thread
 stops when its iterator is deleted, and Python waits for it before shutting down.
+
+fairseq-fixed also keeps the worker processes of --num-workers for the next epoch (`persistent_workers`). torch ends
+such workers only when their queues are closed: it waits five seconds for each worker, kills it and leaves its folder
+in /tmp. With this fix, workers end with their epoch, as in fairseq.
 """
 
 from __future__ import annotations
@@ -64,6 +68,8 @@ def mend() -> None:
     replace(iterators.BackgroundConsumer, "__init__", _with_stoppable_queue)
     replace(iterators.BackgroundConsumer, "run", _until_stopped)
     replace(iterators.BufferedIterator, "_create_consumer", _with_finalizer)
+    replace(iterators.EpochBatchIterator, "__init__", _without_lasting_workers)
+    replace(iterators.FrozenBatchSampler, "__init__", _with_weak_method)
     # Register after torch and multiprocessing, because exit handlers run in reverse order, and the thread needs the
     # worker processes until its batch is complete.
     atexit.unregister(_stop_all)
@@ -85,6 +91,22 @@ def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
     # The thread refers to the queue and the data loader but not to this iterator, so the iterator can be deleted. The
     # finalizer does not wait: the garbage collector may call it in a thread that the reading thread waits for.
     weakref.finalize(iterator, iterator._consumer._queue.stop).atexit = False
+
+
+def _without_lasting_workers(original: Callable[..., None], epochs: Any, *args: Any, **kwargs: Any) -> None:
+    original(epochs, *args, **{**kwargs, "persistent_workers": False})
+
+
+def _with_weak_method(original: Callable[..., None], sampler: Any, batches: Any, *args: Any, **kwargs: Any) -> None:
+    """Let the sampler, which the reading thread refers to, not keep the object that owns the thread's iterator."""
+    method = weakref.WeakMethod(batches)
+
+    def ordered_batches(*args: Any, **kwargs: Any) -> Any:
+        owned = method()
+        assert owned is not None, "the owner of the sampler calls it"
+        return owned(*args, **kwargs)
+
+    original(sampler, ordered_batches, *args, **kwargs)
 
 
 def _stop_all() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("fairseq")
 
@@ -105,3 +109,65 @@ def test_batches_and_errors_pass_through_the_fixed_reader() -> None:
     iterator, _ = reading(Broken([0, 1]))
     with pytest.raises(KeyError, match="broken"):
         next(iterator)
+
+
+class Numbers(torch.utils.data.Dataset[torch.Tensor]):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.ones(200) * index
+
+    def __len__(self) -> int:
+        return 100
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder in which this process and its workers make temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def epoch_of(batches: int) -> Any:
+    """Return the first epoch of a data set that a worker reads, without what owns the epoch."""
+    numbers = [[index] for index in range(batches)]
+    epochs = iterators.EpochBatchIterator(
+        Numbers(), torch.stack, numbers, num_workers=1, buffer_size=2, reuse_dataloader=True
+    )
+    epoch = epochs.next_epoch_itr(shuffle=False)
+    assert next(epoch)[0, 0] == 0
+    return epoch
+
+
+def alive_after(seconds: float) -> list[Any]:
+    """Return the child processes that have not ended after some seconds."""
+    children = multiprocessing.active_children()
+    for child in children:
+        child.join(seconds)
+    return [child for child in children if child.is_alive()]
+
+
+def test_the_reader_and_its_worker_end_with_the_training(folder: Path) -> None:
+    """The reading thread refers to the sampler, which must not refer to the owner of the thread."""
+    thread = epoch_of(100)._itr._consumer
+    gc.collect()
+    assert ends(thread, 10)
+    assert alive_after(10) == []
+    assert list(folder.iterdir()) == []
+
+
+def test_the_reader_of_fairseq_keeps_its_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = iterators.FrozenBatchSampler
+    monkeypatch.setattr(sampler, "__init__", sampler.__init__.__wrapped__)
+    thread = epoch_of(100)._itr._consumer
+    gc.collect()
+    assert not ends(thread, 0.5)
+    thread._queue.stop()  # release it
+    assert ends(thread, 10)
+    assert alive_after(10) == []
+
+
+def test_a_worker_ends_with_its_epoch(folder: Path) -> None:
+    epoch = epoch_of(4)
+    assert len(list(epoch)) == 3
+    assert ends(epoch._itr._consumer, 10)
+    assert alive_after(10) == []
+    assert list(folder.iterdir()) == []

@@ -64,3 +64,10 @@ def test_only_the_layers_of_the_stack_exist() -> None:
 def test_a_composition_needs_what_a_member_needs(spec: str, boundaries: bool, segments: bool) -> None:
     pos = build(spec, "", StackShape(2, 2, 8, N, causal=False))
     assert (pos.needs_boundaries, pos.needs_segments) == (boundaries, segments)
+
+
+@pytest.mark.parametrize(
+    ("spec", "directional"), [("none", False), ("shaw", True), ("t5", True), ("alibi", False), ("alibi+shaw", True)]
+)
+def test_one_member_that_tells_left_from_right_is_enough(spec: str, directional: bool) -> None:
+    assert build(spec, "", StackShape(2, 2, 8, N)).capabilities.directional is directional

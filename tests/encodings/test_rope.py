@@ -102,6 +102,7 @@ def test_speeds_by_hand(args: str, speeds: list[float]) -> None:
     [
         ("original_length=16,long_factor=2", 1 + 1 / 2),  # s = 64 / 16 = 4, ln 4 / ln 16 = 1/2
         ("original_length=16,long_factor=2,factor=256", 1 + 2),  # ln 256 / ln 16 = 2
+        ("original_length=24,long_factor=2", 1 + math.log(64 / 24) / math.log(24)),
         ("original_length=16,long_factor=2,attention_factor=1.5", 2.25),
         ("original_length=64,short_factor=2", 1),
         ("original_length=128,short_factor=2", 1),

@@ -194,18 +194,21 @@ def statement_lines(source: str, line: int) -> tuple[int, int] | None:
 def covering(mutant: Mutant, file: str) -> list[tuple[float, str]]:
     """Return the tests of a file that run the changed line, with their seconds, the fastest first.
 
-    For a line outside of functions, and for a function that no test seems to run, these are the tests that run any
-    line of the source.
+    For a line outside of functions, these are the tests that run any line of the source. In other cases, these tests
+    follow, because coverage does not see functions that torch compiles, nor results that an earlier test has cached.
     """
     stored = coverage_of(file)
     tests_by_line = {int(line): tests for line, tests in stored["lines"].get(mutant.file, {}).items()}
     line = mutant.change[0]
     span = statement_lines(_read(mutant.path), line)
-    lines = [line] if line in tests_by_line else tests_by_line if span is None else range(span[0], span[1] + 1)
+    lines = [line] if line in tests_by_line else [] if span is None else range(span[0], span[1] + 1)
     places = {place for number in lines for place in tests_by_line.get(number, [])}
-    if not places:  # coverage does not see functions that torch compiles
-        places = {place for tests in tests_by_line.values() for place in tests}
-    return sorted((stored["seconds"][place], stored["tests"][place]) for place in places)
+    others = {place for tests in tests_by_line.values() for place in tests} - places
+    return [
+        (stored["seconds"][place], stored["tests"][place])
+        for part in (places, others)
+        for place in sorted(part, key=lambda place: stored["seconds"][place])
+    ]
 
 
 def selection(mutant: Mutant, files: list[str], budget: float = BUDGET) -> list[tuple[float, str]]:

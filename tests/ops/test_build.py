@@ -100,3 +100,11 @@ def test_a_folder_that_others_may_write_to_is_not_used(mode: int, source: Path) 
     assert answer(build.shared_library(source)) == 42
     folder.chmod(0o700)
     assert bool(kept(source)) == (mode == 0o500 and os.getuid() == 0)
+
+
+def test_without_a_folder_nothing_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "file" / "folder"))
+    assert build._folder() is None
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "folder"))
+    assert build._folder() == tmp_path / "folder"

@@ -13,6 +13,7 @@ import difflib
 import functools
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import random
@@ -24,7 +25,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +191,14 @@ def statement_lines(source: str, line: int) -> tuple[int, int] | None:
     return smallest if inside else None
 
 
-def covering(mutant: Mutant, file: str) -> list[tuple[float, str]]:
-    """Return the tests of a file that run the changed line, with their seconds, the fastest first.
+Tests = list[tuple[float, str]]  # seconds and names, the fastest first
 
-    For a line outside of functions, these are the tests that run any line of the source. In other cases, these tests
-    follow, because coverage does not see functions that torch compiles, nor results that an earlier test has cached.
+
+def covering(mutant: Mutant, file: str) -> tuple[Tests, Tests]:
+    """Return the tests of a file that run the changed line, and those that run other lines of the source only.
+
+    The others count, too: coverage sees neither functions that torch compiles nor results that an earlier test has
+    cached, and lines outside of functions run before the tests.
     """
     stored = coverage_of(file)
     tests_by_line = {int(line): tests for line, tests in stored["lines"].get(mutant.file, {}).items()}
@@ -204,17 +207,16 @@ def covering(mutant: Mutant, file: str) -> list[tuple[float, str]]:
     lines = [line] if line in tests_by_line else [] if span is None else range(span[0], span[1] + 1)
     places = {place for number in lines for place in tests_by_line.get(number, [])}
     others = {place for tests in tests_by_line.values() for place in tests} - places
-    return [
-        (stored["seconds"][place], stored["tests"][place])
-        for part in (places, others)
-        for place in sorted(part, key=lambda place: stored["seconds"][place])
-    ]
+    first, second = (
+        sorted((stored["seconds"][place], stored["tests"][place]) for place in part) for part in (places, others)
+    )
+    return first, second
 
 
 def selection(mutant: Mutant, files: list[str], budget: float = BUDGET) -> list[tuple[float, str]]:
     """Return tests for a mutant in the order in which they run: the fastest of each file first."""
-    by_file = [covering(mutant, file) for file in files]
-    tests = [test for row in zip_longest(*by_file) for test in row if test]
+    by_file = [itertools.chain(*covering(mutant, file)) for file in files]
+    tests = [test for row in itertools.zip_longest(*by_file) for test in row if test]
     taken, spent = [], 0.0
     for seconds, test in tests:
         if seconds <= mutant_run.TEST_SECONDS / 2 and spent + seconds <= budget:
@@ -225,7 +227,7 @@ def selection(mutant: Mutant, files: list[str], budget: float = BUDGET) -> list[
 
 def likely(mutant: Mutant, files: list[str]) -> list[str]:
     """Return the files of which the most tests per second run the changed line."""
-    by_file = {file: tests for file in files if (tests := covering(mutant, file))}
+    by_file = {file: first or second for file in files for first, second in [covering(mutant, file)] if first or second}
     rates = [(len(tests) / (sum(seconds for seconds, _ in tests) + 0.01), file) for file, tests in by_file.items()]
     return [file for _, file in sorted(rates, reverse=True)[:LIKELY]]
 
@@ -396,7 +398,8 @@ TEXT = f"""Changed code
 time, and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that
 Cosmic Ray can make. Changes that Python does not execute are not drawn: annotations in functions, and texts that do not
 compile. The C++ sources are not changed. Only the tests of behaviour in these files and folders of `tests` count, so a
-change that only a linter would notice survives: {", ".join(f"`{name}`" for name in TESTS)}.
+change that only a linter would notice survives:
+{", ".join(f"`{name}`" for name in TESTS)}.
 
 **Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table has the
 changes that survive, and those that survived until a test was added.

@@ -13,10 +13,12 @@ import ctypes
 import gc
 import io
 import logging
+import multiprocessing
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ MINUTES = 20.0
 ENCODINGS = ("sinusoidal", "learned", "shaw", "t5", "rope", "m4", "xl", "deberta")
 WARM_UP = 3 * len(ENCODINGS)  # rounds; imports and caches of torch and fairseq grow in the first ones
 LEAK = 8.0  # KiB per round; a round builds each model, task and data set anew, and the smallest of them is larger
-SECONDS_TO_END = 10  # that a worker of a data loader may take after the last batch
+SECONDS_TO_END = 10  # that the threads and workers of a data loader may take after the last batch
 NAME = "soak: rounds of training, checkpoints, decoding and loading in one process"
 
 
@@ -46,12 +48,20 @@ class Left:
 
     @classmethod
     def now(cls, folder: Path) -> Left:
+        settle()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # otherwise, free memory that malloc keeps would count
         process = psutil.Process()
-        _, alive = psutil.wait_procs(process.children(recursive=True), timeout=SECONDS_TO_END)
         names = tuple(sorted(path.name for path in folder.iterdir()))
-        return cls(process.memory_info().rss / 1024, process.num_fds(), len(alive), names)
+        return cls(process.memory_info().rss / 1024, process.num_fds(), len(process.children(recursive=True)), names)
+
+
+def settle() -> None:
+    """Wait for the threads that read batches and for their workers, which end a moment after the last batch."""
+    end = time.monotonic() + SECONDS_TO_END
+    gc.collect()
+    while time.monotonic() < end and (threading.active_count() > 1 or multiprocessing.active_children()):
+        time.sleep(0.01)
 
 
 @dataclass(frozen=True)
@@ -181,6 +191,8 @@ def main() -> int:
             print(f"round {number + 1}: {psutil.Process().memory_info().rss / 1048576:.1f} MiB", flush=True)
 
         rounds = soak(step, 60 * minutes, WARM_UP, temporary)
+    for number in (0, -1):
+        print(rounds[number], flush=True)
     found = faults(rounds)
     table.add("soak", lines(rounds, minutes))
     if found:

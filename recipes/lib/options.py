@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from .package import nearest
 from .recipe import FILES, Recipe, S
-from .settings import read_preset
-from .values import Refused, expected, is_table
+from .settings import Table, from_files
+from .values import Flags, Refused, expected, is_table
 
 #: Metavar of a setting by the last word of its name.
 PLACES = {
@@ -74,7 +75,7 @@ def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
     Raises:
         Refused: An option is unknown, lacks its value or cannot be set on the command line.
     """
-    parser = make_parser(recipe)
+    parser = make_parser(recipe, *files(recipe, arguments))
     parsed, rest = parser.parse_known_args(arguments)
     tables = {name for name, hint in get_type_hints(recipe.settings).items() if is_table(hint)}
     general = {name: value for name, value in vars(parsed).items() if not name.startswith(MARK)}
@@ -119,11 +120,23 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
     return texts
 
 
-def make_parser(recipe: Recipe[S]) -> Parser:
+def files(recipe: Recipe[S], arguments: list[str]) -> tuple[str | None, Path | None]:
+    """Return the values of --preset and --config, because --help shows the settings of these files."""
+    parser = Parser(prog=recipe.program, add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", action=Once)
+    parser.add_argument("--config", action=Once, type=Path)
+    parsed, _ = parser.parse_known_args(arguments)
+    return parsed.preset, parsed.config
+
+
+def make_parser(recipe: Recipe[S], preset: str | None = None, config: Path | None = None) -> Parser:
+    """Return the parser of a recipe; its --help shows the settings of `preset` and `config` as the defaults."""
+    values, _ = from_files(recipe, preset, config)
+    named = f"the preset {preset or recipe.preset}" + (f" and of {config}" if config else "")
     parser = Parser(
         prog=recipe.program,
         description=recipe.description,
-        epilog=_epilog(recipe),
+        epilog=_epilog(recipe, values, named),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,  # an abbreviation could change its meaning when settings are added
     )
@@ -144,18 +157,17 @@ def make_parser(recipe: Recipe[S]) -> Parser:
     )
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
-    _add_settings(parser, recipe)
+    title = f"settings, with the values of {named} (--help with --preset NAME shows those of another preset)"
+    _add_settings(parser.add_argument_group(title), recipe, values)
     return parser
 
 
-def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
-    group = parser.add_argument_group(f"settings, with the defaults of preset {recipe.preset}")
+def _add_settings(group: argparse._ArgumentGroup, recipe: Recipe[S], values: Table) -> None:
     hints = get_type_hints(recipe.settings)
-    preset = read_preset(recipe.conf / f"{recipe.preset}.toml")
     for setting in fields(recipe.settings):
         name, hint = setting.name, hints[setting.name]
         if not is_table(hint):
-            default = preset.get(name.replace("_", "-"), preset.get(name, _default(setting)))
+            default = values.get(name, _default(setting))
             text = argparse.SUPPRESS if FILES in setting.metadata else _help(setting, hint, default)
             option = f"--{name.replace('_', '-')}"
             action = Joined if get_origin(hint) is list else Once
@@ -188,9 +200,22 @@ def _help(setting: Field[Any], hint: Any, default: object) -> str:
     return f"{text.removesuffix('.')} (default: {shown}).".replace("%", "%%")
 
 
-def _epilog(recipe: Recipe[S]) -> str:
+def _epilog(recipe: Recipe[S], values: Table, named: str) -> str:
+    """Return the end of --help: the tables of settings with their values, and the examples."""
     hints = get_type_hints(recipe.settings)
-    tables = [(field.name, field.metadata) for field in fields(recipe.settings) if is_table(hints[field.name])]
-    lines = [f"  --{name.replace('_', '-')}.KEY X: {about.get('help', 'See conf/.')}" for name, about in tables]
+    lines: list[str] = []
+    for setting in fields(recipe.settings):
+        if is_table(hints[setting.name]):
+            option = f"--{setting.name.replace('_', '-')}"
+            lines.append(f"  {option}.KEY X: {setting.metadata.get('help', 'See conf/.')}")
+            lines += [f"      {option}.{key} {_word(value)}" for key, value in values.get(setting.name, {}).items()]
+    title = f"tables of settings, with the values of {named}:"
+    if Flags in hints.values():
+        lines.append("  Further flags of a program are given in the same way; the program checks them.")
     examples = [f"  {recipe.program} {example}" for example in recipe.examples]
-    return "\n".join([*(["tables of settings:", *lines, ""] if lines else []), "examples:", *examples])
+    return "\n".join([*([title, *lines, ""] if lines else []), "examples:", *examples])
+
+
+def _word(value: object) -> str:
+    """Return a value as it is written on the command line."""
+    return str(value).lower() if isinstance(value, bool) else shlex.quote(str(value))

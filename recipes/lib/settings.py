@@ -31,6 +31,30 @@ def load(
         Refused: A setting is unknown, missing or has a wrong value.
     """
     hints = get_type_hints(recipe.settings)
+    values, in_config = from_files(recipe, preset, config)
+    command_line = from_words(texts or {}, hints)
+    merge(values, command_line, hints, "command line")
+    for key, value in values.items():
+        if not fits(value, hints[key]):
+            raise Refused(f"{_option(key)} {value!r}: the value must be {expected(hints[key])}.")
+    settings = recipe.settings(**values)
+    settings.preset = preset or recipe.preset
+    if settings.jobs < 1:
+        raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
+    named = {*in_config, *command_line}
+    if "seeds" in named and not settings.seeds:
+        raise Refused("--seeds is empty. Give seeds such as 1,2,3, or leave the option out.")
+    settings.refuse_unused(named)
+    return settings
+
+
+def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tuple[Table, set[str]]:
+    """Return the settings of a preset, some of which `config` replaces, and the names of the settings in `config`.
+
+    Raises:
+        Refused: There is no such preset, or a file has an unknown setting or lacks one.
+    """
+    hints = get_type_hints(recipe.settings)
     name = preset or recipe.preset
     if name not in recipe.presets():
         raise Refused(f"--preset {name}: {recipe.conf} has no preset '{name}'{nearest(name, recipe.presets())}")
@@ -38,21 +62,8 @@ def load(
     values = known_only(read_preset(path), hints, str(path))
     _refuse_missing(recipe.settings, values, path)
     from_config = known_only(read_toml(config), hints, str(config)) if config is not None else {}
-    command_line = from_words(texts or {}, hints)
     merge(values, from_config, hints, str(config))
-    merge(values, command_line, hints, "command line")
-    for key, value in values.items():
-        if not fits(value, hints[key]):
-            raise Refused(f"{_option(key)} {value!r}: the value must be {expected(hints[key])}.")
-    settings = recipe.settings(**values)
-    settings.preset = name
-    if settings.jobs < 1:
-        raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
-    named = {*from_config, *command_line}
-    if "seeds" in named and not settings.seeds:
-        raise Refused("--seeds is empty. Give seeds such as 1,2,3, or leave the option out.")
-    settings.refuse_unused(named)
-    return settings
+    return values, {*from_config}
 
 
 def read_toml(path: Path) -> Table:

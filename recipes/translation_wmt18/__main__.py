@@ -178,6 +178,7 @@ TRANSLATION = Recipe(
         "--preset small --corpus DIR --subwords fastbpe --pos-enc t5 --seed 2 --output results/t5-2",
         "--preset short --corpus DIR --seeds 1,2 --output results/en-de",
         "--preset short --corpus DIR --direction de-en,en-cs,cs-en --pos-enc sinusoidal,rope --beside results/en-de",
+        "--preset short --corpus DIR --pos-enc none,rope --train.max-update 200 --train.warmup-updates 100",
         "--preset lengths --corpus DIR --train-longest-words 12",
         "--preset table4-shaw --direction en-de,de-en,en-cs,cs-en --launch torchrun --processes 8 --dry-run",
         "--launch torchrun --processes 8 --batches 8 --precision bf16 --pos-enc rope --dry-run",

@@ -19,6 +19,7 @@ from recipes.lib.command import main
 from recipes.lib.package import CLOSED
 from recipes.lib.settings import as_arguments, load, read_preset
 from recipes.lib.values import Refused
+from recipes.translation_wmt18.__main__ import TRANSLATION
 from tests.toy_recipe import TOY, toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +39,24 @@ def test_help_list_and_dry_run_need_neither_torch_nor_fairseq_nor_data(script, o
     process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     assert {"--help": "examples:", "--list": "open  ", "--dry-run": "# train:"}[option] in process.stdout
     assert not (tmp_path / "new").exists()
+
+
+def test_help_shows_the_settings_of_the_preset_and_of_the_config(tmp_path, capsys):
+    """Without --preset, --help shows the default preset."""
+    config = tmp_path / "mine.toml"
+    config.write_text("jobs = 3\n[train]\nmax-update = 20\n")
+    cases: list[tuple[list[str], list[str]]] = [
+        ([], ["the preset base", "time (default: 1).", "--train.max-update 250000 "]),
+        (["--preset", "short"], ["the preset short", "time (default: 2).", "--train.max-update 600 "]),
+        (["--preset=short", f"--config={config}"], [str(config), "time (default: 3).", "--train.max-update 20 "]),
+    ]
+    for words, parts in cases:
+        with pytest.raises(SystemExit):
+            main(TRANSLATION, ["--help", *words])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert [part for part in [*parts, "--train.adam-betas '(0.9, 0.98)'"] if part not in shown] == [], words
+    assert main(TRANSLATION, ["--help", "--preset", "shrot"]) == 2
+    assert "no preset 'shrot'; did you mean short?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("recipe", [FINETUNE_GLUE, FINETUNE_SQUAD, FINETUNE_XTREME])

@@ -15,6 +15,7 @@ from .values import Refused
 
 #: Written by `python -m fairseq_posenc docs`, which must run anyway when an encoding is added.
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
+COMMON = ("layers",)  # options of every encoding, which encodings.json does not repeat
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def parse(label: str) -> Encoding:
     """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`.
 
     Raises:
-        Refused: The name is unknown, or the label is not written in one of these ways.
+        Refused: The name or an option is unknown, or the label is not written in one of these ways.
     """
     label = label.replace(" ", "")
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
@@ -92,7 +93,28 @@ def parse(label: str) -> Encoding:
     for name in encoding.names:
         if kind_of(name) not in ENCODINGS:
             raise Refused(f"--pos-enc {label}: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
+    _refuse_unknown_options(encoding)
     return encoding
+
+
+def _refuse_unknown_options(encoding: Encoding) -> None:
+    """Refuse unknown options, because the model would refuse them only when it is built. The model checks the values
+    of the options.
+    """
+    if not encoding.args:
+        return
+    options = {name.replace("-", "_"): [*facts(name)["options"], *COMMON] for name in encoding.names}
+    known = {option for names in options.values() for option in names}
+    of_one = {f"{name}.{option}" for name, names in options.items() for option in names}  # such as m4.clip
+    for part in encoding.args.split(","):
+        option, _, value = part.partition("=")
+        if not option or not value:
+            raise Refused(
+                f"--pos-enc {encoding.label}: '{part}' is not an option. Write OPTION=VALUE, such as clip=16."
+            )
+        if option.replace("-", "_") not in known | of_one:
+            near = nearest(option, of_one if "." in option else known)
+            raise Refused(f"--pos-enc {encoding.label}: {encoding.name} has no option '{option}'{near}")
 
 
 def parse_all(labels: list[str]) -> list[Encoding]:

@@ -28,7 +28,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 def progress(stage: Stage, log: Path) -> str:
     """Return the progress of a stage, such as `train:shaw 320/900 loss 1.23`, from the last JSON line in its log."""
     if stage.kind != "train":
-        bars = [line for line in tail(log, lines=3).splitlines() if line.endswith("/s]")]
+        bars = [line for line in tail(log, lines=3).splitlines() if line.endswith(("/s]", " ..."))]
         return f"{stage.name} ({bars[-1]})" if bars else stage.name
     facts = _last(log)
     if facts is None:

@@ -10,6 +10,7 @@ from recipes.lib import launch
 from recipes.lib.encodings import parse_stacks
 from recipes.lib.places import RAW
 from recipes.lib.recipe import about
+from recipes.lib.translation.parallel import advice
 from recipes.lib.translation.subwords import LEAST_COVERAGE
 from recipes.lib.values import Flags, Refused
 
@@ -200,6 +201,19 @@ class Settings(launch.Training):
         longest = self.train_longest_words
         steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
         return sorted({*steps, longest} - {0})
+
+    def refuse_missing(self) -> None:
+        """Refuse a corpus without one of the needed files; otherwise the error comes only after the stage `check`."""
+        if self.corpus in (BUILTIN, WMT18):
+            return
+        folder = Path(self.corpus)
+        for direction in self.directions:
+            for name in self.sets.values():
+                for language in (direction.source, direction.target):
+                    file = folder / f"{name}.{language}"
+                    if not any(path.is_file() for path in (file, file.with_name(f"{file.name}.gz"))):
+                        problem = f"neither {file} nor {file.name}.gz exists"
+                        raise Refused(f"--corpus {self.corpus}: {problem}. {advice(folder, name, language)}")
 
     def unused(self) -> dict[str, str]:
         reasons: dict[str, str] = {}

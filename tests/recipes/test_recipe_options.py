@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
     "script", ["-m recipes.demo", "-m recipes.translation_wmt18", "-m recipes.pretrain_mlm", "tests/toy_recipe.py"]
 )
 def test_help_list_and_dry_run_need_neither_torch_nor_fairseq_nor_data(script, option, tmp_path):
-    for name in ("torch", "fairseq", "numpy", "sacrebleu"):
+    for name in ("torch", "fairseq", "numpy", "sacrebleu", "tqdm", "tabulate"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name}')")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     command = [sys.executable, *script.split(), option, "--output", str(tmp_path / "new")]

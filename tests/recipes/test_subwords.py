@@ -91,8 +91,18 @@ def test_several_processes_write_the_same_files_as_a_single_process(
 ) -> None:
     kind, folder = learned
     monkeypatch.setattr(subwords, "CHUNK", 7)
-    encoder = subwords.KINDS[kind](folder, "unigram").encoder
-    assert list(subwords.encoded(encoder, "de", raw / "train.de", workers=2)) == list(read(folder / "train.de"))
+    encoder = subwords.KINDS[kind](folder, "unigram").encoder("de")
+    assert list(subwords.encoded(encoder, raw / "train.de", workers=2)) == list(read(folder / "train.de"))
+
+
+def test_a_small_file_needs_no_further_process(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(subwords, "ProcessPoolExecutor")
+    shouted = [line.upper() for line in read(raw / "train.de")]
+    assert list(subwords.encoded(str.upper, raw / "train.de", workers=2)) == shouted
+    monkeypatch.setattr(subwords, "CHUNK", 7)
+    assert list(subwords.encoded(str.upper, raw / "train.de", workers=1)) == shouted
+    with pytest.raises(NameError, match="ProcessPoolExecutor"):
+        list(subwords.encoded(str.upper, raw / "train.de", workers=2))
 
 
 def test_learning_again_gives_the_same(learned: tuple[str, Path], raw: Path, tmp_path: Path) -> None:

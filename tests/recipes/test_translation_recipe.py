@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from recipes.lib.command import main
-from recipes.lib.encodings import ENCODINGS, options_of, parse, parse_all
+from recipes.lib.encodings import ENCODINGS, options_of, parse, parse_stacks
+from recipes.lib.logs import progress
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
@@ -71,11 +73,14 @@ def test_a_list_keeps_the_commas_in_brackets() -> None:
         ("rop+rop-2", "no position encoding 'rop'; did you mean rope"),
         ("shaw[clip=8", "Write NAME or 'NAME"),
         ("[x=1]", "Write NAME"),
+        ("shaw[clipp=16]", "shaw has no option 'clipp'; did you mean clip?"),
+        ("rope[clip]", "'clip' is not OPTION=VALUE"),
+        ("rope/m4+m4-2[m4-2.clpi=3]", "m4+m4-2 has no option 'm4-2.clpi'; did you mean m4_2.clip?"),
     ],
 )
 def test_a_wrong_encoding_is_refused(label: str, message: str) -> None:
-    with pytest.raises(Refused, match=message.replace("[", r"\[")):
-        parse_all([label])
+    with pytest.raises(Refused, match=re.escape(message)):
+        parse_stacks([label])
 
 
 # --- the plan
@@ -227,3 +232,37 @@ def test_what_cannot_be_is_refused_before_anything_runs(
     assert main(TRANSLATION, [*usual, *words]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "/nowhere is not a folder. Name a folder with --corpus."),
+        (
+            ["--test-set", "tset"],
+            "tset.en.gz exists. The folder has these sets in en: test, train, val. Name",
+        ),
+        (["--target-lang", "fr"], "train.fr.gz exists. The folder has the set train in these languages: de, en."),
+    ],
+)
+def test_a_missing_corpus_or_set_is_refused_before_the_models_are_checked(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    for name in ("train", "val", "test"):
+        for language in ("en.gz", "de"):
+            (folder / f"{name}.{language}").write_text("")
+    corpus = str(folder if words else "/nowhere")
+    assert main(TRANSLATION, ["--preset", "small", "--output", str(tmp_path / "new"), "--corpus", corpus, *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    load(TRANSLATION, "small", texts={"corpus": str(folder)}).refuse_missing()
+
+
+def test_the_screen_says_what_a_stage_without_a_count_does(tmp_path: Path) -> None:
+    log = tmp_path / "subwords.log"
+    log.write_text("$ python\nlearning 6,000 subword types ...\n")
+    assert progress(stages()["subwords"], log) == "subwords (learning 6,000 subword types ...)"
+    log.write_text("loading ...\nval: 0 pairs [00:00, ? pairs/s]\rval: 9 pairs [00:01, 9.0 pairs/s]")
+    assert progress(stages()["subwords"], log) == "subwords (val: 9 pairs [00:01, 9.0 pairs/s])"

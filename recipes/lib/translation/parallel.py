@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from tqdm import tqdm
-
 from recipes.lib.lines import raw_lines
 from recipes.lib.package import whole_folder, write_whole
 
@@ -164,6 +162,8 @@ def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int,
     Returns:
         The number of pairs that were written, and the number of pairs that were left out because they are too long.
     """
+    from tqdm import tqdm  # imported here, because --help and --list must work without it
+
     written = longer = 0
     with targets[0].open("wb") as first, targets[1].open("wb") as second:
         for pair in tqdm(pairs(sides, problems, limit), desc=targets[0].stem, unit=" pairs", mininterval=5):

@@ -10,15 +10,13 @@ import argparse
 import json
 from argparse import Namespace
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from io import BytesIO
 from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from recipes.lib.lines import read, write
 from recipes.lib.package import whole_folder, write_whole
@@ -67,6 +65,7 @@ class FastBPE:
 
     def learn(self, files: dict[str, Path], vocabulary: int) -> list[str]:
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+        from tqdm import tqdm
 
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -125,6 +124,7 @@ def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], 
     for group in [[language] for language in languages] if arguments.separate else [languages]:
         only = group[0] if arguments.separate else ""
         model = KINDS[arguments.kind](output, arguments.model_type, only, arguments.character_coverage)
+        print(f"learning {arguments.vocabulary:,} subword types ...", flush=True)  # the screen shows this line
         try:
             files = {language: arguments.raw / f"train.{language}" for language in group}
             pieces = model.learn(files, arguments.vocabulary)
@@ -138,13 +138,13 @@ def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], 
     return (lambda language: models[language].encoder(language)), counts
 
 
-# Each process builds its encoder once.
+# Each process of a pool has the encoder of one language.
 _encoder: Encode
 
 
-def _start(make: Callable[[str], Encode], language: str) -> None:
+def _start(encoder: Encode) -> None:
     global _encoder
-    _encoder = make(language)
+    _encoder = encoder
 
 
 def _encode_all(lines: list[str]) -> list[str]:
@@ -157,14 +157,20 @@ def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: int) -> Iterator[str]:
-    """Yield the lines of a file in order, split into subwords."""
-    if workers == 1:
-        yield from map(make(language), read(path))
+def encoded(encoder: Encode, path: Path, workers: int) -> Iterator[str]:
+    """Yield the lines of a file in order, split into subwords.
+
+    Forked processes have the encoder from the start; building it in each process would take seconds, because fairseq
+    must be imported. A file of a single chunk has nothing to share among processes.
+    """
+    parts = chunks(read(path))
+    first = next(parts, [])
+    if workers == 1 or len(first) < CHUNK:
+        yield from map(encoder, chain(first, chain.from_iterable(parts)))
         return
-    with ProcessPoolExecutor(workers, get_context("fork"), _start, (make, language)) as pool:
+    with ProcessPoolExecutor(workers, get_context("fork"), _start, (encoder,)) as pool:
         waiting: deque[Future[list[str]]] = deque()
-        for chunk in chunks(read(path)):
+        for chunk in chain([first], parts):
             waiting.append(pool.submit(_encode_all, chunk))
             if len(waiting) > 4 * workers:  # do not hold a large corpus in memory
                 yield from waiting.popleft().result()
@@ -179,16 +185,18 @@ def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
 
 
 def encode_split(
-    make: Callable[[str], Encode], split: str, arguments: argparse.Namespace, output: Path
+    encoders: Mapping[str, Encode], split: str, arguments: argparse.Namespace, output: Path
 ) -> dict[str, int]:
     """Encode a split in both languages, write two files, and return how many pairs were written and left out.
 
     Raises:
         SystemExit: There are bad pairs. In the training set, --bad-lines drop leaves bad pairs out instead.
     """
+    from tqdm import tqdm  # imported here, because --help and --list must work without it
+
     names = [f"{split}.{language}" for language in arguments.languages]
     sides = [
-        encoded(make, language, arguments.raw / name, arguments.workers)
+        encoded(encoders[language], arguments.raw / name, arguments.workers)
         for language, name in zip(arguments.languages, names, strict=True)
     ]
     longest = arguments.longest if split == "test" else arguments.longest_training or arguments.longest
@@ -263,8 +271,10 @@ def main() -> None:
         parser.error("--character-coverage is only for --kind sentencepiece. Leave it out.")
     with whole_folder(arguments.output) as partial:
         make, pieces = learn(arguments, partial)
+        print("loading the tokenizers of fairseq ...", flush=True)
+        encoders = {language: make(language) for language in arguments.languages}
         # The training set comes last, so that bad lines of the short sets are reported before the long work.
-        counts = {split: encode_split(make, split, arguments, partial) for split in reversed(SPLITS)}
+        counts = {split: encode_split(encoders, split, arguments, partial) for split in reversed(SPLITS)}
         write_whole(partial / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
 
 

@@ -109,9 +109,8 @@ def _refuse_unknown_options(encoding: Encoding) -> None:
     for part in encoding.args.split(","):
         option, _, value = part.partition("=")
         if not option or not value:
-            raise Refused(
-                f"--pos-enc {encoding.label}: '{part}' is not an option. Write OPTION=VALUE, such as clip=16."
-            )
+            problem = f"'{part}' is not OPTION=VALUE. Write, for example, clip=16"
+            raise Refused(f"--pos-enc {encoding.label}: {problem}.")
         if option.replace("-", "_") not in known | of_one:
             near = nearest(option, of_one if "." in option else known)
             raise Refused(f"--pos-enc {encoding.label}: {encoding.name} has no option '{option}'{near}")

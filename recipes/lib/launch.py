@@ -160,10 +160,18 @@ def update_freq(settings: Training) -> int:
 
 def effective_batch(settings: Training, max_tokens: int) -> str:
     """Return a sentence about the number of tokens in an update."""
-    return (
-        f"Tokens per update: {settings.nodes} nodes x {settings.processes} processes x --update-freq "
-        f"{update_freq(settings)} x --max-tokens {max_tokens:,} = at most {settings.batches * max_tokens:,} tokens"
-    )
+    total = f"at most {settings.batches * max_tokens:,}"
+    if not (numbers := factors(settings)):
+        return f"Tokens per update: {total} (--train.max-tokens)"
+    return f"Tokens per update: {' x '.join([*numbers, f'--train.max-tokens {max_tokens:,}'])} = {total} tokens"
+
+
+def factors(settings: Training) -> list[str]:
+    """Return the numbers whose product is the number of batches in an update, such as `8 processes`, without ones."""
+    per_node = "processes per node" if settings.nodes > 1 else "processes"
+    freq = update_freq(settings)
+    words = {f"{settings.nodes} nodes": settings.nodes, f"{settings.processes} {per_node}": settings.processes}
+    return [text for text, number in {**words, f"--update-freq {freq}": freq}.items() if number > 1]
 
 
 def device_flags(settings: Training) -> list[str]:

@@ -124,7 +124,8 @@ def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str,
         form = (forms or {}).get(name, ".4g")
         title = f"{heading} ± 95 % interval" if any(widths) else heading
         for cells, row, width in zip(table_rows, rows, widths, strict=True):
-            cells[title] = row.get(name) if width is None else f"{row[name]:{form}} ± {width:.2g}"
+            of_width = form if form.endswith("f") else ".2g"  # as many decimals as the score
+            cells[title] = row.get(name) if width is None else f"{row[name]:{form}} ± {width:{of_width}}"
     return table(table_rows, {heading: (forms or {}).get(name, ".4g") for name, heading in headings.items()})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +14,12 @@ from .lock import only_one
 from .machine import version_of
 from .package import visible
 from .recipe import ROOT, Phase, Plan, Recipe, S
-from .runner import Failed, Runner
+from .runner import ENDED, Failed, Runner
 from .screen import Screen
 from .stages import Ledger, Stage
 
 INTERRUPTED = 130
+AGAIN = "Run the same command again to continue from here."
 
 
 @dataclass
@@ -47,14 +47,18 @@ class Run(Generic[S]):
                     self.ledger.forget(chosen, self.plan.stages())
                 return self._do(chosen, lock)
         except Failed as failure:
-            self.screen.line(str(failure))
+            self.screen.error(f"error: {failure}")
             return 1
         except OSError as error:
-            print(f"error: {visible(error)}. Run the same command again to continue from here.", file=sys.stderr)
+            self.screen.error(f"error: {visible(error)}. {AGAIN}")
             return 1
         except KeyboardInterrupt:
-            self.screen.line("interrupted. Run the same command again to continue from here.")
+            self.screen.error(f"interrupted. {AGAIN}")
             return INTERRUPTED
+        except SystemExit as stop:
+            if stop.code == ENDED:
+                self.screen.error(f"ended by the signal SIGTERM. {AGAIN}")
+            raise
 
     def _do(self, chosen: list[Stage], lock: int) -> int:
         started = time.monotonic()

@@ -25,6 +25,7 @@ from .screen import Screen
 from .stages import ForeignOutput, Ledger, Stage
 
 LONGEST_LIST = 8  # number of stages to name in a line
+ENDED = 128 + signal.SIGTERM  # exit status of a shell after SIGTERM
 
 
 class Failed(Exception):
@@ -58,7 +59,7 @@ class Runner:
         Raises:
             Failed: A stage failed. All other chains of the phase end before the exception is raised.
         """
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]
         self.remaining = Remaining(stages, self.ledger, self.output, len(self.slots))
         self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
@@ -160,10 +161,11 @@ class Runner:
     def _finish(self, stage: Stage) -> None:
         self.ledger.finish(stage, command=shlex.join(stage.command))
         self.done += 1
-        seconds = self.ledger.read(stage)["seconds"]
+        marker = self.ledger.read(stage)
+        seconds = f"{marker['seconds']:.0f}s" + (" in all" if marker["attempts"] > 1 else "")
         divergence = self._divergence(stage)
         result = f" diverged: {divergence}" if divergence else self.tell(stage)
-        self.screen.line(f"{self.done}/{self.total} {stage.name} ({seconds:.0f}s){result}")
+        self.screen.line(f"{self.done}/{self.total} {stage.name} ({seconds}){result}")
 
     def _run_command(self, stage: Stage, log: BinaryIO) -> int:
         log.write(f"$ {shlex.join(stage.command)}\n".encode())
@@ -194,9 +196,12 @@ def listed(stages: Sequence[Stage]) -> str:
 
 
 def explain(stage: Stage, problem: str, log: Path) -> str:
-    """Return the message about a failed stage, with the end of its log and its command."""
-    end = tail(log)
+    """Return the message about a failed stage. It ends with the end of the log, because the last line says what is
+    wrong.
+    """
+    command = shlex.join(stage.command)
+    end = [line for line in tail(log).splitlines() if line.strip() and line != f"$ {command}"]
     full = ["The disk is full. Free some space, then run the same command again."]
-    full = full if "No space left" in end + problem else []
-    lines = [f"{stage.name} {problem}", end, *full, f"command: {shlex.join(stage.command)}"]
-    return "\n".join([*lines, f"full log: {os.path.relpath(log)}"])
+    full = full if "No space left" in "".join(end) + problem else []
+    lines = [f"{stage.name} {problem}", f"command: {command}"]
+    return "\n".join([*lines, f"full log: {os.path.relpath(log)}, which ends with:", *end, *full])

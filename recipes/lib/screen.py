@@ -26,6 +26,12 @@ class Screen:
         with self.lock:
             print(f"{self._erase()}[{self._elapsed():4.0f}s] {visible(text)}", flush=True)
 
+    def error(self, text: str) -> None:
+        """Print an error to standard error, in place of the status line."""
+        with self.lock:
+            print(self._erase(), end="", flush=True)
+            print(text, file=sys.stderr, flush=True)
+
     def status(self, text: str) -> None:
         """Replace the status line."""
         with self.lock:

@@ -59,12 +59,10 @@ class Planner(planning.Planner[Settings]):
         return lines
 
     def effective_batch(self) -> str:
-        run, freq = self.settings, launch.update_freq(self.settings)
-        batch = run.number("batch-size", 1)
-        return (
-            f"Tokens per update: {run.nodes} nodes x {run.processes} processes x --batch-size {batch} = {run.streams} "
-            f"streams; {run.streams} x --update-freq {freq} x {run.length} = {run.streams * freq * run.length:,} tokens"
-        )
+        run, batch = self.settings, self.settings.number("batch-size", 1)
+        streams = f"{batch} stream{'s' * (batch != 1)} (--train.batch-size)"
+        numbers = " x ".join([*launch.factors(run), streams, f"{run.length} tokens"])
+        return f"Tokens per update: {numbers} = {run.batches * batch * run.length:,} tokens"
 
     # --- text
 

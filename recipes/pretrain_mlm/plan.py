@@ -52,10 +52,9 @@ class Planner(planning.Planner[Settings]):
 
     def effective_batch(self) -> str:
         run, batch = self.settings, self.settings.number("batch-size", 1)
-        return (
-            f"Sequences per update: {run.nodes} nodes x {run.processes} processes x --update-freq "
-            f"{launch.update_freq(run)} x --batch-size {batch} = {run.batches * batch:,} of {run.length} tokens each"
-        )
+        numbers = [*launch.factors(run), f"--train.batch-size {batch}"]
+        total = [f"{run.batches * batch:,}"] if len(numbers) > 1 else []
+        return f"Sequences per update, of {run.length} tokens each: {' = '.join([' x '.join(numbers), *total])}"
 
     # --- the text
 

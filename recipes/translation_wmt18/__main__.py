@@ -60,7 +60,7 @@ def tell(stage: Stage) -> str:
         scores = read_json(stage.outputs[1])
         if scores["bleu"] is None:
             return f" no score, because the model refused {len(scores['refused']):,} sentences"
-        return f" BLEU {scores['bleu']:.1f} {scores['signature']}, chrF {scores['chrf']:.1f}"
+        return f" BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} ({scores['signature']})"
     return ""
 
 

@@ -80,8 +80,14 @@ def test_settings_that_cannot_work_are_refused(settings, message):
 
 def test_the_effective_batch_does_not_depend_on_the_processes():
     lines = [effective_batch(Training(processes=number, batches=16), 4000) for number in (1, 2, 8)]
-    assert lines[2].endswith("1 nodes x 8 processes x --update-freq 2 x --max-tokens 4,000 = at most 64,000 tokens")
+    assert lines[2].endswith(": 8 processes x --update-freq 2 x --train.max-tokens 4,000 = at most 64,000 tokens")
     assert len({line.partition("=")[2] for line in lines}) == 1
+
+
+def test_a_batch_of_one_process_is_not_a_product():
+    assert effective_batch(Training(), 4000) == "Tokens per update: at most 4,000 (--train.max-tokens)"
+    many = effective_batch(Training(nodes=2, processes=4, launch="torchrun", rendezvous="a:1", batches=8), 4000)
+    assert many.startswith("Tokens per update: 2 nodes x 4 processes per node x --train.max-tokens 4,000 = ")
 
 
 def test_auto_uses_a_gpu_if_there_is_one(monkeypatch):

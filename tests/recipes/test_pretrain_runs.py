@@ -61,7 +61,7 @@ def test_a_pretrained_model_of_a_different_size_is_refused_before_the_text_is_pr
     output = tmp_path / "out"
     asked = [*TINY, "--output", str(output), "--pos-enc", "m4", "--init-from", str(source), *words]
     assert main(PRETRAIN_MLM, asked) == 1
-    assert "--encoder-layers is 2, but the pretrained model has 1" in capsys.readouterr().out
+    assert "--encoder-layers is 2, but the pretrained model has 1" in capsys.readouterr().err
     assert not (output / "data").exists()
 
 

@@ -70,6 +70,16 @@ def test_a_run_killed_in_any_stage_continues_to_the_same_result(stage, tmp_path,
     assert result(output)["results"] == result(finished)["results"]
 
 
+def test_a_terminated_run_says_that_it_can_continue(tmp_path):
+    with begin(tmp_path, "data") as process:
+        wait_for(lambda: (tmp_path / "data").exists(), process)
+        process.terminate()
+        _, errors = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert errors == "ended by the signal SIGTERM. Run the same command again to continue from here.\n"
+    assert toy(tmp_path) == 0
+
+
 def wait_for(condition, process: subprocess.Popen[str]) -> None:
     for _ in range(1000):
         if condition():
@@ -262,8 +272,12 @@ def test_result_json_and_the_report_say_how_results_were_computed(finished):
 
 def test_a_failed_stage_is_named_with_its_command_and_log(tmp_path, capsys):
     assert toy(tmp_path / "out", "--train.rate", "1; no-such-command;") == 1
-    shown = capsys.readouterr().out
-    for part in ("train:left failed with exit status 127", "no-such-command", "command: sh -euc", "left.train.log"):
-        assert part in shown
+    shown = capsys.readouterr()
+    lines = shown.err.splitlines()
+    assert lines[0] == "error: train:left failed with exit status 127"
+    assert [line for line in lines if "command: sh -euc" in line] == [line for line in lines if "rate=1;" in line]
+    for part in ("left.train.log, which ends with:", "no-such-command: not found"):
+        assert part in shown.err
+    assert "no-such-command" not in shown.out.replace("train:left failed with exit status 127; the other", "")
     assert done(tmp_path / "out") == ["data"]
     assert toy(tmp_path / "out") == 0

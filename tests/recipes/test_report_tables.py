@@ -36,11 +36,11 @@ def cells(table: str) -> list[list[str]]:
 
 
 def test_scores_stand_with_their_intervals_and_units() -> None:
-    one: Row = {"direction": "en-de", "encoding": "none", "BLEU": 27.3, "±": 0.912, "paper": None, "p": None}
+    one: Row = {"direction": "en-de", "encoding": "none", "BLEU": 27.3, "±": 2.042, "paper": None, "p": None}
     rows = [{**one, "parameters": 1234}, {**one, "encoding": "rope", "BLEU": None, "±": None, "p": 0.01}]
     assert cells(main_table(rows, TRANSLATION.main, TRANSLATION.forms)) == [
         ["direction", "encoding", "sacreBLEU ± 95 % interval", "p", "parameters"],
-        ["en-de", "none", "27.30 ± 0.91", "–", "1,234"],
+        ["en-de", "none", "27.30 ± 2.04", "–", "1,234"],
         ["en-de", "rope", "–", "0.01", "–"],
     ]
 

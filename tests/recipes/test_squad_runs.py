@@ -58,7 +58,7 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
 
 def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_path: Path, capsys: Any) -> None:
     assert run(max_length="40") == 1
-    printed = capsys.readouterr().out
+    printed = capsys.readouterr().err
     assert "windows have up to 40 pieces, but learned" in printed
     assert "--max-length in recipes/finetune_squad" in printed
     assert "--pos-enc-args extend=repeat, or extend=interpolate,extend_to=40" in printed

@@ -80,13 +80,16 @@ def test_a_marker_that_a_crash_emptied_counts_as_missing(tmp_path):
     assert not Ledger(tmp_path / ".stages").is_done(a_stage(tmp_path))
 
 
-def test_a_stage_that_resumes_keeps_its_own_leftovers_only(tmp_path):
+def test_a_stage_that_resumes_keeps_its_own_leftovers_only(tmp_path, capsys):
     ledger = Ledger(tmp_path / ".stages")
+    run(tmp_path, a_stage(tmp_path, "zero", resumes=True))
+    assert "one (0s)\n" in capsys.readouterr().out
     for text, left in (("one", "half" + "one"), ("two", "two")):
         ledger.start(a_stage(tmp_path, "one", resumes=True))
         (tmp_path / "out").write_text("half")
         run(tmp_path, a_stage(tmp_path, text, resumes=True))
         assert (tmp_path / "out").read_text() == left
+    assert "one (0s in all)\n" in capsys.readouterr().out  # the time of both attempts
 
 
 def test_a_failure_shows_the_end_of_the_log_and_its_name(tmp_path):
@@ -141,7 +144,7 @@ def test_a_failure_names_its_command_and_its_log(tmp_path):
 
 
 def test_a_missing_command_and_a_missing_output_fail(tmp_path):
-    with pytest.raises(Failed, match=r"exit status 127\n.*\nerror: no-such-command: No such file"):
+    with pytest.raises(Failed, match=r"(?s)exit status 127\n.*\nerror: no-such-command: No such file"):
         run(tmp_path, Stage("one", ("no-such-command",), ()))
     with pytest.raises(Failed, match=r"did not write .*out"):
         run(tmp_path, Stage("one", ("true",), (tmp_path / "out",)))

@@ -128,9 +128,9 @@ def test_the_default_is_wmt18_and_dry_runs_without_data(tmp_path: Path, capsys: 
 def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr("recipes.translation_wmt18.text.PREPARE_WMT18", "no/such.sh")
     assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "prepare", "--stop-stage", "prepare"]) == 1
-    printed = capsys.readouterr().out
-    assert "The stages of --corpus wmt18 cannot run, because no/such.sh does not exist" in printed
-    assert "prepare cannot start: this input is missing" in printed
+    printed = capsys.readouterr()
+    assert "The stages of --corpus wmt18 cannot run, because no/such.sh does not exist" in printed.out
+    assert "prepare cannot start: this input is missing" in printed.err
 
 
 @pytest.mark.parametrize(

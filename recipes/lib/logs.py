@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from .stages import Stage
 
 TAIL_LINES = 20
+HEAD = 1 << 16  # bytes at the beginning of a log, where fairseq-generate writes the size of the test set
+SIZE = re.compile(rb"loaded ([\d,]+) examples from")
 
 
 def log_of(stage: Stage, output: Path) -> Path:
@@ -27,6 +30,9 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 def progress(stage: Stage, log: Path) -> str:
     """Return the progress of a stage, such as `train:shaw 320/900 loss 1.23`, from the last JSON line in its log."""
+    if stage.kind == "generate":
+        done, size = translated(stage, log)
+        return f"{stage.name} {done:,}/{size:,} sentences" if size else f"{stage.name} {done:,} sentences"
     if stage.kind != "train":
         bars = [line for line in tail(log, lines=3).splitlines() if line.endswith(("/s]", " ..."))]
         return f"{stage.name} ({bars[-1]})" if bars else stage.name
@@ -43,7 +49,10 @@ def progress(stage: Stage, log: Path) -> str:
 
 
 def fraction(stage: Stage, log: Path) -> float | None:
-    """Return which part of a training stage is done, from 0 to 1; None for other stages and before the first update."""
+    """Return which part of a training run or a translation is done, from 0 to 1; None if this is not known."""
+    if stage.kind == "generate":
+        done, size = translated(stage, log)
+        return done / size if size else None
     facts = (_last(log) if stage.kind == "train" else None) or {}
     flags, parts = _flags(stage), list[float]()
     for flag, name in (("--max-update", "num_updates"), ("--max-epoch", "update")):  # `update` counts epochs
@@ -52,6 +61,17 @@ def fraction(stage: Stage, log: Path) -> float | None:
         except (KeyError, ValueError, ZeroDivisionError):
             continue
     return min(1.0, max(parts)) if parts else None
+
+
+def translated(stage: Stage, log: Path) -> tuple[int, int]:
+    """Return how many sentences fairseq-generate has translated, and how many the set has (0 if not known yet)."""
+    files = list(stage.outputs[0].glob("generate-*.txt"))
+    done = sum(len(re.findall(rb"^S-", file.read_bytes(), re.MULTILINE)) for file in files)
+    if not log.exists():
+        return done, 0
+    with log.open("rb") as file:
+        size = SIZE.search(file.read(HEAD))
+    return done, int(size[1].replace(b",", b"")) if size else 0
 
 
 def _flags(stage: Stage) -> dict[str, str]:

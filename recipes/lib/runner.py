@@ -61,7 +61,7 @@ class Runner:
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]
-        self.remaining = Remaining(stages, self.ledger, self.output, len(self.slots))
+        self.remaining = Remaining(phases, self.ledger, self.output, len(self.slots))
         self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
         if self.done:
             self.screen.line(f"continuing: {self.done} of {self.total} stages are already done")

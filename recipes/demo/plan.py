@@ -41,9 +41,9 @@ class Planner(planning.Planner[Settings]):
         seeds = self.settings.training_seeds.seeds
         chains = [self.chain(encoding, seed, binary) for encoding in self.encodings for seed in seeds]
         trained = [chain[0] for chain in chains]
-        measure = self.measure(trained[:: len(seeds)])
-        report = self.report([measure, *(chain[-1] for chain in chains), *trained])
-        return Plan([[prepare], chains, [[measure, report]]])
+        measure = [self.measure(trained[:: len(seeds)])] if self.settings.measure else []
+        report = self.report([*measure, *(chain[-1] for chain in chains), *trained])
+        return Plan([[prepare], chains, [[*measure, report]]])
 
     def corpus(self) -> Stage:
         command = module("lib.invented.sentences")
@@ -103,6 +103,7 @@ class Planner(planning.Planner[Settings]):
         settings = self.settings
         command = module("demo.report")
         command += flags(output=self.shown, encodings=tuple(settings.encodings))
-        command += settings.training_seeds.flags()
+        command += [*settings.training_seeds.flags(), "--least-gap", str(settings.least_gap)]
+        command += flags(unmeasured=not settings.measure)
         inputs = [HERE / "report.py", HERE / "template.md"]
         return self.stage("report", command, ["results.json", "results.md", "bleu.png"], after, inputs)

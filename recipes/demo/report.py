@@ -7,6 +7,7 @@ import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import wrap
 
 from tabulate import tabulate
 
@@ -24,16 +25,21 @@ from recipes.lib.significance import average, compare_with_first, summary
 from .plan import SOURCE, TARGET
 
 TEMPLATE = Path(__file__).with_name("template.md")
+COST = {
+    "added parameters": ("parameters", ",d"),
+    "time per step relative to `none`": ("speed_ratio", ".2f"),
+}
 NOT_RECORDED = "unknown"  # value for stages that were run by hand
+WIDTH = 120  # characters in a line of the report
 PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
-def collect(output: Path, encodings: list[str], seeds: Seeds) -> list[Row]:
+def collect(output: Path, encodings: list[str], seeds: Seeds, unmeasured: bool = False) -> list[Row]:
     """Return one row of results per encoding, sorted from the highest to the lowest BLEU.
 
     The first of `encodings` is the baseline.
     """
-    measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
+    measured = {} if unmeasured else json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, seeds, measured.get(name)) for name in encodings]
     compare_with_first(rows, "bleu")
     return sorted(rows, key=lambda row: -1 if row["bleu"] is None else row["bleu"], reverse=True)
@@ -46,7 +52,7 @@ def row(output: Path, name: str, seeds: Seeds, measured: dict[str, float] | None
         output: Folder of the run, which contains the scores and the logs.
         name: Label of the encoding.
         seeds: Random seeds of the encoding's training runs.
-        measured: Cost of the model that was trained with the first seed; None if this training diverged.
+        measured: Cost of the model that was trained with the first seed; None if it was not measured.
     """
     slugs = seeds.slugs(parse(name).slug)
     runs = divergence.runs(output, slugs)
@@ -73,8 +79,7 @@ def table(rows: list[Row]) -> str:
         "± 95 % interval": ("±", ".1f"),
         **({"sd": ("sd", ".1f"), "seeds": ("seeds", "d"), "p": ("p", ".2g")} if rows[0]["seeds"] > 1 else {}),
         **({"diverged": ("diverged", "")} if any(row["diverged"] for row in rows) else {}),
-        "added parameters": ("parameters", ",d"),
-        "time per step relative to `none`": ("speed_ratio", ".2f"),
+        **(COST if any(row["parameters"] is not None for row in rows) else {}),
     }
     rows = [{**row, "±": interval(row, "bleu")[0]} for row in rows]
     cells = [["–" if row[name] is None else f"{row[name]:{form}}" for name, form in columns.values()] for row in rows]
@@ -93,17 +98,37 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def write_markdown(output: Path, rows: list[Row], seeds: Seeds) -> str:
+def meaning(rows: list[Row], least_gap: float) -> str:
+    """Return a sentence that says what the scores show, or that they show nothing.
+
+    Args:
+        rows: Rows of the results, the highest BLEU first.
+        least_gap: Number of BLEU points by which the best encoding must beat `none`; a negative number means that the
+            run only tests the installation.
+    """
+    best = rows[0]
+    none = next(row["bleu"] for row in rows if row["encoding"] == "none")
+    if none is None:
+        return "In this run, the training of the model without positions (`none`) diverged, so `none` has no score."
+    if none > 0 and best["bleu"] - none >= least_gap >= 0:
+        text = "A model without positions still translates the words (`none`: {:.1f} BLEU), but must guess who did what"
+        return f"{text.format(none)} to whom."
+    scores = f"`none` has {none:.1f} BLEU, and the best encoding, `{best['encoding']}`, has {best['bleu']:.1f} BLEU."
+    if least_gap < 0:
+        return f"This run only tests the installation: {scores} These scores say nothing about position encodings."
+    return f"The scores of this run do not show this difference clearly: {scores}"
+
+
+def write_markdown(output: Path, rows: list[Row], seeds: Seeds, least_gap: float) -> str:
     """Fill the results into the template of the report, and return the text."""
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
     minutes = records.busy_minutes(output)
-    none = next(row["bleu"] for row in rows if row["encoding"] == "none")
     return TEMPLATE.read_text(encoding="utf-8").format(
         heading=heading(seeds.seeds),
         table=table(rows),
         signature=rows[0]["signature"],
         sizes=", ".join(f"{count:,} {split}" for split, count in counts.items()),
-        none="no score" if none is None else f"{none:.1f} BLEU",
+        meaning="\n".join(wrap(meaning(rows, least_gap), WIDTH)),
         examples=examples(output / "raw"),
         seed=seeds.own,
         python=platform.python_version(),
@@ -118,14 +143,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run to report.")
     parser.add_argument("--encodings", nargs="+", required=True, metavar="NAME", help="Encodings to report.")
+    text = "Number of BLEU points by which the best encoding must beat `none` (negative: no such claim)."
+    parser.add_argument("--least-gap", type=float, required=True, metavar="X", help=text)
+    parser.add_argument("--unmeasured", action="store_true", help="Leave out parameters and time.")
     seeds_of.add_options(parser)
     options = parser.parse_args()
     seeds = Seeds.from_arguments(options)
-    rows = collect(options.output, options.encodings, seeds)
+    rows = collect(options.output, options.encodings, seeds, options.unmeasured)
     scored = [row for row in rows if row["bleu"] is not None]
     items = [score({"recipe": "BLEU on the test set"}, row, "bleu")._replace(column="BLEU") for row in scored]
     style.save(scores.draw(items, baseline="none"), scores.rows(items), options.output, "bleu")
-    write_whole(options.output / "results.md", write_markdown(options.output, rows, seeds))
+    write_whole(options.output / "results.md", write_markdown(options.output, rows, seeds, options.least_gap))
     write_whole(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
 
 

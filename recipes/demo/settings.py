@@ -19,6 +19,9 @@ class Settings(recipe.Settings):
     least_gap: float = field(
         metadata=about("Minimum number of BLEU points by which the best encoding must beat `none`.")
     )
+    measure: bool = field(
+        default=True, metadata=about("Measure the parameters and training time of the models (false: leave them out).")
+    )
     corpus: dict[str, int] = field(metadata=about("Number of sentence pairs in each set: train, valid and test."))
     subwords: dict[str, int] = field(metadata=about("Size of the subword vocabulary."))
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .package import write_whole
 from .stages import MARKERS, read_json
@@ -14,6 +16,7 @@ from .values import Refused
 
 RESULT = "result.json"
 RECIPE = Path(MARKERS) / "recipe"  # file with the name of the recipe that runs in the folder
+SETTINGS = Path(MARKERS) / "settings.json"  # the settings of a run that has no result.json yet
 #: Errors of a full disk. Another folder would not help; the run can be continued once there is space.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -45,9 +48,10 @@ def _recipe(output: Path) -> str:
         return ""
 
 
-def claim(output: Path, recipe: str) -> None:
-    """Write a file that marks the folder as a run of this recipe."""
+def claim(output: Path, recipe: str, settings: Mapping[str, Any]) -> None:
+    """Write files that mark the folder as a run of this recipe with these settings."""
     write_whole(output / RECIPE, recipe + "\n")
+    write_whole(output / SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
 @contextmanager

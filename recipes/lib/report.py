@@ -15,6 +15,8 @@ from .package import interval, write_whole
 from .recipe import Hints, Plan, Recipe, Row, S
 from .stages import SKIPPED, Ledger, Stage
 
+SMOKE = "The preset `smoke` only checks that every stage works. Its scores say nothing about position encodings."
+
 
 class Result(TypedDict):
     """Describe result.json. Later versions of a recipe must be able to read old files, so no field may be renamed.
@@ -50,7 +52,8 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
     }
     if recipe.own_report is None:
         hints = recipe.hints(settings, output)
-        notes = (*recipe.remarks(settings, output), *plan.notes)
+        smoke = (SMOKE,) if settings.preset == "smoke" else ()
+        notes = (*smoke, *recipe.remarks(settings, output), *plan.notes)
         write_whole(output / recipe.report, markdown(recipe, notes, hints, facts))
     write_whole(output / RESULT, json.dumps(facts, indent=1) + "\n")
 

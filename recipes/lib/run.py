@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Generic
 
@@ -64,7 +64,7 @@ class Run(Generic[S]):
         started = time.monotonic()
         idle = self._are_done(chosen)
         if not idle:
-            outputs.claim(self.output, self.recipe.name)
+            outputs.claim(self.output, self.recipe.name, asdict(self.settings))
             for path in outputs.put_aside(self.output, (self.recipe.report, outputs.RESULT)):
                 self.screen.line(f"renamed the earlier {path.stem} to {os.path.relpath(path)}")
             self._run(chosen, lock)

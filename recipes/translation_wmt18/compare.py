@@ -134,10 +134,12 @@ def _rounded(value: float | None, digits: int | None = None) -> float | None:
     return None if value is None else round(float(value), digits)
 
 
-def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str) -> list[Row]:
+def rows(
+    direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str, unmeasured: bool
+) -> list[Row]:
     """Return one row for each encoding; `groups` holds one group of models per seed."""
     results = [tested(variants, direction, place, text) for variants in groups]
-    measured = read_json(place.path("measured.json"))
+    measured = {} if unmeasured else read_json(place.path("measured.json"))
     lengths = place.path("lengths.json")
     by_length = read_json(lengths)["systems"] if lengths.exists() else {}
     table: list[Row] = []
@@ -246,7 +248,7 @@ def compare(arguments: argparse.Namespace) -> list[Row]:
         text = own.texts.setdefault(direction.pair, place)
         firsts = [group[0].slug for group in groups]
         own.baselines[direction] = [place.path("translations", f"{slug}.{direction.target}") for slug in firsts]
-        table += rows(direction, groups, place, text, arguments.differs)
+        table += rows(direction, groups, place, text, arguments.differs, arguments.unmeasured)
     return table + beside(arguments.beside, table, own)
 
 
@@ -263,6 +265,7 @@ def main() -> None:
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
     option("--differs", default="", metavar="A,B", help="Difference between the run and the paper.")
+    option("--unmeasured", action="store_true", help="Leave out parameters, speed and memory of the models.")
     text = "Folder of an earlier run whose rows are added to the table."
     option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)
     arguments = parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from recipes.lib import outputs
 from recipes.lib.outputs import RESULT
 from recipes.lib.stages import content, read_json
 from recipes.lib.values import Refused
@@ -16,7 +17,7 @@ from .settings import Settings
 FREE = {
     *("direction", "source_lang", "target_lang", "seed", "seeds", "pos_enc", "beside", "lengths"),
     *("corpus", "raw", "newstest", "train_set", "valid_set", "test_set", "limit", "bad_lines"),
-    *("jobs", "workers", "threads", "launch", "device", "processes", "nodes", "rendezvous"),
+    *("measure", "jobs", "workers", "threads", "launch", "device", "processes", "nodes", "rendezvous"),
 }
 
 
@@ -65,6 +66,20 @@ def finished(run: Path, option: str) -> Finished:
     if facts["recipe"] != "translation_wmt18":
         raise Refused(f"{option} {run}: this is a run of the recipe {facts['recipe']}, not of translation_wmt18.")
     return Finished(run, Settings(**facts["settings"]))
+
+
+def begun(run: Path, option: str) -> Finished:
+    """Read the settings of the run in a folder, which need not be finished, and return the run.
+
+    Raises:
+        Refused: The folder has no run of this recipe.
+    """
+    recipe, settings = run / outputs.RECIPE, run / outputs.SETTINGS
+    if (run / RESULT).is_file() or not (recipe.is_file() and settings.is_file()):
+        return finished(run, option)
+    if (name := recipe.read_text(encoding="utf-8").strip()) != "translation_wmt18":
+        raise Refused(f"{option} {run}: this is a run of the recipe {name}, not of translation_wmt18.")
+    return Finished(run, Settings(**read_json(settings)))
 
 
 def refuse_unlike(settings: Settings) -> None:

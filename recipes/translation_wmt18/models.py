@@ -154,14 +154,18 @@ class Models:
         on_device = launch.on_one_device(command, self.settings)
         return self.place.runs("measure", on_device, ["measured.json"], averaged, inputs, identity=identity)
 
-    def by_length(self, measure: Stage, scored: list[Stage]) -> Stage:
+    def by_length(self, measure: list[Stage], scored: list[Stage]) -> Stage:
         settings, named = self.settings, self.place.named
         command = module("lib.translation.lengths") + flags(language=self.direction.target)
         command += flags(source=self.text.named("raw", f"test.{self.direction.source}"))
         command += flags(reference=self.text.named("raw", f"test.{self.direction.target}"))
         command += flags(bound=settings.length_bounds, trained=settings.train_longest_words or None)
-        command += flags(measured=named("measured.json"), scores=named("scores"), translations=named("translations"))
+        command += flags(
+            measured=named("measured.json") if measure else None,
+            scores=named("scores"),
+            translations=named("translations"),
+        )
         command += flags(output=named("lengths"))
         command += flags(system=[f"{variant.encoding.label}:{variant.slug}" for variant in settings.variants])
         inputs = [SHARED / "lengths.py", SHARED / "score.py", LIB / "lines.py"]
-        return self.place.runs("lengths", command, ["lengths.json", "lengths.png"], [measure, *scored], inputs)
+        return self.place.runs("lengths", command, ["lengths.json", "lengths.png"], [*measure, *scored], inputs)

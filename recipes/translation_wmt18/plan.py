@@ -70,9 +70,9 @@ class Planner(planning.Planner[Settings]):
 
     def ends(self, models: Models, chains: list[list[Stage]]) -> list[Stage]:
         """Return the stages that need all models of a direction."""
-        measure = models.measure([chain[1] for chain in chains[: len(models.timed)]])
-        scored = [chain[-1] for chain in chains]
-        return [measure, *([models.by_length(measure, scored)] if self.settings.length_bounds else [])]
+        averaged, scored = ([chain[number] for chain in chains] for number in (1, -1))
+        measure = [models.measure(averaged[: len(models.timed)])] if self.settings.measure else []
+        return [*measure, *([models.by_length(measure, scored)] if self.settings.length_bounds else [])]
 
     @property
     def labels(self) -> list[str]:
@@ -96,6 +96,7 @@ class Planner(planning.Planner[Settings]):
         command += flags(direction=[(direction.source, direction.target) for direction in settings.directions])
         command += flags(trained_seed=[variant.seed for variant in settings.variants[:: len(settings.encodings)]])
         command += flags(pos_enc=self.labels, differs=(", ".join(differences(settings)),))
+        command += flags(unmeasured=not settings.measure)
         free = flags(beside=[str(path.parent) for path in self.beside])
         own = [HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout")]
         inputs = [*own, LIB / "lines.py", *self.beside, *tables()]

@@ -132,6 +132,10 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("Folders of earlier runs; their rows are added to the comparison.")
     )
     average: int = launch.at_least(1, "Number of last checkpoints to average (1: only the last).")
+    measure: bool = field(
+        default=True,
+        metadata=about("Measure the parameters, speed and memory of the models (false: leave these columns out)."),
+    )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
     generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 5."))
 

@@ -33,9 +33,9 @@ from recipes.lib.settings import as_arguments
 from recipes.lib.translation.parallel import SHOWN, faults
 from recipes.lib.values import Refused
 
-from .__main__ import best
-from .finished import finished
+from .finished import begun
 from .plan import Planner
+from .ready import default_encoding, refuse_unready
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # categories of control and format characters and white space
 INTERRUPTED = 130  # exit status of a shell after SIGINT
@@ -211,13 +211,15 @@ def command_of(arguments: argparse.Namespace) -> tuple[list[str], Mapping[str, s
     received, such as the number of threads.
     """
     run: Path = arguments.run
-    settings = finished(run, "--run").settings
+    source = begun(run, "--run")
+    settings = source.settings
     planner = Planner(settings, run.resolve(), shown_from_root(run.resolve()))
     models = planner.models[chosen(list(planner.models), arguments.direction, "--direction")]
     seed = chosen(list(dict.fromkeys(str(model.seed) for model in settings.variants)), arguments.seed, "--seed")
-    label = arguments.pos_enc or best(settings, run, models.direction.label)
+    label = arguments.pos_enc or default_encoding(source, models)
     label = chosen([encoding.label for encoding in settings.encodings], label, "--pos-enc")
     variant = next(model for model in settings.variants if model.encoding.label == label and str(model.seed) == seed)
+    refuse_unready(source, models, variant)
     flags = {"buffer-size": arguments.buffer_size, "skip-invalid-size-inputs-valid-test": True, "cpu": arguments.cpu}
     command = [*models.interactive(variant), *as_arguments(flags)]
     print(f"Translating {models.direction.label} with {variant.slug}.", file=sys.stderr)
@@ -229,8 +231,8 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.prog = "recipes/translation_wmt18/translate.sh"
     option = parser.add_argument
     option("text", nargs="?", type=Path, metavar="FILE", help="Text to translate (default: standard input).")
-    option("--run", type=Path, required=True, metavar="DIR", help="Folder (--output) of a finished run.")
-    text = "Position encoding of the model, as in the table of the run (default: the encoding with the highest BLEU)."
+    option("--run", type=Path, required=True, metavar="DIR", help="Folder (--output) of a run.")
+    text = "Position encoding of the model, as in the table of the run (default: the highest BLEU so far)."
     option("--pos-enc", metavar="NAME", help=text)
     text = "Direction of translation (default: the first direction of the run)."
     option("--direction", metavar="SOURCE-TARGET", help=text)

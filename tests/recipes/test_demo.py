@@ -190,3 +190,28 @@ def test_the_demo_fails_if_its_claim_is_wrong(none, best, status, capsys):
     assert demo.claim(rows, least_gap=10) == status
     if status:
         assert f"shaw, {best:.1f}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("none", "best", "least_gap", "text"),
+    [
+        (12.0, 90.0, 10, "still translates the words (`none`: 12.0 BLEU), but must guess"),
+        (0.0, 0.0, -100, "`none` has 0.0 BLEU, and the best encoding, `shaw`, has 0.0 BLEU. These scores say nothing"),
+        (0.0, 90.0, 10, "do not show this difference clearly: `none` has 0.0 BLEU"),
+        (85.0, 90.0, 10, "do not show this difference clearly: `none` has 85.0 BLEU"),
+        (None, 90.0, 10, "diverged, so `none` has no score"),
+    ],
+)
+def test_the_report_claims_what_the_scores_show(none, best, least_gap, text):
+    rows = [{"encoding": "shaw", "bleu": best}, {"encoding": "none", "bleu": none}]
+    assert text in report.meaning(rows, least_gap)
+
+
+def test_without_the_stage_measure_the_report_has_no_costs(tmp_path):
+    finished_run(tmp_path, none=12.0, shaw=90.0)
+    (tmp_path / "measured.json").write_text("of an earlier run")
+    rows = report.collect(tmp_path, ["none", "shaw"], Seeds((1,), 1), unmeasured=True)
+    assert "parameters" not in report.table(rows)
+    names = [stage.name for stage in make_plan(load(DEMO, texts={"measure": "false"}), tmp_path, "x").stages()]
+    assert "measure" not in names
+    assert "report" in names

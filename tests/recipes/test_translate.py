@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from recipes.lib import outputs
+from recipes.lib.outputs import SETTINGS
+from recipes.lib.recipe import shown
 from recipes.lib.settings import load
+from recipes.lib.stages import MARKERS, Ledger
 from recipes.lib.values import Refused
 from recipes.translation_wmt18 import translate
 from recipes.translation_wmt18.__main__ import TRANSLATION
+from recipes.translation_wmt18.settings import Settings
 
 #: A stand-in for fairseq-interactive: it skips lines that are too long, and ends with an error at `die`.
 FAKE = """
@@ -161,6 +166,40 @@ def test_the_best_model_translates_unless_another_is_named(run: Path) -> None:
 def test_a_model_that_is_not_there_is_refused(run: Path, words: list[str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         command(run, *words)
+
+
+def averaged(run: Path, slug: str, bleu: float | None = None) -> None:
+    """Mark a model of the first direction as averaged, and also as scored if `bleu` is given."""
+    settings = Settings(**json.loads((run / SETTINGS).read_text()))
+    stages = {stage.name: stage for stage in TRANSLATION.plan(settings, run, shown(run)).stages()}
+    ledger = Ledger(run / MARKERS, shown(run))
+    for kind in ("average", "score")[: 1 if bleu is None else 2]:
+        ledger.finish(stages[f"{kind}:en-de.{slug}"])
+        for path in stages[f"{kind}:en-de.{slug}"].outputs:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"bleu": bleu}))
+
+
+def test_an_unfinished_run_translates_with_the_models_that_are_ready(run: Path) -> None:
+    facts = json.loads((run / "result.json").read_text())
+    (run / "result.json").unlink()  # but the table of an earlier run is still there
+    outputs.claim(run, "translation_wmt18", facts["settings"])
+    with pytest.raises(Refused, match="no model of en-de is trained and averaged yet"):
+        command(run)
+    averaged(run, "none")
+    assert "averaged/none.pt" in command(run)
+    with pytest.raises(Refused, match="rope--t5.seed=2 of en-de is not trained and averaged yet. .* are ready: none"):
+        command(run, "--pos-enc", "rope/t5", "--seed", "2")
+    averaged(run, "rope--t5", bleu=0.5)
+    assert "averaged/rope--t5.pt" in command(run)
+    averaged(run, "none", bleu=0.7)
+    assert "averaged/none.pt" in command(run)
+    outputs.claim(run, "translation_wmt18", facts["settings"] | {"average": 2})  # these averages are of other settings
+    with pytest.raises(Refused, match="no model of en-de"):
+        command(run)
+    outputs.claim(run, "demo", {})
+    with pytest.raises(Refused, match="a run of the recipe demo"):
+        command(run)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,6 +162,13 @@ def test_more_processes_go_on_with_the_same_training() -> None:
     assert many["train:sinusoidal"].key() == plan.key()
 
 
+def test_without_the_stage_measure_nothing_reads_its_output() -> None:
+    with_costs, plan = stages(lengths="6"), stages(lengths="6", measure="false")
+    assert with_costs.keys() - plan.keys() == {"measure"}
+    assert not [name for name, stage in plan.items() if "measured.json" in " ".join(stage.command)]
+    assert "--unmeasured" in plan["compare"].command
+
+
 def test_character_coverage_is_that_of_sentencepiece() -> None:
     assert "--character-coverage" not in stages()["subwords"].command
     assert "--character-coverage 0.9995" in " ".join(stages(character_coverage="0.9995")["subwords"].command)

@@ -163,6 +163,10 @@ def test_scores_of_seeds_are_means_and_p_is_the_largest(tmp_path: Path, monkeypa
     assert (first["paper"], second["paper"], first["differs from the paper"]) == (39.00, 39.47, "updates, model")
     other_text = compared(run, monkeypatch, *options, "--differs", "text, model")
     assert [row["paper"] for row in other_text] == [None, None]
+    assert (second["parameters"], second["time of a step"]) == (7, 1)
+    unmeasured = compared(run, monkeypatch, *options, "--unmeasured")
+    assert [(row["parameters"], row["time of a step"]) for row in unmeasured] == [(None, None)] * 2
+    assert unmeasured[0].keys() == first.keys()
     assert second["sd"] > first["sd"] > 0
     assert (second["seeds"], second["diverged"], second["checkpoint"]) == (2, None, "diet-rel")
     assert second["minutes"] == 2.0

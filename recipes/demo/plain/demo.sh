@@ -211,6 +211,6 @@ python -m recipes.lib.translation.measure --cpu --output "$OUT/measured.json" \
 
 # report
 python -m recipes.demo.report --output "$OUT" --encodings none learned sinusoidal shaw t5 m2 rope alibi \
-    --seed 1 --seeds 1
+    --seed 1 --seeds 1 --least-gap 10
 
 echo Done: "$OUT/results.json" "$OUT/results.md" "$OUT/bleu.png"

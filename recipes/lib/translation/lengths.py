@@ -109,6 +109,9 @@ def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> di
     texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
+            if name not in measured:
+                texts[name] = "has too few positions for them"
+                continue
             source, target = measured[name]["positions"]
             texts[name] = (
                 f"has positions for {source or 'any number of'} source pieces and {target or 'any number of'} target "
@@ -137,7 +140,8 @@ def main() -> None:
         "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."
     )
     option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
-    option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
+    text = "Output of recipes.lib.translation.measure; it has the number of positions of each system."
+    option("--measured", type=Path, metavar="FILE", help=text)
     text = (
         "Label of a system and name of its model. The scores of systems with the same label are averaged; "
         "models without scores are skipped."
@@ -165,7 +169,7 @@ def main() -> None:
     systems = {label: averaged(rows) for label, rows in seeds.items()}
     within = sum(bucket.high is not None and bucket.high <= arguments.trained for bucket in groups)
     draw(systems, arguments.trained, within, arguments.output.with_name(arguments.output.name + ".png"))
-    why = reasons(systems, read_json(arguments.measured))
+    why = reasons(systems, read_json(arguments.measured) if arguments.measured else {})
     facts = {"trained": arguments.trained, "systems": systems, "reasons": why}
     write_whole(arguments.output.with_name(arguments.output.name + ".json"), json.dumps(facts, indent=1) + "\n")
 

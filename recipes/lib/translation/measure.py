@@ -150,6 +150,7 @@ def compared(turns: list[dict[str, float]], words: int) -> dict[str, tuple[float
 
 def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memory | None:
     """Return the memory that a model needs to translate the timed batch; None if it cannot be measured."""
+    print(f"measuring the memory of {checkpoint.parent.name}/{checkpoint.name} ...", flush=True)
     loaded = load(checkpoint, decoding)
     batch = middle_batch(loaded.config, loaded.task)
     if not gpu:
@@ -201,7 +202,9 @@ def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> 
             batch = utils.move_to_cuda(batch)
             for loaded in models.values():
                 loaded.model.cuda()
+        print("measuring the speed of translation ...", flush=True)  # the screen shows these lines
         translation = compared(turns({name: translation_step(model, batch) for name, model in models.items()}), count)
+        print("measuring the speed of training ...", flush=True)
         training = compared(turns({name: training_step(model, batch) for name, model in models.items()}), count)
     except torch.OutOfMemoryError as error:
         print(f"Times were not measured, because {len(models)} models do not fit into the GPU's memory: {error}")

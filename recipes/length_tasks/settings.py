@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 from recipes.lib import launch
 from recipes.lib.encodings import Encoding, parse
@@ -95,10 +97,11 @@ class Settings(launch.Training):
     decoder: Flags = field(
         metadata=about("Flag of fairseq-train for decoder-only models, such as --decoder.arch NAME.")
     )
-    encoder: Flags = field(metadata=about("The same for encoders, which tag each token."))
-    encoder_decoder: Flags = field(metadata=about("The same for models with an encoder and a decoder."))
+    encoder: Flags = field(metadata=about("Flag of fairseq-train for encoders, which tag each token."))
+    encoder_decoder: Flags = field(metadata=about("Flag of fairseq-train for models with an encoder and a decoder."))
 
     batch_flag = "batch-size"
+    further_keys: ClassVar[Mapping[str, Iterable[str]]] = {"longest": TASKS}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,14 +119,22 @@ class Settings(launch.Training):
         for name in self.tasks:
             if task(name).longest is None and name in self.longest:
                 raise Refused(f"--longest.{name}: the published split decides the lengths of this task. Leave it out.")
-        for text in self.tested:
-            _multiple(text)
+        multiples = [_multiple(text) for text in self.tested]
+        if not any(multiple <= 1 for multiple in multiples) or not any(multiple > 1 for multiple in multiples):
+            problem = "lengths up to 1 are for the test set `within`, longer ones for `beyond`"
+            raise Refused(f"--tested {','.join(self.tested)}: {problem}. Give at least one of each, such as 1,2.")
+        for table, numbers in (("longest", self.longest), ("rows", self.rows)):
+            for key, number in numbers.items():
+                if number < 1:
+                    raise Refused(f"--{table}.{key} {number}: the value must be at least 1.")
 
     def unused(self) -> dict[str, str]:
         kinds = {task(name).kind for name in self.tasks}
         tables = {kind.replace("-", "_"): f"no task has the kind {kind}" for kind in ("decoder", "encoder")}
         tables["encoder_decoder"] = "no task has an encoder and a decoder"
         unused = {name: reason for name, reason in tables.items() if name.replace("_", "-") not in kinds}
+        if all(task(name).longest is None for name in self.tasks):
+            unused |= dict.fromkeys(("tested", "rows"), "the published splits decide the examples of these tasks")
         reason = f"no encoding ends in {RANDOM}"
         return unused | ({} if any(model.random for model in self.models) else {"random_range": reason})
 

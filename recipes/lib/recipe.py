@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from .seeds import Seeds
 from .stages import Stage, read_json
@@ -46,6 +46,8 @@ class Settings:
     )
     jobs: int = field(default=1, metadata=about("Number of commands that may run at the same time."))
 
+    #: keys that a table may have although the preset does not contain them, by the name of the table
+    further_keys: ClassVar[Mapping[str, Iterable[str]]] = {}
     preset = ""  # name of the preset; `load` sets it, and it is not a setting itself
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -33,7 +33,7 @@ def load(
     hints = get_type_hints(recipe.settings)
     values, in_config = from_files(recipe, preset, config)
     command_line = from_words(texts or {}, hints)
-    merge(values, command_line, hints, "command line")
+    merge(values, command_line, hints, "command line", recipe.settings.further_keys)
     for key, value in values.items():
         if not fits(value, hints[key]):
             raise Refused(f"{_option(key)} {value!r}: the value must be {expected(hints[key])}.")
@@ -62,7 +62,7 @@ def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tu
     values = known_only(read_preset(path), hints, str(path))
     _refuse_missing(recipe.settings, values, path)
     from_config = known_only(read_toml(config), hints, str(config)) if config is not None else {}
-    merge(values, from_config, hints, str(config))
+    merge(values, from_config, hints, str(config), recipe.settings.further_keys)
     return values, {*from_config}
 
 
@@ -127,18 +127,21 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
             raise Refused(f"{path}: the setting '{setting.name}' is missing. Every preset must contain this setting.")
 
 
-def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
-    """Replace values by newer values, and merge tables key by key. New keys are refused, except in tables of flags for
-    a program, because a preset contains only some of the program's flags.
+def merge(
+    values: Table, newer: Table, hints: Table, where: str, further: Mapping[str, Iterable[str]] | None = None
+) -> None:
+    """Replace values by newer values, and merge tables key by key. New keys are refused unless `further` has them,
+    except in tables of flags for a program, because a preset contains only some of the program's flags.
     """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):
             values[name] = value
             continue
         known = values.get(name, {})  # empty if the preset does not contain the table
+        allowed = {*known, *(further or {}).get(name, ())}
         for key in value:
-            if key not in known and hints[name] != Flags:
-                raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, known, name + '.')}")
+            if key not in allowed and hints[name] != Flags:
+                raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, allowed, name + '.')}")
         values[name] = {**known, **value}
 
 

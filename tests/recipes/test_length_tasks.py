@@ -249,6 +249,10 @@ def test_random_positions_and_encodings_of_one_seed() -> None:
     assert flagged == {"train:copy.rope-random", "train:copy.rope-random.seed=2"}
 
 
+def test_the_longest_length_of_any_task_can_be_set() -> None:
+    assert "--longest 5 --tested 5 10" in " ".join(stages(tasks="sort", longest__sort="5")["prepare:sort"].command)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -261,6 +265,13 @@ def test_random_positions_and_encodings_of_one_seed() -> None:
         ({"train__max-positions": "3"}, "--longest"),
         ({"decoder__criterion": "x"}, "cross_entropy"),
         ({"random_range": "40"}, "no encoding ends in -random"),
+        ({"longest__srot": "5"}, "did you mean longest.sort"),
+        ({"longest__sort": "0"}, "--longest.sort 0: the value must be at least 1"),
+        ({"rows__beyond": "0"}, "--rows.beyond 0: the value must be at least 1"),
+        ({"longest__scan-length": "5", "tasks": "scan-length"}, "published split decides"),
+        ({"tested": "1/2,1"}, "Give at least one of each"),
+        ({"tested": "2"}, "Give at least one of each"),
+        ({"tested": "1,3", "tasks": "scan-length"}, "--tested has no effect"),
     ],
 )
 def test_what_contradicts_itself_is_refused(options: dict[str, str], message: str) -> None:

@@ -107,10 +107,7 @@ def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(
         "--preset", "smoke", "--corpus", str(folder), "--stop-stage", "corpus", "--output", str(tmp_path / "new")
     )
     assert status == 2
-    assert (
-        "train.de nor train.de.gz exists. The folder has the set train in these languages: en, xx"
-        in text
-    )
+    assert "train.de nor train.de.gz exists. The folder has the set train in these languages: en, xx" in text
     assert not list((tmp_path / "new").glob("raw*"))
 
 

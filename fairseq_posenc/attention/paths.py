@@ -143,8 +143,9 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
 
 
 def _log_once(call: LayerCall, choice: Choice) -> None:
-    """Log the attention path once per encoding and reason, instead of once per layer."""
-    logged, text = call.view.encoding.logged, str(choice)
-    if text not in logged:
-        logged.add(text)
-        logger.info("attention path of %s: %s", call.view.encoding, text)
+    """Log the attention path once per stack and reason, instead of once per layer."""
+    encoding, text = call.view.encoding, str(choice)
+    if text not in encoding.logged:
+        encoding.logged.add(text)
+        side = "decoder" if encoding.stack.causal else "encoder"
+        logger.info("attention path of %s in the %s: %s", encoding.name, side, text)

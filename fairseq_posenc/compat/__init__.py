@@ -15,8 +15,8 @@ __all__ = ["CheckpointError", "UnsafeCheckpointError", "apply", "safe_load"]
 
 #: files of this folder that fix a fault, each with a function `mend`
 MENDS = """
-batching ngram numpy2 shutdown checkpoints saving broadcast command_line spawn task_states resuming fasta divergence
-refusals quiet dictionaries data_files
+batching lengths ngram numpy2 shutdown checkpoints saving broadcast command_line spawn task_states resuming fasta
+divergence refusals quiet dictionaries data_files
 """
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import checkpoint_names, refusals, resuming
+from . import checkpoint_names, quiet, refusals, resuming
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ def mend() -> None:
 def _as_meant(
     original: Callable[..., Any], parser: Any, input_args: list[str] | None = None, *args: Any, **kwargs: Any
 ) -> Any:
+    quiet.in_command()
+    _refuse_in_one_line()
     words = sys.argv[1:] if input_args is None else input_args
     refusals.refuse_arch(words)
     if not refusals.debugging():
@@ -50,6 +52,20 @@ def _as_meant(
     if getattr(namespace, "restore_previous", False):
         os.environ[resuming.VARIABLE] = "1"  # also for the processes that fairseq starts
     return parsed
+
+
+def _refuse_in_one_line() -> None:
+    """End fairseq-generate with one line if it refuses something; unlike other commands, it skips `call_main`."""
+    cli_main = getattr(sys.modules["__main__"], "cli_main", None)
+    module = sys.modules.get(getattr(cli_main, "__module__", ""))
+    spec = getattr(module, "__spec__", None)
+    if spec is not None and spec.name == "fairseq_cli.generate":
+        replace(module, "main", _of_generate)
+
+
+def _of_generate(original: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
+    with refusals.in_one_line():
+        return original(cfg, **kwargs)
 
 
 def _without_usage(message: str) -> NoReturn:

@@ -112,9 +112,8 @@ def _with_workers_of_the_epoch(
     workers.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
-        say_once(
-            logger, "Each epoch of training gets new data workers and a new order of the data; fairseq would keep both."
-        )
+        if iterator.num_workers:
+            say_once(logger, "Each epoch starts new data workers, so that its masks are new. You need not do anything.")
         iterator.dataloader = None
     return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 

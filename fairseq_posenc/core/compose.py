@@ -87,9 +87,6 @@ class Composition(nn.Module):
         """Return whether an encoding reads the segments of the tokens."""
         return any(member.needs_segments for member in self.members.values())
 
-    def extra_repr(self) -> str:
-        return str(self)
-
     def __str__(self) -> str:
         return "+".join(f"{name}({member.options})" for name, member in self.members.items())
 

@@ -1,7 +1,8 @@
-"""Refusals end in one line that says what to change, other errors keep their traceback, and Hydra is quiet."""
+"""Refusals end in one line that says what to change, others keep their traceback, and the commands are quiet."""
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from argparse import Namespace
@@ -16,6 +17,7 @@ pytest.importorskip("fairseq")
 from fairseq import options
 from fairseq.distributed import utils as distributed
 from fairseq.trainer import Trainer
+from torch.utils.data import DataLoader
 
 from fairseq_posenc.compat import quiet, refusals
 from fairseq_posenc.encodings import StackShape, build
@@ -110,5 +112,29 @@ def test_hydra_says_nothing_about_fairseq() -> None:
         warnings.warn_explicit(
             "\n'config' is validated against ConfigStore schema", UserWarning, "sys", 1, module="sys"
         )
+        warnings.warn_explicit("autocast is deprecated", FutureWarning, "t.py", 1, module="fairseq.tasks.fairseq_task")
         warnings.warn_explicit("something else", UserWarning, "x.py", 1, module="mine")
-    assert [str(warning.message) for warning in seen] == ["something else"]
+        warnings.warn_explicit("autocast is deprecated", FutureWarning, "x.py", 1, module="mine")
+    assert [str(warning.message) for warning in seen] == ["something else", "autocast is deprecated"]
+
+
+@pytest.mark.parametrize(("chosen", "level"), [(None, logging.INFO), ("DEBUG", logging.DEBUG)])
+def test_commands_show_no_debug_messages(
+    chosen: str | None, level: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fairseq-generate", "data-bin"])
+    monkeypatch.delenv("LOGLEVEL", raising=False)
+    if chosen:
+        monkeypatch.setenv("LOGLEVEL", chosen)
+    with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        options.parse_args_and_arch(options.get_generation_parser())
+        assert logging.getLogger().level == level
+        next(iter(DataLoader([1], pin_memory=True)))
+    assert not seen
+
+
+def test_a_level_of_the_user_stays(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), warnings.catch_warnings():
+        quiet.in_command()
+        assert logging.getLogger().level == logging.WARNING

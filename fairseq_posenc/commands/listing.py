@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,14 +142,20 @@ def _capabilities(name: str) -> list[str]:
 
 
 def _text(row: dict[str, Any]) -> str:
-    lines = [
-        f"{row['name']}: {row['title']}",
-        f"  paper         {row['paper']}, {row['equation']}",
-        f"  parameters    {row['parameters']}",
-        f"  capabilities  {', '.join(row['capabilities'])}",
-    ]
+    """Return an encoding as text that is as wide as the terminal, or 80 characters wide without a terminal."""
+    facts = {
+        "paper": f"{row['paper']}, {row['equation']}",
+        "parameters": row["parameters"],
+        "capabilities": ", ".join(row["capabilities"]),
+    }
+    lines = [_wrapped(f"  {name:<14}{text}", 16) for name, text in facts.items()]
     for option in row["options"]:
         allowed = "|".join(option["choices"]) or option["range"]
         allowed = f" [{allowed}]" if allowed else ""
-        lines.append(f"  {option['name']}={option['default']}{allowed}  {option['help']}")
-    return "\n".join(lines)
+        lines.append(_wrapped(f"  {option['name']}={option['default']}{allowed}  {option['help']}", 6))
+    return "\n".join([_wrapped(f"{row['name']}: {row['title']}", 2), *lines])
+
+
+def _wrapped(line: str, indent: int) -> str:
+    width = max(shutil.get_terminal_size().columns, 40)
+    return textwrap.fill(line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)

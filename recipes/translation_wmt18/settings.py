@@ -20,7 +20,7 @@ CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
 SPLITS = ("train", "valid", "test")
 MAX_POSITIONS = 1024  # fairseq's default, which includes </s>
-RECORD = "corpus.json"  # exists in folders of prepare_wmt18.sh, whose validation set is `valid`
+RECORD = "corpus.json"  # exists in folders of prepare_wmt18.sh
 
 #: Flags that the plan sets itself, and the option that controls each of them.
 DECIDED = {
@@ -75,7 +75,7 @@ class Settings(launch.Training):
     )
     valid_set: str = field(
         default="",
-        metadata=about("Name of your validation files (unset: val, or valid in the output of prepare_wmt18.sh)."),
+        metadata=about("Name of your validation files (unset: val, or valid if the folder has no val.*)."),
     )
     test_set: str = field(default="test", metadata=about("Name of the test files, without the suffix of the language."))
     limit: int = launch.at_least(
@@ -181,7 +181,8 @@ class Settings(launch.Training):
         """Return the base name of the files of each split."""
         if self.corpus in (BUILTIN, WMT18):
             return dict(zip(SPLITS, SPLITS, strict=True))
-        valid = self.valid_set or ("valid" if (Path(self.corpus) / RECORD).is_file() else "val")
+        has_val = any(Path(self.corpus).glob("val.*"))
+        valid = self.valid_set or ("valid" if any(Path(self.corpus).glob("valid.*")) and not has_val else "val")
         return {"train": self.train_set, "valid": valid, "test": self.test_set}
 
     @property

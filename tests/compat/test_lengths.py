@@ -60,33 +60,18 @@ def test_sentences_are_left_out_on_request() -> None:
 @pytest.mark.parametrize(
     ("task", "size", "limit", "words"),
     [
-        (
-            Task((9, 9)),
-            (12, 10),
-            (9, 9),
-            ["12 source tokens (limit: 9) and 10 target", "Raise --max-source-positions and"],
-        ),
-        (
-            Task((1024, 1024)),
-            (4, 10),
-            (9, 9),
-            ["has 10 target tokens (limit: 9)", "Train a model with a larger --max-target"],
-        ),
-        (
-            Task((9, None)),
-            (12, 99),
-            (9, None),
-            ["has 12 source tokens (limit: 9), incl", "Raise --max-source-positions, or"],
-        ),
-        (Task(9, tokens_per_sample=9), 12, 9, ["has 12 tokens (limit: 9)", "Raise --tokens-per-sample, or"]),
-        (Task(9, max_positions=9), np.int64(12), 9, ["has 12 tokens (limit: 9)", "Raise --max-positions, or"]),
-        (Task(9), (12, 9), 9, ["has 12 source tokens (limit: 9), incl"]),
+        (Task((9, 9)), (12, 10), (9, 9), "12 source tokens (limit: 9) and 10 target ... Raise --max-source"),
+        (Task((99, 99)), (4, 10), (9, 9), "has 10 target tokens (limit: 9), ... Train a model with a larger --max"),
+        (Task((9, None)), (12, 99), (9, None), "has 12 source tokens (limit: 9), ... Raise --max-source-positions, or"),
+        (Task(9, tokens_per_sample=9), 12, 9, "has 12 tokens (limit: 9), ... Raise --tokens-per-sample, or"),
+        (Task(9, max_positions=9), np.int64(12), 9, "has 12 tokens (limit: 9), ... Raise --max-positions, or"),
+        (Task(9), (12, 9), 9, "has 12 source tokens (limit: 9), incl"),
     ],
 )
-def test_the_line_names_what_is_too_long(task: FairseqTask, size: Any, limit: Any, words: list[str]) -> None:
+def test_the_line_names_what_is_too_long(task: FairseqTask, size: Any, limit: Any, words: str) -> None:
     line = lengths.refusal(task, 3, size, limit, "1 of 7")
     assert line.startswith("sentence 3, counted from 0, has ")
-    assert all(part in line for part in words), line
+    assert all(part in line for part in words.split(" ... ")), line
 
 
 def test_generate_ends_in_one_line_too() -> None:

@@ -32,18 +32,21 @@ def test_the_commands_of_the_page_score_a_model(tmp_path: Path) -> None:
             (tmp_path / "raw" / f"{split}.{language}").write_text(text, encoding="utf-8")
     commands = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL))
     environment = {**os.environ, "UPDATES": "2", "PYTHONPATH": str(ROOT)}
+    for name in ("NAME", "SEED", "WARMUP"):
+        environment.pop(name, None)
     ran = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    scores = json.loads(ran.stdout[ran.stdout.rindex("[\n") :])
+    scores, end = json.JSONDecoder().raw_decode(ran.stdout, ran.stdout.rindex("[\n"))
     assert [score["name"] for score in scores] == ["BLEU", "chrF2"]
+    assert len(ran.stdout[end:].splitlines()) == 2, "the rest of a line, and one translation of the user's sentence"
     # fairseq's own order differs, so the page must sort.
-    lines = (tmp_path / "generated" / "generate-test.txt").read_text(encoding="utf-8").splitlines()
+    lines = (tmp_path / "generated" / "rope-1" / "generate-test.txt").read_text(encoding="utf-8").splitlines()
     numbers = [int(line[2:].partition("\t")[0]) for line in lines if line.startswith("D-")]
     assert numbers != sorted(numbers)
     texts = {int(line[2:].split("\t")[0]): line.split("\t")[2] for line in lines if line.startswith("D-")}
-    hypotheses = (tmp_path / "hypotheses.de").read_text(encoding="utf-8").splitlines()
+    hypotheses = (tmp_path / "rope-1.de").read_text(encoding="utf-8").splitlines()
     assert hypotheses == [texts[number] for number in range(SIZES["test"])]
     # fairseq numbers the sentences as the test set does, so the sources match line by line.
     sources = {int(line[2:].split("\t")[0]): line.split("\t")[1] for line in lines if line.startswith("S-")}

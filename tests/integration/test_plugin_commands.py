@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 
@@ -85,6 +86,7 @@ def test_list_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert "shaw: " in out
     assert "rope: " in out
     assert "alibi: " not in out
+    assert max(map(len, out.splitlines())) <= shutil.get_terminal_size().columns
     with pytest.raises(SystemExit) as stop:
         main(["list", "shawl"])
     assert stop.value.code == 2

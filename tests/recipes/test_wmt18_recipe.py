@@ -164,10 +164,12 @@ def test_wmt18_is_prepared_once_a_pair(tmp_path: Path, monkeypatch: pytest.Monke
     assert "--valid-set valid" in words(plan["corpus:en-cs"])
 
 
-def test_a_prepared_folder_names_its_validation_set_valid(tmp_path: Path) -> None:
+def test_a_validation_set_may_be_called_val_or_valid(tmp_path: Path) -> None:
     assert settings(corpus=str(tmp_path)).sets["valid"] == "val"
-    (tmp_path / "corpus.json").write_text("{}")
+    (tmp_path / "valid.en.gz").touch()
     assert settings(corpus=str(tmp_path)).sets["valid"] == "valid"
+    (tmp_path / "val.en").touch()
+    assert settings(corpus=str(tmp_path)).sets["valid"] == "val"
     assert settings(corpus=str(tmp_path), valid_set="dev").sets["valid"] == "dev"
 
 

@@ -81,7 +81,10 @@ def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
     names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
     if all(env.get(name) for name in names):
         return Check("allocator", "ok", ", ".join(f"{name}={env[name]}" for name in names))
-    mend = "for speed on a CPU, run: source recipes/lib/env.sh (the recipes do so themselves)"
+    mend = (
+        "this matters only for training on a CPU with your own commands; then run: source recipes/lib/env.sh (the "
+        "recipes do so themselves)"
+    )
     return Check("allocator", "warn", "with glibc's defaults, attention to 512 tokens takes up to twice as long", mend)
 
 

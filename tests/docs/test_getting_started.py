@@ -47,5 +47,5 @@ def test_a_newcomer_trains_and_scores_a_model(tmp_path: Path) -> None:
     assert "# Translation that needs word order" in ran.stdout
     scores = json.loads(ran.stdout[ran.stdout.rindex("[\n") :])
     assert [score["name"] for score in scores] == ["BLEU", "chrF2"]
-    translations = (clone / "results" / "mine" / "translations.txt").read_text(encoding="utf-8")
+    translations = (clone / "results" / "first-model" / "translations.txt").read_text(encoding="utf-8")
     assert len(translations.splitlines()) == 50

@@ -18,6 +18,11 @@ MESSAGES = re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE)
 ANY = "…"
 #: Messages of Python, with the file of fairseq that contains the name in them.
 OF_PYTHON = {"KeyError: '_name'": "models/__init__.py"}
+#: Messages of fairseq, with the file that contains them.
+OF_FAIRSEQ = {
+    "samples have invalid sizes and will be skipped": "tasks/fairseq_task.py",
+    "the BLEU score is computed on BPE tokens": "../fairseq_cli/generate.py",
+}
 
 
 @cache
@@ -50,6 +55,9 @@ def test_the_code_has_the_message(message: str) -> None:
     if file := OF_PYTHON.get(message):
         (fairseq,) = find_spec("fairseq").submodule_search_locations  # type: ignore[union-attr]
         assert message.partition("'")[2].strip("'") in (Path(fairseq) / file).read_text("utf-8")
+    elif file := OF_FAIRSEQ.get(message):
+        (fairseq,) = find_spec("fairseq").submodule_search_locations  # type: ignore[union-attr]
+        assert message in (Path(fairseq) / file).read_text("utf-8")
     else:
         assert len(message.replace(ANY, "").strip()) >= 10, "the message is too short to be searched for"
         assert occurs(message, texts())

@@ -59,7 +59,7 @@ def refusal(task: Any, number: int, size: Any, limit: Any, share: str) -> str:
     )
 
 
-def _sides(value: Any) -> Sequence[Any]:
+def _sides(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("fairseq")
 from fairseq import options
 from fairseq.distributed import utils as distributed
 from fairseq.trainer import Trainer
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 
 from fairseq_posenc.compat import quiet, refusals
 from fairseq_posenc.encodings import StackShape, build
@@ -130,7 +130,7 @@ def test_commands_show_no_debug_messages(
         warnings.simplefilter("always")
         options.parse_args_and_arch(options.get_generation_parser())
         assert logging.getLogger().level == level
-        next(iter(DataLoader([1], pin_memory=True)))
+        next(iter(DataLoader(TensorDataset(torch.ones(1)), pin_memory=True)))
     assert not seen
 
 

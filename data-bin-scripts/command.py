@@ -42,7 +42,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def settings(kind: type[Kind], options: argparse.Namespace, **more: Any) -> Kind:
-    """Build an object of a data class from the options that are named like its fields, and from `more`."""
+    """Build an object of a data class; options set the fields with their names, and `more` sets further fields."""
     names = {field.name for field in fields(kind)} & vars(options).keys()  # type: ignore[arg-type]
     return kind(**{name: getattr(options, name) for name in names} | more)
 

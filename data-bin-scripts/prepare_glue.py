@@ -40,10 +40,11 @@ def build_parser() -> argparse.ArgumentParser:
     text = "Tokenizer of the model: a file or folder (default: the tokenizer in the folder of the model's dict.txt)."
     add("--tokenizer-path", type=Path, metavar="PATH", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    text = "Maximum number of pieces in an item; longer items are cut at the end (default: 512)."
+    text = "Maximum number of pieces in an item (default: 512). Longer items are cut at the end; in pairs, the longer "
+    text += "sentence is cut."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)
     text = "Options that fairseq-train will get as --pos-enc-args, such as extend=repeat. "
-    text += "These options can allow longer items than those of pretraining."
+    text += "Some options allow items that are longer than the model's limit in pretraining."
     add("--pos-enc-args", metavar="A=B,C=D", help=text)
     text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)

@@ -68,7 +68,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text += "A single file is split by article into train and valid (8:2)."
     add("--text", type=Path, metavar="FILE|DIR", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
-    add("--train", type=Path, metavar="FILE", help="Training file, which replaces --text.")
+    add("--train", type=Path, metavar="FILE", help="Training file (not together with --text).")
     text = "Evaluation file, which becomes the split NAME (default: valid). This option can be repeated."
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
     text = (
@@ -116,7 +116,7 @@ def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[
         CorpusError: See `sets.find` and `splits.find`.
     """
     if options.text and (options.train or options.eval or options.set):
-        parser.error("--text replaces --train, --eval and --set. Leave these options out.")
+        parser.error("--text cannot be combined with --train, --eval or --set. Leave out --text or the other options.")
     if bool(options.set) != bool(options.data):
         parser.error("--set and --data must be given together.")
     if options.languages is not None and not (options.set or options.without):

@@ -2,10 +2,10 @@
 """Check a corpus of words in three splits, and prepare it for fairseq-preprocess --only-source.
 
 The folder --text holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
-{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions of the
-perplexities that papers report on WikiText:
+{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions by which
+papers report perplexities on WikiText:
 - Words are separated by spaces.
-- Each line, even an empty one, ends with an <eos>, which fairseq-preprocess adds as its </s>.
+- Each line, even an empty one, ends with <eos>; fairseq-preprocess adds this symbol, and calls it </s>.
 - The vocabulary consists of the words of the training text.
 - <unk> in the text is fairseq's own <unk>, and is scored like any word.
 """

@@ -39,7 +39,9 @@ def splitter(tokenizer: str) -> Callable[[str], list[str]]:
 
 
 def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> tuple[Dictionary, NDArray[Any] | None]:
-    """Return the words with more than `more_than` occurrences in training (with `vectors`, those that have a vector).
+    """Return the words that occur more than `more_than` times in the training text.
+
+    If the file `vectors` is given, words without a vector are left out.
 
     Returns:
         The dictionary, and the word vectors in its order, [words, width] (None if no vectors are given).

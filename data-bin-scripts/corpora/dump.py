@@ -84,7 +84,7 @@ def _article(path: Path, number: int, page: ElementTree.Element) -> str | None:
 
 
 class _Page:
-    """Yield the lines of a page. A page is parsed only when it is read, so no task parses the pages of others."""
+    """Yield the lines of a page. A page is parsed only when it is read, so no task parses pages of other tasks."""
 
     def __init__(self, markup: str, unwanted: frozenset[str]) -> None:
         self.markup, self.unwanted = markup, unwanted

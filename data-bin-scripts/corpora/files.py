@@ -67,7 +67,7 @@ def _languages(root: Path) -> list[tuple[str, Path]]:
 
 
 def _files(root: Path) -> list[Path]:
-    """Return the file itself, all files below the folder, or the files that match the pattern."""
+    """Return the files that `root` stands for: `root` is a file, a folder of files or a pattern such as `*.txt`."""
     if not root.exists() and any(mark in root.name for mark in "*?["):
         return _matching(root)
     if root.is_file():

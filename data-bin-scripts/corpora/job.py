@@ -74,7 +74,7 @@ class Job:
         return [Source(Path(path), split, code, kind) for path, split, code, kind in rows]
 
     def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
-        """Return everything that determines the output; a run can only resume a run with the same values."""
+        """Return everything that determines the output; a run can resume an earlier run with equal values."""
         files = [(str(source.path), *source[1:], *_facts(source.path)) for source in sources]
         return json.loads(  # through JSON, so that it equals the identity read from a file, which has lists for tuples
             json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
@@ -82,7 +82,7 @@ class Job:
 
     @contextmanager
     def reporting_errors(self, stage: str, task: int) -> Iterator[None]:
-        """Write an error that the block raises to a file, because a cluster does not report exceptions."""
+        """If the block raises an error, write it to a file, because a cluster does not report exceptions."""
         report = self.folder / "errors" / f"{stage}-{task:05d}"
         report.unlink(missing_ok=True)
         try:
@@ -103,7 +103,7 @@ class Job:
 
 
 class Meter:
-    """Write the number of documents that a task has processed to a file, from which the progress bar is computed."""
+    """Write to a file how many documents a task has processed; the progress bar reads these files."""
 
     def __init__(self, job: Job, stage: str, task: int) -> None:
         self._path, self._documents, self._next = job.folder / "progress" / f"{stage}-{task:05d}", 0, 0.0

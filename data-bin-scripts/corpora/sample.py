@@ -95,7 +95,10 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
 
 
 class Sample:
-    """Keep the documents with the smallest keys, up to a number of characters, in whatever order they are added."""
+    """Keep the documents with the smallest random numbers, up to a total number of characters.
+
+    The order in which the documents are added does not change the result.
+    """
 
     def __init__(self, characters: int) -> None:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()

@@ -60,7 +60,7 @@ def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tu
 def _cut(ids: Ids, ends: Ids, begins: NDArray[np.bool_], longest: int) -> Ids:
     """Return the positions at which items end; over-long sentences are cut before the first word that does not fit.
 
-    A word that is longer than an item is cut, too.
+    A word with more than `longest` pieces is cut as well.
     """
     cuts, begin = list[int](), 0
     for end in ends.tolist():

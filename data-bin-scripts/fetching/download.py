@@ -24,7 +24,7 @@ LONGEST_PAUSE = 30.0
 
 
 def download(source: Source, partial: Partial, policy: Policy, check: Callable[[Path], None]) -> str:
-    """Download `source` into `partial` until it passes `check`, and return the address that delivered it.
+    """Try the addresses of `source` until one of them delivers a file that passes `check`, and return this address.
 
     Raises:
         FetchError: No mirror delivered the right file.

@@ -154,7 +154,7 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
         lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
             f"--train-rows {settings.train_rows} needs development sets with the same number of rows in all languages. "
-            f"Without the training rows, they have these numbers of rows: {lengths}. Fetch the files again."
+            f"Without the training rows, the sets have these numbers of rows: {lengths}. Fetch the files again."
         )
 
 

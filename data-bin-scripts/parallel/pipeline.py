@@ -62,7 +62,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
 
 
 def _facts(source: Source) -> dict[str, Any]:
-    """Return the names, sizes and hashes of a source's files, without their folders."""
+    """Return the names (without folders), the sizes and the hashes of a source's files."""
     files = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
     return {"split": source.split, "name": source.name, "files": files}
 

@@ -130,7 +130,7 @@ class Cutter:
 
 
 def _nothing(split: str, question: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """Return a problem if an answer, context or question has no pieces; zero-width characters yield none."""
+    """Return a problem if an answer, context or question has no pieces (for example, only zero-width characters)."""
     empty = next((name for name, pieces in parts.items() if not pieces), None)
     if empty is None:
         return None
@@ -147,7 +147,7 @@ def _places(question: Question) -> tuple[int, int]:
 def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
     """Return the ids of an item.
 
-    Words of the source that the dictionary lacks get ids from `size` on. In the target, the same words have the same
+    Words of the source that the dictionary lacks get ids from `size` on. In the target, these words have the same
     ids, so that they can be copied; other unknown words become <unk>.
     """
     unknown: dict[str, int] = {}

@@ -114,7 +114,8 @@ class Run:
     def units(self) -> str:
         """Return the units into which a metric splits questions before it compares them.
 
-        The lines of Du et al. are already tokenised: spaces separate the words. A tokenizer could split some words.
+        The lines of Du et al. are already tokenised: spaces separate the words. A tokenizer could split some of these
+        words again.
         """
         if self.settings.shape.language in BY_CHARACTERS:
             return "characters"

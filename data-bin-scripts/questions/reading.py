@@ -59,7 +59,7 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of a JSON file. Without a list, the first
+        malformed: List that receives malformed questions and paragraphs of a JSON file. If it is None, the first
             malformed entry raises an error.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.
@@ -95,7 +95,7 @@ def _squad(path: Path, malformed: Malformed | None) -> Iterator[Question]:
 
 @contextmanager
 def _collecting(place: str, malformed: Malformed | None) -> Iterator[None]:
-    """Append an error that the block raises to `malformed`; if `malformed` is None, do not catch the error."""
+    """If the block raises an error, append it to the list `malformed`; if there is no list, do not catch the error."""
     try:
         yield
     except CorpusError as error:

@@ -86,7 +86,7 @@ def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer
 
 @contextmanager
 def readable(source: Path, flag: str, hint: str = "") -> Iterator[None]:
-    """Replace errors that the block raises about the model by errors that name the option and the model."""
+    """If the block raises an error about the model, replace it by an error that names the option and the model."""
     from fairseq_posenc.compat.checkpoints import CheckpointError
 
     try:

@@ -77,7 +77,7 @@ class Results:
         return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the trials with the best learning rate and epochs, then the groups in which a trial diverged."""
+        """Return the trials with the best learning rate and epochs, then other groups in which a trial diverged."""
         return self.grid.reported(variant, self.score, self.divergence)
 
     def best(self, variant: Variant) -> list[Trial]:
@@ -160,8 +160,8 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
     """Return the paper's scores for this encoding as text; MNLI has scores on the matched and the mismatched set.
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
-    from roberta-base. If several segment encodings are tried, a task of single sentences gets the paper's score with
-    each segment encoding.
+    from roberta-base. If several segment encodings are tried, the text for a task of single sentences has the paper's
+    scores with all of them.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]

@@ -28,7 +28,7 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
-    """Return the encodings of the fine-tuned and the pretrained model, and the sizes of the model.
+    """Return the encodings of the fine-tuned and the pretrained model, and the pretrained model's sizes.
 
     Args:
         source: Checkpoint or folder of the pretrained model.

@@ -125,7 +125,7 @@ def _and(numbers: tuple[int, int]) -> str:
 def departures(settings: Settings) -> list[str]:
     """Return the differences between the settings of a run and the preset of its paper.
 
-    The preset has the values that the paper states, and otherwise those of the authors' code.
+    If the paper does not state a value, the preset has the value of the authors' code.
     """
     if settings.paper not in PAPERS:
         return []

@@ -1,8 +1,8 @@
 """Write comparison.json for the question datasets, with the EM and F1 of models, baselines and the paper.
 
 The paper reports only means over languages. If several learning rates or numbers of epochs were tried, the table shows
-those with the best median F1 on English development questions. With several seeds, each score is the median over the
-seeds.
+the combination with the best median F1 on English development questions. With several seeds, each score is the median
+over the seeds.
 """
 
 from __future__ import annotations

@@ -18,13 +18,14 @@ Train small models on tasks such as copying, counting, adding and retrieving, an
 and on longer ones. All examples are generated from a random seed, so nothing is downloaded."""
 
 LEGEND = """\
-Within and beyond: percentage of test examples in which the model predicts every counted token (exact match), for
-lengths up to the longest one of training and for longer ones. Both are means over seeds, and sd is the standard
-deviation of `beyond` over seeds. Solved: number of training runs whose `beyond` is at least 90 %. The columns `p none`
-and `p rope` show the p-value of Welch's t-test between the values of `beyond` of this encoding and of `none` or `rope`
-on the same task, after Holm's correction. Every training run has the same number of updates, and its last checkpoint
-is scored: nothing is chosen by a test set. `-random` in the name of an encoding means that the positions are drawn at
-random in training (Ruoss et al. 2023). Diverged: update, loss and seed of each training run that diverged."""
+Within: percentage of test examples in which the model predicts all tokens of the output (exact match), for lengths
+up to the maximum in training. Beyond: this percentage for greater lengths. Both are means over seeds, and sd is the
+standard deviation of `beyond` over seeds. Solved: number of training runs whose `beyond` is at least 90 %. The columns
+`p none` and `p rope` compare this encoding with `none` and with `rope` on the same task: they show the p-value of
+Welch's t-test between the values of `beyond`, after Holm's correction. Every training run has the same number of
+updates, and its last checkpoint is scored: nothing is chosen by a test set. `-random` in the name of an encoding means
+that the positions are drawn at random in training (Ruoss et al. 2023). Diverged: update, loss and seed of each training
+run that diverged."""
 
 MAIN = {
     "task": "task",

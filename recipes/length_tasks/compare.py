@@ -48,7 +48,7 @@ def row(name: str, model: Model, seeds: Seeds, output: Path) -> Row:
 
 
 def lengths(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the exact match for each length: the mean and the values of the seeds, in percent, and the split."""
+    """Return for each length the exact match in percent (mean and values of all seeds), the split and the row count."""
     return {
         length: {
             "split": split,

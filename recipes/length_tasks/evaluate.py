@@ -23,7 +23,7 @@ SPLITS = ("within", "beyond")
 
 @torch.no_grad()
 def matches(loaded: checkpoints.Loaded, split: str) -> dict[int, list[bool]]:
-    """Return for each length of a split whether the model predicts all of each example."""
+    """For each length, return a list that says for each example whether all its tokens are predicted correctly."""
     task = loaded.task
     task.load_dataset(split)
     dataset = task.dataset(split)

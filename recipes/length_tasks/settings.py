@@ -92,7 +92,9 @@ class Settings(launch.Training):
         metadata=about("Lengths of the test sets, as multiples of the longest length of training, such as 1/2,1,3/2,2.")
     )
     rows: dict[str, int] = field(
-        metadata=about("Number of examples of the split KEY: train, valid, and per length within and beyond.")
+        metadata=about(
+            "Number of examples of the split KEY: train, valid, within or beyond (in the last two: per length)."
+        )
     )
     decoder: Flags = field(
         metadata=about("Flag of fairseq-train for decoder-only models, such as --decoder.arch NAME.")

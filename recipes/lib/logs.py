@@ -79,7 +79,7 @@ def _flags(stage: Stage) -> dict[str, str]:
 
 
 def _last(log: Path) -> dict[str, Any] | None:
-    """Return the values in the last attempt's last line about training; None without a line, {} if it is damaged."""
+    """Return the values in the last training line of the last attempt: None without a line, {} for a damaged line."""
     this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
     lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
     if not lines:

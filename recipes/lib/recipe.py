@@ -27,7 +27,7 @@ def about(text: str) -> dict[str, str]:
 
 
 def of_files(text: str) -> dict[str, str]:
-    """Return metadata as `about` does, for a setting that only presets and --config may contain."""
+    """Return metadata with the help text of a setting that only presets and --config may contain."""
     return {"help": text, FILES: "yes"}
 
 

@@ -31,7 +31,7 @@ class Seeds:
         return name if len(self.seeds) == 1 else f"{name}, seed {seed}"
 
     def flags(self) -> list[str]:
-        """Return the seeds as options of a command, which `from_arguments` reads."""
+        """Return the seeds as the command-line options that `from_arguments` reads."""
         return ["--seed", str(self.own), "--seeds", ",".join(map(str, self.seeds))]
 
     @classmethod

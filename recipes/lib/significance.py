@@ -47,7 +47,7 @@ def average(values: Sequence[float], digits: int | None = None) -> float | None:
 
 
 def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
-    """Add the column `p`: the p-value of a test of a row's mean score against that of the first row of its group.
+    """Add the column `p`: the p-value of a test that compares a row's mean score with the first row of its group.
 
     The test is Welch's t-test, with Holm's correction for the number of tests in the group. The p-value is None for the
     first row of a group, and if one of the two compared rows has fewer than two seeds.

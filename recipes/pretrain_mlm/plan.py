@@ -105,7 +105,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Return the stages and options of `sources` for published corpora; only C4 has a validation set of its own."""
+        """Return what `sources` returns, for published corpora; only C4 has a validation set of its own."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:

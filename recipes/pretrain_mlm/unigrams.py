@@ -32,7 +32,7 @@ def counts(prefix: Path, types: int) -> NDArray[np.float64]:
 
 
 def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> float:
-    """Return the bits per piece of a text with the counts `valid` [types], for frequencies from `train` [types]."""
+    """Return the bits per piece of a text with counts `valid` [types], given the counts `train` [types] of training."""
     probabilities = (train + 1) / (train + 1).sum()
     return float(-(valid * np.log2(probabilities)).sum() / valid.sum())
 

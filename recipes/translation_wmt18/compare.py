@@ -171,7 +171,7 @@ class Own:
         """Check that the rows of an earlier run can be compared with those of this run.
 
         Raises:
-            SystemExit: The text or the baseline of the earlier run differs from that of this run.
+            SystemExit: The earlier run and this run have different texts or baselines.
         """
         for pair, ours in self.texts.items():
             if (theirs := earlier.text(pair)) is None:

@@ -8,7 +8,7 @@ from .task import Example, Task, answered, by_length
 
 
 def numbers(rng: random.Random, length: int) -> tuple[str, str, str]:
-    """Return two random numbers with `length` digits, and their sum with one digit more; all may begin with zeros."""
+    """Return two random numbers with `length` digits, and their sum with one digit more; leading zeros are possible."""
     first, second = (rng.randrange(10**length) for _ in range(2))
     return f"{first:0{length}d}", f"{second:0{length}d}", f"{first + second:0{length + 1}d}"
 

@@ -1,4 +1,4 @@
-"""Add two numbers whose digits, like those of the sum, begin with the lowest one (Lee et al. 2023)."""
+"""Add two numbers; both numbers and the sum are written from the lowest digit to the highest (Lee et al. 2023)."""
 
 from __future__ import annotations
 

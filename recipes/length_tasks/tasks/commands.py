@@ -46,8 +46,8 @@ def split_by(
 ) -> Callable[[random.Random, Sizes], dict[str, list[Example]]]:
     """Return the function `split` of a published split of SCAN.
 
-    The test set `beyond` is the published one. Two twentieths of the published training set become the validation set
-    and the test set `within`. The length of an example is its number of actions.
+    The test set `beyond` is the published one. A twentieth of the published training set becomes the validation set,
+    and another twentieth becomes the test set `within`. The length of an example is its number of actions.
 
     Args:
         part: Function that returns the published set that contains a command with its actions: `train`, `beyond` (the

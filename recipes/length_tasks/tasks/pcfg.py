@@ -1,7 +1,7 @@
 """Apply nested functions to strings (the string-edit functions of PCFG SET, Hupkes et al. 2020).
 
 An input such as `append swap A B C , repeat D` is written in Polish notation, without brackets. The examples are drawn
-from a grammar of our own: those of the paper follow the statistics of an English corpus.
+from a grammar of our own; the paper's examples follow the statistics of an English corpus.
 """
 
 from __future__ import annotations

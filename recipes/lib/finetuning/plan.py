@@ -41,7 +41,7 @@ class Planner(planning.Planner[S]):
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """Return placeholders for the paths of models and tokenizers, so that a stage stays done if a file is moved."""
+        """Return placeholders for the paths of models and tokenizers, so that a stage stays done if files move."""
         models = {} if self.settings.builtin else {self.place(model): model.label for model in self.settings.models}
         tokenizer = self.settings.tokenizer_file
         return {**models, **({str(tokenizer): "TOKENIZER"} if tokenizer else {})}

@@ -22,8 +22,8 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". A task of single
-            sentences may have several segment encodings, because the paper reports its score in every row.
+        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". For a task of
+            single sentences, these are all segment encodings of the run, because each row reports this task.
     """
 
     task: str
@@ -123,7 +123,7 @@ class Grid:
         return best + [group for group in groups if group.diverged and group not in best]
 
     def flags(self) -> list[str]:
-        """Return the grid as options of a command, which `from_flags` reads."""
+        """Return the grid as the command-line options that `from_flags` reads."""
         return flags(lr=[f"{lr:g}" for lr in self.lrs], epochs=self.epochs, seed=self.seeds)
 
     @classmethod

@@ -38,7 +38,7 @@ def counted(folder: Path) -> str:
 
 
 def lengths(folder: Path) -> str:
-    """Return, for each split, the mean length of a question with its context, and the share above 512 pieces."""
+    """Describe the lengths of questions with their contexts: the mean of each split, and the share above 512 pieces."""
     splits = read_json(folder / RECORD)["splits"]
     parts = (
         f"{name} {split['pieces without windows'] / split['questions']:.1f} pieces on average, "

@@ -59,7 +59,7 @@ class SentenceSettings(FineTuning):
         default_factory=list,
         metadata=about(
             "Train each model once with each of these random seeds, such as 1,2,3, and report the median and the mean "
-            "(unset: as in the protocol, otherwise --seed)."
+            "(unset: the seeds of the protocol; if it has none, --seed)."
         ),
     )
     keep: Literal["", "last", "best"] = field(
@@ -182,7 +182,7 @@ class SentenceSettings(FineTuning):
         return Grid(self.lr, self.epochs, [*self.training_seeds.seeds])
 
     def variants(self) -> list[Variant]:
-        """Return all combinations of task, segments and model. Tasks of single sentences have no segments."""
+        """Return all combinations of task, segment encoding and model; single sentences have no segment encoding."""
         row = "/".join(self.segments)
         kinds = [(task, kind) for task in self.task for kind in (self.segments if TASKS[task].pair else [""])]
         return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in self.models]

@@ -90,8 +90,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if not options.names and not options.list:
         parser.error("Name at least one corpus, file or address. --list shows the corpora.")
-    if options.retries < 0 or options.timeout <= 0:
-        parser.error("--retries must be at least 0, and --timeout must be greater than 0.")
+    if options.retries < 0:
+        parser.error("--retries must be at least 0.")
+    if options.timeout <= 0:
+        parser.error("--timeout must be greater than 0.")
     if options.json and not options.list:
         parser.error("--json can only be used with --list.")
     return options

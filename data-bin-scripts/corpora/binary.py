@@ -110,7 +110,7 @@ class ShardWriter:
     sizes: array[int] = field(default_factory=lambda: array("i"))
 
     def add(self, ids: bytes, sizes: bytes) -> None:
-        """Append items, given as the bytes of their concatenated ids and of their sizes (int32)."""
+        """Append several items: `ids` holds the bytes of all their ids, and `sizes` their numbers of ids (int32)."""
         self.file.write(ids)
         self.sizes.frombytes(sizes)
 

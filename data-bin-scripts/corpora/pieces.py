@@ -157,8 +157,10 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
 def _unique(vocabulary: Path, pieces: list[str]) -> None:
     seen: set[str] = set()
     for number, piece in enumerate(pieces, start=1):
-        if piece in seen or not piece.strip() or len(piece.split()) > 1:
-            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} is empty, has a space or occurs twice.")
+        if piece in seen:
+            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} occurs twice. Remove this line.")
+        if len(piece.split()) != 1:
+            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} is empty or contains a space.")
         seen.add(piece)
 
 

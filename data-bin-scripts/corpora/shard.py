@@ -85,8 +85,8 @@ def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> P
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return how many copies of each document the shards get, [n].
 
-    The factor of a language is the number of times that its text is used. A document gets as many copies as the integer
-    part of the factor of its language. It gets one more copy with the probability of the fractional part.
+    The factor of a language is the number of times that its text is used. With a factor of 2.3, a document gets two
+    copies, and with a probability of 0.3 one more.
     """
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))

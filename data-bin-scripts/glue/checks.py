@@ -18,7 +18,7 @@ TRANSLATION = "translation of a wrong row"
 
 @dataclass
 class Split:
-    """Hold the rows of a split that are written, and the numbers of rows in the split and in its file.
+    """Hold the rows of a split that are written, the number of its rows, and the number of rows in its file.
 
     Args:
         rows: Rows that are written.

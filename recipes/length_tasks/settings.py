@@ -86,7 +86,7 @@ class Settings(launch.Training):
     )
     random_range: int = launch.at_least(1, "Random positions are drawn from 0 to N-1.", default=512)
     longest: dict[str, int] = field(
-        default_factory=dict, metadata=about("Longest length of training for the task KEY (default: as in the task).")
+        default_factory=dict, metadata=about("Longest length of training for the task KEY (default: set by the task).")
     )
     tested: list[str] = field(
         metadata=about("Lengths of the test sets, as multiples of the longest length of training, such as 1/2,1,3/2,2.")

@@ -10,7 +10,7 @@ from .package import read_divergence
 
 
 class Runs(NamedTuple):
-    """Hold the names of a model's training runs that finished, and a text about those that diverged.
+    """Hold the names of a model's training runs that finished, and a text about the diverged runs.
 
     Args:
         finished: Names of the training runs that did not diverge.

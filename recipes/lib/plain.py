@@ -58,7 +58,7 @@ def scripts() -> dict[Path, str]:
 def script(recipe: Recipe[Any], preset: str) -> str:
     """Return the script of a preset.
 
-    The preset `smoke` runs on a CPU. All other presets run on a GPU, and only with their first seed.
+    The script of the preset `smoke` uses a CPU. All other scripts use a GPU, and only the first seed of the preset.
     """
     own_files = recipe.plain[preset]
     values = {name: str(OWN_FILES / variable.lower()) for name, variable in own_files.items()}

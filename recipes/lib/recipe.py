@@ -51,9 +51,10 @@ class Settings:
     preset = ""  # name of the preset; `load` sets it, and it is not a setting itself
 
     def __post_init__(self) -> None:
-        if len(set(self.seeds)) < len(self.seeds) or min(self.seeds, default=0) < 0:
-            text = ",".join(map(str, self.seeds))
-            raise Refused(f"--seeds {text}: a seed occurs twice or is negative. Give different seeds such as 1,2,3.")
+        twice, negative = len(set(self.seeds)) < len(self.seeds), min(self.seeds, default=0) < 0
+        if twice or negative:
+            problem = "a seed occurs twice" if twice else "a seed is negative"
+            raise Refused(f"--seeds {','.join(map(str, self.seeds))}: {problem}. Give different seeds such as 1,2,3.")
 
     @property
     def training_seeds(self) -> Seeds:
@@ -153,7 +154,7 @@ class Recipe(Generic[S]):
         hints: Function that returns commands for using the outputs, keyed by title; its arguments are the settings and
             the output folder. The commands must work from any folder: see `from_anywhere`.
         files: Further output files to name at the end of a run.
-        anew: Command or option that repeats the whole run, which the screen suggests if the code has changed.
+        anew: Command or option that repeats the whole run; the screen suggests it if the code has changed.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
         plain: Presets that plain.py writes as shell scripts. The dictionary of a preset maps settings that name the

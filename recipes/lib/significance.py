@@ -29,7 +29,7 @@ def summary(column: str, scores: Sequence[float], digits: int = 2) -> Row:
 
 
 def of_medians(column: str, score: float, scores: Sequence[float], digits: int = 2) -> Row:
-    """Return the columns of `summary`, but with a score from medians; the mean over seeds is in the column `mean`.
+    """Return the columns of `summary` with a score that comes from medians; the column `mean` has the mean over seeds.
 
     Args:
         column: Name of the score.

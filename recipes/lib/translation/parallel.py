@@ -121,7 +121,7 @@ def faults(path: Path, number: int, line: bytes) -> list[Problem]:
 def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield the good pairs, and add the problems of bad pairs to `problems`.
 
-    Lines after `limit` are only counted, because files of different lengths are probably misaligned from the start.
+    Lines after `limit` are only counted: files of different lengths are probably misaligned from the first line on.
 
     Raises:
         SystemExit: A file is empty or shorter than the other file.

@@ -29,7 +29,7 @@ def rules_of(folder: Path) -> str:
 
 
 def with_em(scores: dict[str, float]) -> dict[str, float]:
-    """Return the scores with EM under the name `em`, because SQuAD's scripts call it `exact_match` or `exact`."""
+    """Return the scores with EM under the name `em`; SQuAD's scripts call EM `exact_match` or `exact`."""
     return {"em": scores.get("exact_match", scores.get("exact", 0.0)), **scores}
 
 

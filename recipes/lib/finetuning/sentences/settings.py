@@ -115,9 +115,9 @@ class SentenceSettings(FineTuning):
             raise Refused("--train-rows is only for --data DIR without a training file. Leave it out.")
         if not 0 <= self.warmup < 1:
             raise Refused(f"--warmup {self.warmup}: the fraction of updates must be at least 0 and below 1.")
-        if min(self.lr) <= 0 or min(self.epochs) < 1:
-            raise Refused("--lr and --epochs must be greater than 0.")
         for name in ("lr", "epochs"):  # compared as they are printed in the names of training runs
+            if min(getattr(self, name)) <= 0:
+                raise Refused(f"--{name}: every value must be greater than 0.")
             _refuse_twice(name, [f"{number:g}" for number in getattr(self, name)])
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} must be a multiple of --batches {self.batches}.")

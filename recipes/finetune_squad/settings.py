@@ -33,7 +33,7 @@ class Settings(QuestionSettings):
         metadata=about(
             f"Source of the questions: {SQUAD} downloads SQuAD, {BUILTIN} generates a small invented data set, and a "
             "path names your own folder or file. A folder must contain train-v1.1.json and dev-v1.1.json, or "
-            "train.json and dev.json. In a single file, 80 % of the articles are used for training and 20 % for "
+            "train.json and dev.json. Of a single file, 80 % of the articles are used for training and 20 % for "
             "development. Files can be plain or .gz."
         ),
     )

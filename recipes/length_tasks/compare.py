@@ -77,7 +77,13 @@ def main() -> None:
     add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     add("--tasks", nargs="+", required=True, choices=list(TASKS), metavar="NAME", help="Tasks of the run.")
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
-    add("--once", action="append", default=[], metavar="NAME", help="Encoding with the first seed only (repeatable).")
+    add(
+        "--once",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Encoding trained with the first seed only (repeatable).",
+    )
     seeds_of.add_options(parser)
     arguments = parser.parse_args()
     seeds = Seeds.from_arguments(arguments)

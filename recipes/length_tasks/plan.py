@@ -57,7 +57,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage(f"prepare:{name}", command, [f"data/{name}"], inputs=sources(name))
 
     def train(self, name: str, model: Model, seed: int, data: Stage) -> Stage:
-        """Return the stage of a training run, which keeps its last checkpoint."""
+        """Return the stage that trains a model and keeps the last checkpoint."""
         settings = self.settings
         slug = f"{name}.{settings.training_seeds.slug(model.slug, seed)}"
         command = [self.folder(name), *WHOLE, *QUIET, "--log-interval", "100"]  # the user's flags replace these

@@ -80,7 +80,7 @@ def training_log(output: Path, slug: str) -> Path:
 
 
 def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[str, Any]], name: str | None) -> Row:
-    """Return the row of a model: means over the seeds that did not diverge.
+    """Return the row of a model: means over the training runs that did not diverge.
 
     Args:
         variant: Encoding of the model, and whether the model can copy words.

@@ -115,7 +115,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage("baselines", command, ["baselines.json"], [self.prepare], inputs)
 
     def train(self, encoding: Encoding, seed: int) -> Stage:
-        """Return the stage of a training run, which keeps the best checkpoint on the validation set."""
+        """Return the stage that trains a model and keeps the best checkpoint on the validation set."""
         settings, slug = self.settings, slug_of(encoding, seed)
         updates, interval = settings.of_task(settings.updates), settings.of_task(settings.interval)
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "50"]  # the user's flags come later and override these

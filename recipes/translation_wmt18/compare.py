@@ -87,7 +87,7 @@ def diverged(place: Place, variants: list[Variant]) -> Row:
 
 
 def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: str) -> Row:
-    """Return the scores of an encoding: means over the seeds, and the largest p-value of the seeds."""
+    """Return the scores of an encoding: means over the seeds, and the largest p-value of any seed."""
     bleu, chrf = ([scores[metric] for scores in seeds] for metric in METRICS)
     return {
         "direction": direction.label,

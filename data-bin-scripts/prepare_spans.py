@@ -87,8 +87,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
     text = "Maximum number of questions of each evaluation split (default: all)."
     add("--limit-eval", type=at_least(1), default=0, metavar="N", help=text)
-    text = "Leave out all questions whose ids occur in the files of the XTREME set SET in DIR. "
-    text += "This allows you to choose settings on questions that are not in the test set. The option can be repeated."
+    text = "Leave out all questions whose ids occur in the files of the XTREME set SET in DIR, so that you can choose "
+    text += "settings on questions that are not in the test set. The option can be repeated."
     add("--without", action="append", default=[], metavar="SET=DIR", help=text)
 
 

@@ -158,7 +158,7 @@ def _unique(vocabulary: Path, pieces: list[str]) -> None:
     seen: set[str] = set()
     for number, piece in enumerate(pieces, start=1):
         if piece in seen:
-            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} occurs twice. Remove this line.")
+            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} occurs twice.")
         if len(piece.split()) != 1:
             raise CorpusError.at(vocabulary, number, f"the piece {piece!r} is empty or contains a space.")
         seen.add(piece)

@@ -120,7 +120,7 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return the segment length, the largest distance (0: no limit) and the value of --same-length for evaluation."""
+        """Return the segment length, the largest distance (0: no limit) and the value of --same-length to use."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False

@@ -329,11 +329,8 @@ class TestRefused:
             ("sentencepiece", "junk", "is not a SentencePiece model"),
             ("wordpiece", "a\nb\n", "is not a WordPiece vocabulary"),
             ("wordpiece", "[UNK]\n[CLS]\n##a\n", "the vocabulary lacks the piece [SEP]"),
-            (
-                "wordpiece",
-                "[UNK]\n##a\nb\nb\n",
-                "vocab.txt:4: the piece 'b' is empty, has a space",
-            ),
+            ("wordpiece", "[UNK]\n##a\nb\nb\n", "vocab.txt:4: the piece 'b' occurs twice"),
+            ("wordpiece", "[UNK]\n##a\nb c\n", "vocab.txt:3: the piece 'b c' is empty or contains a space"),
         ],
     )
     def test_a_tokenizer_that_is_none(self, corpora, scheme, content, message):

@@ -422,11 +422,12 @@ class Positions:
             raise ValueError(
                 f"cached={cached} must be from 0 to {tokens.shape[1] - 1}, because at least one token must be new"
             )
-        if memory < 0 or (memory_padding is not None and memory_padding.shape[-1] != memory):
-            shape = None if memory_padding is None else list(memory_padding.shape)
+        if memory < 0:
+            raise ValueError(f"memory={memory} must be at least 0")
+        if memory_padding is not None and memory_padding.shape[-1] != memory:
             raise ValueError(
-                f"memory={memory} must be at least 0 and equal the number of columns of memory_padding, whose shape is "
-                f"{shape}"
+                f"memory={memory} must equal the number of columns of memory_padding, whose shape is "
+                f"{list(memory_padding.shape)}"
             )
         is_pad = _is_pad(tokens, pad)
         columns = is_pad
@@ -506,7 +507,7 @@ def restart_ids(
 
 
 def _largest_so_far(x: Tensor) -> Tensor:
-    """Return the largest number up to each column, for numbers from -1: [B, T] -> [B, T]."""
+    """Return the running maximum along the columns, for numbers of at least -1: [B, T] -> [B, T]."""
     if not exporting():
         return x.cummax(-1).values
     later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)  # ONNX has no cummax

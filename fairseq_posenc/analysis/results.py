@@ -123,7 +123,7 @@ def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
 
 
 def _is_median(row: Mapping[str, Any], column: str) -> bool:
-    """Return whether a score is the median over seeds, as some papers report it: the mean then has its own column."""
+    """Return whether a score is a median over seeds; the row then also has a column for the mean."""
     return is_number(row.get("mean" if column == "score" else f"mean {column}"))
 
 

@@ -168,9 +168,9 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     """Return the reason why another path is better on a GPU, or the terms for FlexAttention.
 
     This function compares how many numbers the two paths need for a layer. FlexAttention reads `terms.width` numbers in
-    float32 for each sample, head and token. FlexAttention does not keep these numbers for the backward pass, but
-    computes them and as many gradients there. If there is a number for each query and distance, the explicit path needs
-    less memory.
+    float32 for each sample, head and token. It does not keep these numbers, so the backward pass computes
+    them again, and a gradient for each of them. If there is a number for each query and distance, the explicit path
+    needs less memory.
     """
     reason = _cannot_flex(x, call, mode, place)
     if reason:

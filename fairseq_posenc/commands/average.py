@@ -108,7 +108,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     checkpoint_last.pt is used instead.
 
     Raises:
-        CheckpointError: A checkpoint is missing. No older checkpoint replaces it, because that would change the mean.
+        CheckpointError: A checkpoint is missing. An older one in its place would change the mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -180,8 +180,10 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
         )
     by_update = args.num_update_checkpoints is not None
     if args.every is not None:
-        if not by_update or min(args.every, number) < 1:
-            parser.error("--every U needs --num-update-checkpoints N, and both U and N must be at least 1.")
+        if not by_update:
+            parser.error("--every U needs --num-update-checkpoints N.")
+        if min(args.every, number) < 1:
+            parser.error(f"--every {args.every}, --num-update-checkpoints {number}: both must be at least 1.")
         return list(regular_checkpoints(folders[0], number, args.every, args.checkpoint_upper_bound))
     return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
 

@@ -47,7 +47,7 @@ class Kind(NamedTuple):
         paper: Paper and number of the figure or table there.
         text: What the figure shows.
         reads: Options that affect this kind of figure, with their defaults; None for an option without a default.
-        make: Function that returns the figures, keyed by the suffix of their file names; it is empty for one figure.
+        make: Function that returns the figures, keyed by the suffix of their file names (empty for a single figure).
     """
 
     paper: str
@@ -171,7 +171,7 @@ KINDS = {
     "patterns": Kind(
         *(
             "DIET, Figures 4, 6 and 7",
-            "Show the part of each head's logits that depends on positions, and how much of it depends only on j - i.",
+            "Show the part of each head's logits that depends on positions, and the share of it that depends on distances.",
         ),
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,

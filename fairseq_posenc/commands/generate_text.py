@@ -41,7 +41,9 @@ class Row:
     Args:
         prompt: Number of the prompt, from 1. sample: Number of the text for this prompt, from 1.
         text: The prompt and its continuation.
-        tokens: Number of generated tokens. log_probability: Sum over these tokens, before --temperature and the like.
+        tokens: Number of generated tokens.
+        log_probability: Sum of these tokens' log-probabilities under the model, without --temperature, --top-k and
+            --top-p.
     """
 
     prompt: int

@@ -165,7 +165,7 @@ def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
 def _of_hook(member: PositionEncoding, hook: str) -> Cost:
     """Return the cost of a hook of the encoding.
 
-    If the encoding learns only scalars, layers and heads with a common table share its bias, too.
+    If the encoding learns only scalars, layers and heads that share a table also share the bias computed from it.
     """
     scalars = [parameter.dim() == 3 for parameter in member.parameters()]  # [L or 1, h or 1, rows]
     if hook in ("bias", "scores") and scalars and all(scalars) and hasattr(member.options, "share"):

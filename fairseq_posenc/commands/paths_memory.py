@@ -149,7 +149,7 @@ def counted(leave_out: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
         return x
 
     def with_keep(save: Callable[[Tensor], Tensor | OfToken], load: Callable[..., Tensor]) -> saved_tensors_hooks:
-        """Return hooks that save tensors as `flex.computed_again` does, and also count the saved tensors."""
+        """Return hooks that save tensors like `flex.computed_again` and also count them."""
 
         def keep_also(x: Tensor) -> Tensor | OfToken:
             saved = save(x)

@@ -38,7 +38,7 @@ class UnsafeCheckpointError(CheckpointError):
 
 
 def allowed_globals() -> list[Any]:
-    """Return the types that fairseq saves and torch does not allow: Namespace for old options, and those of numpy."""
+    """Return the types that fairseq saves but torch does not allow: Namespace (old options) and numpy's types."""
     scalar = np.float64(0).__reduce__()[0]
     reconstruct = np.zeros(1).__reduce__()[0]
     named = [

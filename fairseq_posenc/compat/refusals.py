@@ -38,7 +38,7 @@ def debugging() -> bool:
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """End the process with the message of an error that refuses what the user gave; other errors keep a traceback."""
+    """End the process with one line if an error refuses the user's input; other errors keep their traceback."""
     try:
         yield
     except Exception as error:
@@ -130,6 +130,6 @@ def _value(words: Sequence[str], flag: str) -> str | None:
 
 
 def fail(message: str) -> NoReturn:
-    """End the command with a line, as argparse does but without the usage, which has 170 lines."""
+    """End the command with one line; argparse would also print the usage, which has 170 lines."""
     print(f"{Path(sys.argv[0]).name}: error: {visible(message)}", file=sys.stderr)
     raise SystemExit(2)

@@ -41,8 +41,8 @@ class ScalingOptions(RotaryOptions):
     scaling: str = option(
         "none",
         "How to extend a model to sequences that are `factor` times as long: divide positions by `factor` (linear), "
-        "enlarge the base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3) and also "
-        "scale the logits (yarn), or divide the angle of each pair by a number of its own (longrope).",
+        "enlarge the base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3), do the same and "
+        "also scale the logits (yarn), or divide the angle of each pair by a number of its own (longrope).",
         choices=("none", "yarn", "linear", "ntk", "llama3", "longrope"),
     )
     factor: float | None = option(
@@ -109,9 +109,11 @@ class ScalingOptions(RotaryOptions):
                     f"leave {name} out, or change scaling"
                 )
         if self.scaling != "longrope" and (self.scaling == "none") != (self.factor is None):
+            if self.factor is None:
+                raise ValueError(f"scaling={self.scaling} needs factor: set it, e.g. scaling=linear,factor=2")
             raise ValueError(
-                f"scaling={self.scaling} and factor={self.factor} do not match: set both, "
-                "e.g. scaling=linear,factor=2, or neither"
+                f"factor={self.factor} has no effect with scaling=none: leave factor out, or set a scaling, "
+                "e.g. scaling=linear,factor=2"
             )
         if self.scaling == "longrope" and None not in (self.factor, self.attention_factor, self.original_length):
             raise ValueError(

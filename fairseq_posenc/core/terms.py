@@ -183,7 +183,7 @@ class OfPair:
     width = 0
 
     def __post_init__(self) -> None:
-        """Store which axes the table has, because FlexAttention needs a gradient for each tensor that `at` uses."""
+        """Store the axes of the table, so that `at` need not read the table, for which it would need a gradient."""
         object.__setattr__(self, "by_sample", self.table.shape[0] > 1)
         object.__setattr__(self, "by_head", self.table.shape[1] > 1)
 

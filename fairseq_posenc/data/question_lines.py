@@ -38,7 +38,8 @@ class QuestionLines:
             longest: Maximum number of tokens.
 
         Raises:
-            ValueError: The line is too long, or only one of the line and the prepared questions has an answer.
+            ValueError: The line is too long, a part of it is empty, or it has an answer although the prepared
+                questions have none, or the reverse.
         """
         self._read += 1
         dictionary = self._dictionary

@@ -68,11 +68,12 @@ class Shape:
     separators: int = 2
 
     def __post_init__(self) -> None:
-        if self.stride < 1 or self.longest_question < 1 or self.separators not in (1, 2):
+        if self.stride < 1 or self.longest_question < 1:
             raise ValueError(
-                f"--stride and --longest-question must be at least 1 (they are {self.stride} and "
-                f"{self.longest_question}), and --separators must be 1 or 2 (it is {self.separators})."
+                f"--stride {self.stride}, --longest-question {self.longest_question}: both must be at least 1."
             )
+        if self.separators not in (1, 2):
+            raise ValueError(f"--separators {self.separators}: the number must be 1 or 2.")
         if self.room(self.longest_question) < 1:
             least = self.longest_question + self.separators + 3
             raise ValueError(

@@ -159,7 +159,7 @@ class StreamIterator(iterators.EpochBatchIterator):
         return {**super().state_dict(), "streams": self.shape}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the position in the streams; raise ValueError if the checkpoint's streams were divided otherwise."""
+        """Restore the position in the streams; raise ValueError if the checkpoint divides the text differently."""
         was = state_dict.get("streams", {})
         shape = self.shape
         if not state_dict.get("iterations_in_epoch"):  # a new epoch may use another of several data folders

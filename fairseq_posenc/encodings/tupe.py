@@ -46,7 +46,7 @@ class TupeOptions(Options):
     )
     reset: str = option(
         "auto",
-        "When learned scalars take the place of the position terms of pairs that contain [CLS]: if samples begin with "
+        "When to replace the position terms of pairs that contain [CLS] by learned scalars: if samples begin with "
         "[CLS] (auto), or never (none).",
         choices=("auto", "none"),
     )
@@ -71,7 +71,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     facts = Facts(
         title="TUPE: untied positions",
         paper="Ke et al. 2021; Huang et al., M4M (arXiv)",
-        equation="equation (10) of the first paper or, for form=paper, (14), (15) and (19) of M4M",
+        equation="equation (10) of Ke et al. (form=original), equations (14), (15) and (19) of M4M (form=paper)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
         count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers leave out one (d/h)^2 and the two scalars of theta. With "

@@ -53,7 +53,7 @@ class XL(CachingEncoding, RelativeProducts):
     facts = Facts(
         title="Transformer-XL: projected sinusoids of the distance",
         paper="Dai et al. 2019; Huang et al. 2020 (M1-M4)",
-        equation="section 3.3 of the first paper or, without u and v, section 3.4 of the second",
+        equation="section 3.3 of Dai et al., or section 3.4 of Huang et al. without u and v",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",
         count="m (d^2 + 2 d). With `biases=tied`, it becomes m d^2 + 2 d. With `biases=none`, it becomes m d^2.",
     )

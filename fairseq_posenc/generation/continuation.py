@@ -33,7 +33,7 @@ def continued(
     same_length: bool = False,
     choose: Choice = most_probable,
 ) -> tuple[Tensor, Tensor]:
-    """Continue each prompt with a next token, S times.
+    """Append S tokens to each prompt, one after another.
 
     The memory is empty when the prompt begins. As in `posenc_lm_memory`, a token's context is the memory and the
     earlier tokens of its segment. At the end of a segment, the segment's states become the memory and the cache of keys

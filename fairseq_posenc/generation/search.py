@@ -27,7 +27,7 @@ def length_penalty(form: str, length: int, power: float) -> float:
         ValueError: The form is unknown.
     """
     if form not in FORMS:
-        raise ValueError(f"--lenpen-form {form} does not exist. Give one of {', '.join(FORMS)}.")
+        raise ValueError(f"--lenpen-form {form}: there is no such formula. Give one of {', '.join(FORMS)}.")
     return float(length**power if form == "fairseq" else ((5 + length) / 6) ** power)
 
 

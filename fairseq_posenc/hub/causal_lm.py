@@ -141,8 +141,8 @@ def in_bands(words: Tensor, bands: Tensor, cutoffs: Sequence[int]) -> Tensor:
 class CausalLM(nn.Module):
     """Combine embedding, decoder and output into a language model.
 
-    The outputs are those of the fairseq model from which the weights were converted, without memory of earlier
-    segments.
+    The outputs equal those of the fairseq model from which the weights were converted, if that model reads each text
+    without memory.
     """
 
     def __init__(self, config: CausalConfig) -> None:
@@ -191,7 +191,7 @@ class CausalLM(nn.Module):
         return logits
 
     def _masked(self, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return the tokens as the encoding reads them: padding, and nothing else, has the padding id."""
+        """Return the tokens for the encoding, which takes every token with the padding id for padding."""
         if attention_mask is None:
             return input_ids
         config = self.config

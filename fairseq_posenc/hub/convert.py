@@ -113,7 +113,7 @@ def initialised(kind: Callable[[Any], Model], config: Any, source: Any, report: 
 
 
 def _key(member: str) -> str:
-    """Return the name of an encoding as the names of its options contain it: with `_` instead of `-`."""
+    """Return the prefix of an encoding's options, such as `diet_rel` for the encoding `diet-rel`."""
     return member.replace("-", "_")
 
 

@@ -81,7 +81,7 @@ def settings(config: CausalConfig) -> dict[str, Any]:
 
 
 def _generation(config: CausalConfig) -> dict[str, Any]:
-    """Return the contents of generation_config.json, which forbids padding and <s>; no training text has them."""
+    """Return the contents of generation_config.json, which forbids padding and <s> in generated text."""
     return {
         "bos_token_id": config.first,
         "eos_token_id": config.eos,

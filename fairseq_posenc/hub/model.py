@@ -93,7 +93,7 @@ class Head(nn.Module):
 class MaskedLM(nn.Module):
     """Combine embedding, encoder and head into a masked language model.
 
-    The outputs are those of the fairseq model from which the weights were converted.
+    The outputs equal those of the fairseq model from which the weights were converted.
     """
 
     def __init__(self, config: ModelConfig) -> None:

@@ -84,10 +84,10 @@ def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[
 
 
 def margin(name: str, rows: int, constant: float) -> float:
-    """Return two standard errors, by which a score must exceed a constant output's score to count as better.
+    """Return by how much a score must exceed a constant output's score to count as better: two standard errors.
 
-    For correlations, use the standard error of a correlation whose true value is 0, the score of a constant output. For
-    other scores, use the standard error of the constant's score over samples of `rows` items.
+    A constant output has the correlation 0, so for correlations this is the standard error of a correlation whose true
+    value is 0. For other scores, it is the standard error of the constant's score over samples of `rows` items.
 
     Args:
         name: Name of the score.

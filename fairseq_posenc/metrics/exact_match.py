@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 def exact_matches(logits: Tensor, target: Tensor, pad: int) -> Tensor:
-    """Return for each sequence whether every counted token has the greatest logit, [B] bool.
+    """Return for each sequence whether every target token except padding has the greatest logit, [B] bool.
 
     If the model has read the target's earlier tokens, this is also whether greedy decoding generates the target: up to
     its first wrong token, greedy decoding reads the same tokens.
 
     Args:
         logits: [B, T, V].
-        target: [B, T] int64; the tokens `pad` do not count.
+        target: [B, T] int64.
         pad: Id of the padding symbol.
     """
     return (logits.argmax(-1).eq(target) | target.eq(pad)).all(1)

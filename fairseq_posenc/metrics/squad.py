@@ -136,7 +136,7 @@ def margin(score: float, baseline: float, questions: float) -> float:
     """Return by how many percentage points a model's score must exceed a baseline's score to count as better.
 
     This margin is an upper bound of two standard errors of the difference between the scores. The bound holds because a
-    mean of numbers from 0 to 1 varies most if all are 0 or 1.
+    mean of numbers from 0 to 1 varies most if every number is either 0 or 1.
     """
     spread = sum(part * (1 - part) for part in (score / 100, baseline / 100))
     return 200 * math.sqrt(spread / max(questions, 1))
@@ -193,7 +193,7 @@ def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str],
 
 
 def means(golds: Mapping[str, Sequence[str]], result: Scores, name: str) -> dict[str, float]:
-    """Return the result of `evaluate`; `result` holds the scores that `scores` computed with the rules `name`."""
+    """Return the result of `evaluate` for scores that `scores` has already computed with the rules `name`."""
     if name != V20:
         return {"exact_match": mean(result.exact), "f1": mean(result.f1), "total": len(golds)}
     scores_by_name = {"exact": mean(result.exact), "f1": mean(result.f1), "total": float(len(golds))}

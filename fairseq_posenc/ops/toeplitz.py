@@ -38,7 +38,7 @@ class Lengths(Protocol):
 
     @property
     def pairs(self) -> Tensor | None:
-        """Return the number of each pair's distance, [1 or B, Q, K], or None if distances follow from columns."""
+        """Return the index of each pair's distance, [1 or B, Q, K], or None if distances follow from columns."""
 
 
 def in_one_pass(positions: Lengths) -> bool:
@@ -97,7 +97,7 @@ def spread(vector: Tensor, positions: Lengths) -> Tensor:
 
 
 def _at(table: Tensor, index: Tensor, dim: int) -> Tensor:
-    """Return the rows of a table along `dim` (-1 or -2) at an index with several axes, which replace this axis.
+    """Select rows of a table along the axis `dim` (-1 or -2); the axes of `index` replace this axis.
 
     The gradient of `index_select` takes less time than the gradient of indexing with several axes.
     """
@@ -111,7 +111,7 @@ def of_pairs(table: Tensor, rows: Tensor | slice, pairs: Tensor) -> Tensor:
     Args:
         table: Vectors; the result has their dtype.
         rows: Row of the table for each distance.
-        pairs: Number of each pair's distance, [1 or B, Q, K].
+        pairs: Index of each pair's distance, [1 or B, Q, K].
     """
     return _at(take(table, rows, -2), pairs, -2).transpose(0, 1)
 
@@ -253,8 +253,8 @@ def trilinear_product(
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
     """Return `first` and `last` of `blocked_products.Vectors` if distances beyond `clip` share a vector.
 
-    If 2 clip >= K + `more`, the result says that no distances share a vector, although larger distances do. Most
-    distances are then at most `clip`, so treating the larger distances separately would save nothing.
+    If 2 clip >= K + `more`, the result says that no distances share a vector, although those beyond `clip` do. Most
+    distances are then at most `clip`, so treating the others separately would save nothing.
     """
     keys = positions.key_length
     if clip is None or clip >= keys or 2 * clip >= keys + more:

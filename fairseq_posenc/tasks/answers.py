@@ -1,4 +1,4 @@
-"""Define `posenc_answers`: predict the counted tokens of generated examples, with any kind of model.
+"""Define `posenc_answers`: predict the outputs of generated examples, with any kind of model.
 
 recipes/length_tasks generates the examples.
 """
@@ -43,9 +43,10 @@ class AnswersConfig(FairseqDataclass):
 
 @register_task("posenc_answers", dataclass=AnswersConfig)
 class AnswersTask(FairseqTask):
-    """Learn to predict tokens: those of an answer after a prompt, a tag for each token, or a translation.
+    """Learn to predict tokens: the answer to a prompt, a tag for each token, or a translation.
 
-    The validation also logs `exact`: the percentage of examples in which the model predicts every counted token.
+    The validation also logs `exact`: the percentage of examples in which the model predicts every token that is not
+    padding.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))

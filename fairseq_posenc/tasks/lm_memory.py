@@ -22,7 +22,7 @@ EVAL_LM_TOKENS = 36000
 
 @register_task("posenc_lm_memory", dataclass=LMMemoryConfig)
 class LMMemoryTask(FairseqTask):
-    """Train and evaluate language models on streams of text, of which each worker reads --batch-size.
+    """Train and evaluate language models on streams of text; each worker reads --batch-size streams.
 
     A batch consists of the next segment of every stream. Models get a `SegmentMemory` with each batch. The task has one
     memory for training, which checkpoints store, and another one for evaluation. Each memory is emptied before the

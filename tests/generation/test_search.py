@@ -28,7 +28,7 @@ def test_penalties_by_hand(form: str, length: int, power: float, expected: float
 
 
 def test_a_penalty_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"--lenpen-form google does not exist\. Give one of fairseq, gnmt"):
+    with pytest.raises(ValueError, match=r"--lenpen-form google: there is no such formula\. Give one of fairseq, gnmt"):
         length_penalty("google", 4, 1)
 
 

@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def _names(folders: list[Path]) -> list[str]:
-    """Return a name for each folder: as many parts from the end of its path as make all names different."""
+    """Return a name for each folder: the last parts of its path, as few as make all names different."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1)):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):

@@ -95,7 +95,7 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 
 
 def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
-    """Time each group for its share of the time that remains until `until`.
+    """Measure the groups one after another, each for a share of the time that remains until `until`.
 
     Pass number `attempt` allows `attempt` times as many rounds as the first pass. The first pass measures all groups;
     later passes stop at `until`.

@@ -90,7 +90,7 @@ def _decoding(args: Namespace) -> Iterator[Pair]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """Measure decoding. If fairseq is installed, also measure its layer, because its cost is a limit of our targets."""
+    """Measure decoding and, if fairseq is installed, fairseq's layer, whose cost limits our targets."""
     pairs = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.origin.missing() else [peers.FAIRSEQ]
     pairs += [(peer, setting) for peer in stock for setting in dict.fromkeys(setting for _, setting in pairs)]

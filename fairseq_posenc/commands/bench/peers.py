@@ -47,7 +47,7 @@ class Peer(Subject):
         return False
 
     def hooks(self) -> set[str]:
-        """Return a name that is not the name of any hook, so that no target applies to other implementations."""
+        """Return a placeholder that no hook is called, so that no target applies to other implementations."""
         return {"of a peer"}
 
     @property

@@ -33,7 +33,7 @@ TOKENS = 8
 
 
 class PlainAttention(SelfAttention):
-    """Compute the attention of the baseline: projections and, except for single queries on a CPU, torch's kernel."""
+    """Compute the baseline's attention by torch's kernel or, for single queries on a CPU, by plain operations."""
 
     def forward(
         self,

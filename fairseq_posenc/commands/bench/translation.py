@@ -92,7 +92,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return the parts of the model, encoder or decoder, that support this encoding in translation, without [CLS]."""
+    """Return which parts of a translation model (encoder, decoder) support this encoding; they have no [CLS]."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")

@@ -1,4 +1,4 @@
-"""Run the part `laws`: check that each path gives the results of float64 up to rounding, and that each law holds.
+"""Run the part `laws`: check each attention path against float64, and check that each law holds.
 
 Legend: B batch, T tokens, L layers, d width.
 """
@@ -78,7 +78,7 @@ class Scene:
         return pos.positions(tokens, pad=PAD, boundaries=(END,), cached=cached, memory=memory, segments=read)
 
     def far(self, actual: Tensor, expected: Tensor, what: str, bound: float | None = None) -> list[str]:
-        """Return a line if the relative difference exceeds `bound` (default: that for outputs), otherwise no line."""
+        """Return a line if the relative difference exceeds `bound` (by default the bound of outputs), else no line."""
         if not expected.numel():
             return []
         difference = relative(actual.double(), expected.double())
@@ -122,7 +122,7 @@ def _checked(law: str, holds: Law, scene: Scene) -> Row | None:
 
 
 def _equal(scene: Scene, path: str) -> list[str]:
-    """Check that the outputs and gradients of a path are those of float64."""
+    """Check that the outputs and gradients of a path equal those in float64, up to rounding."""
     expected, right = scene.expected
     try:
         actual, gradients = scene.run(_using(scene.stack, path), scene.dtype)

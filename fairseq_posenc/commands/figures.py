@@ -171,7 +171,7 @@ KINDS = {
     "patterns": Kind(
         *(
             "DIET, Figures 4, 6 and 7",
-            "Show the part of each head's logits that depends on positions, and the share of it that depends on distances.",
+            "Show the part of each head's logits that depends on positions, and how much of it distances explain.",
         ),
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,

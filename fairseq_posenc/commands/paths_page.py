@@ -53,10 +53,10 @@ compiles for a GPU. *flex* needs torch 2.8 or newer; with an older torch, `auto`
 ## The path that auto takes
 
 The table shows the paths for sequences of {LENGTH} tokens and heads of width {HEAD_DIM}, and for a GPU with Triton. In
-the headings, *half* means bfloat16 or float16. A further row shows an encoding with `{FEWER_ROWS}` or `{VALUES}`
-if this option changes its path. The option `buckets` of `deberta` has the same effect as `clip`. No other option of an encoding
-changes the path at this length. On a GPU, inference takes the same path as training. Decoding one token at a time is an
-exception, because it computes few logits: it takes *fused* if this path is exact for the encoding, otherwise
+the headings, *half* means bfloat16 or float16. A further row shows an encoding with `{FEWER_ROWS}` or `{VALUES}` if
+this option changes its path. The option `buckets` of `deberta` has the same effect as `clip`. No other option of an
+encoding changes the path at this length. On a GPU, inference takes the same path as training. Decoding one token at a
+time is an exception, because it computes few logits: it takes *fused* if this path is exact for the encoding, otherwise
 *explicit*. On a CPU, training takes *explicit* in every precision, and so does decoding one token at a time.
 """
 

@@ -110,7 +110,7 @@ class ScalingOptions(RotaryOptions):
                 )
         if self.scaling != "longrope" and (self.scaling == "none") != (self.factor is None):
             if self.factor is None:
-                raise ValueError(f"scaling={self.scaling} needs factor: set it, e.g. scaling=linear,factor=2")
+                raise ValueError(f"scaling={self.scaling} needs factor: set it, e.g. scaling={self.scaling},factor=2")
             raise ValueError(
                 f"factor={self.factor} has no effect with scaling=none: leave factor out, or set a scaling, "
                 "e.g. scaling=linear,factor=2"

@@ -73,6 +73,8 @@ def test_shapes_without_room_are_refused() -> None:
     assert Shape(longest=69).room(64) == 1
     with pytest.raises(ValueError, match=r"--separators 3: the number must be 1 or 2"):
         Shape(longest=100, separators=3)
+    with pytest.raises(ValueError, match="--stride 0, --longest-question 64: both must be at least 1"):
+        Shape(longest=100, stride=0)
 
 
 def test_an_answer_longer_than_any_window_is_in_none() -> None:

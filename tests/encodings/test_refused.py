@@ -61,7 +61,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("rope", "proportion=1.5", DECODER, [r"proportion=1\.5 must be from 0\.001 to 1"]),
     ("rope", "proportion=0.25", {"head_dim": 4}, [r"proportion=0\.25", "4", "less than one pair", "proportion=0.5"]),
     ("rope", "fraction=0.5,proportion=0.5", DECODER, ["fraction=0.5 and proportion=0.5", "only one"]),
-    ("rope", "scaling=llama3", DECODER, ["scaling=llama3 and factor=None", "set both"]),
+    ("rope", "scaling=llama3", DECODER, ["scaling=llama3 needs factor", "scaling=llama3,factor=2"]),
     ("rope", "scaling=yarn,factor=2,low_freq_factor=2", DECODER, ["low_freq_factor", "with scaling=llama3 only"]),
     (
         *("rope", "scaling=llama3,factor=2,low_freq_factor=4", DECODER),

@@ -98,8 +98,8 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
     add("--tokenizer", choices=FILES, required=True, help="Type of the tokenizer.")
     text = (
         "Existing tokenizer: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt, for wordpiece a vocab.txt, "
-        "for sentencepiece a .model file. Without this option, wordpiece and sentencepiece learn a vocabulary from "
-        "--train."
+        "for sentencepiece a .model file; or a folder that import-hf wrote. Without this option, wordpiece and "
+        "sentencepiece learn a vocabulary from --train."
     )
     add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)
     text = "Size of the vocabulary to learn (default: 8000 for sentencepiece, 30000 for wordpiece)."

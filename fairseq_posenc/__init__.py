@@ -65,7 +65,16 @@ def __dir__() -> list[str]:
 
 
 def load(source: str | Path) -> MaskedLM | CausalLM:
-    """Load a masked language model or a language model in plain torch; see `fairseq_posenc.hub.load`."""
+    """Load a masked language model or a language model in plain torch, in evaluation mode.
+
+    `model(input_ids, attention_mask)` returns logits. `fairseq_posenc.hub.load` says which ids the model takes.
+
+    Args:
+        source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2,
+            or a fairseq checkpoint of a masked language model or a language model.
+    Raises:
+        CheckpointError: The source cannot be read. The message names the file and says what to do.
+    """
     from .hub import load
 
     return load(source)

@@ -34,6 +34,8 @@ FILES = {
     "wordpiece": ("vocab.txt", "tokenizer_config.json"),
     "sentencepiece": ("sentencepiece.model", "sentencepiece.vocab"),
 }
+#: the dictionary, which gpt2 needs, and which the other tokenizers have if a pretrained model has one
+DICTIONARY = "dict.txt"
 #: files that this program writes itself
 WRITTEN = ("sentencepiece.vocab", "tokenizer_config.json")
 #: whether a piece begins a word; a copy of fairseq_posenc/data/words.py (tested), whose import takes seconds
@@ -86,7 +88,17 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
             raise CorpusError(f"{path} does not exist, but --tokenizer {scheme} needs this file.")
     if scheme == "gpt2":
         return _gpt2(*paths)
-    return _sentencepiece(paths[0]) if scheme == "sentencepiece" else _wordpiece(paths[0], lowercase)
+    own = _sentencepiece(paths[0]) if scheme == "sentencepiece" else _wordpiece(paths[0], lowercase)
+    if not (folder / DICTIONARY).is_file():
+        return _of_pieces(scheme, *own)
+    tokenise, pieces, symbols = own
+    listed = _listed(folder / DICTIONARY)
+    if missing := [symbol for symbol in symbols if symbol not in {*listed}]:
+        raise CorpusError(
+            f"{folder / DICTIONARY} lacks {len(missing)} pieces of {paths[0]} (the first is {missing[0]!r}), so the "
+            "files belong to different tokenizers. Give the tokenizer and the dict.txt of one model."
+        )
+    return _of_pieces(scheme, tokenise, pieces, listed)
 
 
 def _of_pieces(scheme: str, tokenise: Tokenise, pieces: list[str], symbols: list[str]) -> Pieces:
@@ -108,25 +120,36 @@ def _begins(scheme: str, pieces: Sequence[str], ids: Ids, symbols: int) -> NDArr
 
 
 def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
-    """Build GPT-2's pieces; the symbols of fairseq's dictionary are GPT-2's ids, sorted by frequency."""
+    """Build GPT-2's pieces.
+
+    The symbols of fairseq's dictionary are GPT-2's ids, sorted by frequency. The symbols of a model that `import-hf`
+    wrote are the pieces themselves.
+    """
     from tokenizers import ByteLevelBPETokenizer
 
     try:
         tokenizer = ByteLevelBPETokenizer.from_file(str(encoder), str(merges))
     except Exception as error:  # noqa: BLE001  (tokenizers raises Exception itself)
         raise CorpusError(f"{encoder} and {merges} are not in the format of GPT-2's vocabulary ({error}).") from None
-    symbols = [line.split(" ")[0] for line in _text(dictionary).splitlines() if line.strip()]
-    at = {int(symbol): number for number, symbol in enumerate(symbols, len(SPECIALS)) if symbol.isdecimal()}
+    symbols = _listed(dictionary)
     pieces = [tokenizer.id_to_token(number) for number in range(tokenizer.get_vocab_size())]
+    has_ids = all(symbol.isdecimal() or symbol.startswith("madeupword") for symbol in symbols)
+    names = list(map(str, range(len(pieces)))) if has_ids else pieces
+    at = {symbol: number for number, symbol in enumerate(symbols, len(SPECIALS))}
     # no text contains <|endoftext|>, and some of fairseq's dictionaries lack it
-    missing = [number for number, piece in enumerate(pieces) if number not in at and piece != "<|endoftext|>"]
+    no_text = {"<|endoftext|>", *FOREIGN}
+    missing = [name for name, piece in zip(names, pieces, strict=True) if name not in at and piece not in no_text]
     if missing:
         raise CorpusError(
             f"{dictionary} lacks {len(missing)} symbols of {encoder} (the first is {missing[0]}), so the files belong "
             "to different tokenizers. Give all three files of one tokenizer (fetch.py gpt2-bpe fetches them)."
         )
-    ids = np.array([at.get(number, UNKNOWN) for number in range(len(pieces))], np.int64)
+    ids = np.array([at.get(name, UNKNOWN) for name in names], np.int64)
     return Pieces(symbols, _batches(tokenizer), ids, _begins("gpt2", pieces, ids, len(symbols)))
+
+
+def _listed(dictionary: Path) -> list[str]:
+    return [line.split(" ")[0] for line in _text(dictionary).splitlines() if line.strip()]
 
 
 def _text(path: Path) -> str:
@@ -141,7 +164,8 @@ def _batches(tokenizer: Any) -> Tokenise:
     return lambda sentences: [encoding.ids for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
 
 
-def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
+def _wordpiece(vocabulary: Path, lowercase: bool) -> tuple[Tokenise, list[str], list[str]]:
+    """Return a WordPiece tokenizer, its pieces, and the symbols of its dictionary."""
     from tokenizers import BertWordPieceTokenizer
 
     pieces = _text(vocabulary).rstrip("\n").split("\n")
@@ -151,7 +175,7 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
     if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # `tokenizers` needs them
         raise CorpusError(f"{vocabulary}: the vocabulary lacks the piece {min(missing)}. Add a line with this piece.")
     tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
-    return _of_pieces("wordpiece", _batches(tokenizer), pieces, [piece for piece in pieces if piece not in FOREIGN])
+    return _batches(tokenizer), pieces, [piece for piece in pieces if piece not in FOREIGN]
 
 
 def _unique(vocabulary: Path, pieces: list[str]) -> None:
@@ -164,7 +188,8 @@ def _unique(vocabulary: Path, pieces: list[str]) -> None:
         seen.add(piece)
 
 
-def _sentencepiece(model: Path) -> Pieces:
+def _sentencepiece(model: Path) -> tuple[Tokenise, list[str], list[str]]:
+    """Return a SentencePiece tokenizer, its pieces, and the symbols of its dictionary."""
     import sentencepiece
 
     try:
@@ -177,36 +202,47 @@ def _sentencepiece(model: Path) -> Pieces:
         for number, piece in enumerate(pieces)
         if not processor.is_control(number) and not processor.is_unknown(number) and piece not in FOREIGN
     ]
-    return _of_pieces(
-        "sentencepiece", lambda sentences: processor.encode(sentences, out_type=int, num_threads=1), pieces, symbols
-    )
+    return lambda sentences: processor.encode(sentences, out_type=int, num_threads=1), pieces, symbols
 
 
-def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
-    """Return the content of dict.txt: fairseq's own file for GPT-2, otherwise the symbols and their training counts.
+def dictionary(folder: Path, pieces: Pieces, counts: Ids) -> str:
+    """Return the content of dict.txt: the user's file if there is one, otherwise the symbols and their training counts.
 
     Args:
         counts: Frequency of each id in the training text.
     """
-    if scheme == "gpt2":
-        return _text(folder / "dict.txt")
+    if (folder / DICTIONARY).is_file():
+        return _text(folder / DICTIONARY)
     return "".join(
         f"{symbol} {max(1, int(counts[number]))}\n" for number, symbol in enumerate(pieces.symbols, len(SPECIALS))
     )
 
 
-def user_files(scheme: str, path: Path) -> dict[str, bytes]:
-    """Return the contents of the user's tokenizer files, keyed by their names in the tokenizer's folder.
+def user_paths(scheme: str, path: Path) -> dict[str, Path]:
+    """Return the user's tokenizer files, keyed by their names in the tokenizer's folder.
 
+    Args:
+        path: Value of --tokenizer-path: a file or folder of the tokenizer, or a folder that `import-hf` wrote. In the
+            latter, dict.txt is one folder above the files of the tokenizer, and all tokenizers use it.
     Raises:
         CorpusError: A file is missing.
     """
-    paths = [path / name for name in FILES[scheme]] if scheme == "gpt2" else [path]
-    for file in paths:
+    names = FILES[scheme] if scheme == "gpt2" else FILES[scheme][:1]
+    folder = path / "tokenizer" if (path / "tokenizer").is_dir() else path
+    if scheme != "gpt2" and not folder.is_dir():
+        paths, folder = {names[0]: path}, path.parent
+    else:
+        paths = {name: folder / name for name in names}
+    above = folder.parent / DICTIONARY
+    if folder.name == "tokenizer" and above.is_file() and not (folder / DICTIONARY).is_file():
+        paths[DICTIONARY] = above
+    for file in paths.values():
         if not file.is_file():
-            expected = f"a folder with {', '.join(FILES[scheme])}" if scheme == "gpt2" else "a file"
+            expected = (
+                f"a folder with {', '.join(names)}" if scheme == "gpt2" else f"a file, or a folder with {names[0]}"
+            )
             raise CorpusError(f"--tokenizer-path {path}: {file} is not a file. --tokenizer {scheme} needs {expected}.")
-    return {name: file.read_bytes() for name, file in zip(FILES[scheme], paths, strict=False)}
+    return paths
 
 
 def check_case(vocabulary: Path, *, cased: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import version
@@ -42,14 +41,15 @@ def prepare(
         CorpusError: The text or an option is not valid, or a task failed.
     """
     machines.check()
-    user_files = pieces.user_files(settings.tokenizer, tokenizer) if tokenizer else {}
+    user_paths = pieces.user_paths(settings.tokenizer, tokenizer) if tokenizer else {}
+    user_files = {name: path.read_bytes() for name, path in user_paths.items()}
     job = Job(output.with_name(output.name + ".partial"), settings)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in user_files.items()}
     identity = job.identity(sources, hashes, {"format": str(FORMAT)} | {name: version(name) for name in LIBRARIES})
 
     def work(folder: Path) -> Path:
         write_whole(folder / "files.json", json.dumps([(str(source.path), *source[1:]) for source in sources]))
-        _tokenizer(job, user_files, tokenizer, machines)
+        _tokenizer(job, user_files, user_paths.get("vocab.txt"), machines)
         stages.run(Task(job, "tokenise", tokenise), settings.tasks, machines)
         table = _merged(job)
         stages.run(Task(job, "shard", shard.make), settings.tasks, machines)
@@ -59,16 +59,20 @@ def prepare(
     return make(output, identity, work)
 
 
-def _tokenizer(job: Job, user_files: dict[str, bytes], tokenizer: Path | None, machines: Machines) -> None:
-    """Copy the user's tokenizer or learn one, and check it before any long work."""
+def _tokenizer(job: Job, user_files: dict[str, bytes], vocabulary: Path | None, machines: Machines) -> None:
+    """Copy the user's tokenizer or learn one, and check it before any long work.
+
+    Args:
+        vocabulary: The user's vocab.txt for WordPiece.
+    """
     for name, content in user_files.items():
         job.tokenizer.mkdir(parents=True, exist_ok=True)
         (job.tokenizer / name).write_bytes(content)
     if not user_files:
         stages.run(Task(job, "learn", sample.learn), 1, machines)
     pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-    if tokenizer and job.settings.tokenizer == "wordpiece":
-        pieces.check_case(tokenizer, cased=job.settings.cased)
+    if vocabulary is not None:
+        pieces.check_case(vocabulary, cased=job.settings.cased)
     if job.settings.tokenizer == "sentencepiece":
         pieces.write_vocabulary(job.tokenizer)
     if job.settings.tokenizer == "wordpiece":
@@ -83,7 +87,7 @@ def _merged(job: Job) -> Table:
         file = job.tokens / f"{task:05d}"
         table.merge(read_json(file.with_name(f"{file.name}.json")), np.load(file.with_name(f"{file.name}.npy")))
     _check(job, table)
-    write_whole(job.dictionary, pieces.dictionary(job.settings.tokenizer, job.tokenizer, tokenizer, table.frequencies))
+    write_whole(job.dictionary, pieces.dictionary(job.tokenizer, tokenizer, table.frequencies))
     factor = smoothed(job, table)
     dtype = dtype_for(len(tokenizer)).name
     write_whole(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(code, 0.0) for code in _codes(job)]}))
@@ -141,5 +145,4 @@ def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
         "identity": identity,
     }
     write_whole(job.result / "corpus.json", json.dumps(record, indent=1) + "\n")
-    if job.settings.tokenizer == "gpt2":
-        os.unlink(job.tokenizer / "dict.txt")  # each shard has a copy
+    (job.tokenizer / pieces.DICTIONARY).unlink(missing_ok=True)  # each shard has a copy

@@ -5,6 +5,7 @@ The plain model, which `load` returns, needs torch and safetensors only.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from .causal_lm import CausalConfig, CausalLM
@@ -18,8 +19,10 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
 
     Args:
         source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2,
-            or a fairseq checkpoint of a masked language model or a language model. The ids of a GPT-2 are changed
-            to fairseq's order.
+            or a fairseq checkpoint of a masked language model or a language model. A folder with Hugging Face's own
+            model takes the ids of that model; a GPT-2 then has three ids more, for <s>, <pad> and <unk>, which it
+            lacks. All other sources take the ids of dict.txt, in fairseq's order; `import-hf` and `export-hf` write a
+            tokenizer with these ids. For a folder of `import-hf`, a warning says so.
     Raises:
         CheckpointError: The source cannot be read. The message names the file and says what to do.
     """
@@ -32,6 +35,7 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
     path = Path(source)
     if (path / CHECKPOINT).is_file() and not (path / "config.json").exists():
         path = path / CHECKPOINT  # written by import-hf
+        _say_ids(source)
     if gpt2.is_decoder(path):
         return language_model.model_of(gpt2.read(path))
     if path.is_file() and language_model.is_language_model(path):
@@ -46,3 +50,10 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
             problem = f"{source} has no weight {name}, so it is not a complete masked language model"
             raise CheckpointError(f"{problem}. Give a model with all of its weights.")
     return model_of(pretrained)
+
+
+def _say_ids(folder: str | Path) -> None:
+    """Log that the ids are not those of the model from which `import-hf` converted this folder."""
+    where = "tokenizer" if (Path(folder) / "tokenizer").is_dir() else "dict.txt"
+    text = "%s: the model takes the ids of %s/%s, in fairseq's order, and not the ids of the model that import-hf read."
+    logging.getLogger(__name__).warning(text, folder, folder, where)

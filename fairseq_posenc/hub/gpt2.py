@@ -1,4 +1,4 @@
-"""Read GPT-2 from a folder in the format of Hugging Face, with its ids in fairseq's order.
+"""Read GPT-2 from a folder in the format of Hugging Face, with its own ids or with ids in fairseq's order.
 
 Legend: d width, V vocabulary size.
 """
@@ -56,6 +56,8 @@ MODULES = {
     "mlp.c_fc": "fc1",
     "mlp.c_proj": "fc2",
 }
+#: Weights with one row for each id.
+BY_ID = ("embed_tokens.weight", "lm_head.weight")
 #: Logit of the symbols that GPT-2 does not have, where its last layer norm allows it; see `_unlikely_row`.
 UNLIKELY = -1000.0
 _LEAST = 1e-2
@@ -79,9 +81,9 @@ def is_decoder(folder: Path) -> bool:
 
 
 def read(folder: Path) -> LanguageModel:
-    """Read a GPT-2 and put its ids into fairseq's order: <s>, <pad>, </s>, <unk>, then all other pieces.
+    """Read a GPT-2 with its own ids, which are followed by the ids of <s>, <pad> and <unk>.
 
-    </s> is GPT-2's end of text. GPT-2 lacks the other three symbols; their vectors are new (see `_unlikely_row`).
+    GPT-2 lacks these three symbols; their vectors are new (see `_unlikely_row`). Its end of text serves as </s>.
 
     Raises:
         CheckpointError: The model has settings that the models of this package lack, or files are not complete.
@@ -105,7 +107,7 @@ def read(folder: Path) -> LanguageModel:
     end = settings.get("eos_token_id", config.vocabulary - 1)
     if not isinstance(end, int) or not 0 <= end < config.vocabulary:
         raise CheckpointError(f"{where}: eos_token_id must be the id of the end of text, not {end}. Correct it.")
-    return _reordered(LanguageModel(config, tensors, vocabulary), end)
+    return _extended(LanguageModel(config, tensors, vocabulary), end)
 
 
 def _named(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -153,19 +155,29 @@ def _config(settings: Mapping[str, Any], where: str, tensors: Mapping[str, Tenso
     )
 
 
-def _reordered(model: LanguageModel, end: int) -> LanguageModel:
-    """Return the model with fairseq's special symbols before all pieces but `end`, which becomes </s>."""
+def _extended(model: LanguageModel, end: int) -> LanguageModel:
+    """Return the model with <s>, <pad> and <unk> after its own pieces. `end` is the id of the end of text."""
     size, tensors = model.config.vocabulary, dict(model.tensors)
-    others = [i for i in range(size) if i != end]
     row, note = _unlikely_row(tensors["decoder.layer_norm.weight"], tensors["decoder.layer_norm.bias"])
-    for name in ("embed_tokens.weight", "lm_head.weight"):
+    for name in BY_ID:
         if name in tensors:
             new = row if name == "lm_head.weight" or model.config.tied else torch.zeros_like(row)
-            rows = tensors[name]
-            tensors[name] = torch.cat([torch.stack([new, new, rows[end], new]), rows[others]])
+            tensors[name] = torch.cat([tensors[name], new.expand(3, -1)])
+    ids = {"bos": size, "pad": size + 1, "unk": size + 2, "eos": end, "first": end}
+    return replace(model, config=replace(model.config, vocabulary=size + 3, **ids), tensors=tensors, notes=(note,))
+
+
+def reordered(model: LanguageModel) -> LanguageModel:
+    """Return a model that `read` returned with its ids in fairseq's order: special symbols first, then other pieces."""
+    config, tensors = model.config, dict(model.tensors)
+    others = [i for i in range(config.vocabulary - 3) if i != config.eos]
+    order = [config.bos, config.pad, config.eos, config.unk, *others]
+    for name in BY_ID:
+        if name in tensors:
+            tensors[name] = tensors[name][order]
     pieces = None if model.vocabulary is None else _pieces(model.vocabulary, others)
-    config = replace(model.config, vocabulary=size + 3)
-    return LanguageModel(config, tensors, pieces, notes=(note,))
+    config = replace(config, bos=0, pad=1, eos=2, unk=3, first=2)
+    return replace(model, config=config, tensors=tensors, vocabulary=pieces)
 
 
 def _pieces(listed: list[str], others: list[int]) -> list[str]:

@@ -97,7 +97,7 @@ def _import_lm(args: argparse.Namespace) -> list[str]:
     """Convert a GPT-2, and return the lines to print."""
     from . import import_lm
 
-    source = gpt2.read(args.source)
+    source = gpt2.reordered(gpt2.read(args.source))
     encoding = (args.pos_enc, args.pos_enc_args)
     model, report = import_lm.converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     import_lm.save(model, report, args.output, args.source)

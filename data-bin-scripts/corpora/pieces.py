@@ -93,7 +93,8 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
         return _of_pieces(scheme, *own)
     tokenise, pieces, symbols = own
     listed = _listed(folder / DICTIONARY)
-    if missing := [symbol for symbol in symbols if symbol not in {*listed}]:
+    known = {*listed}
+    if missing := [symbol for symbol in symbols if symbol not in known]:
         raise CorpusError(
             f"{folder / DICTIONARY} lacks {len(missing)} pieces of {paths[0]} (the first is {missing[0]!r}), so the "
             "files belong to different tokenizers. Give the tokenizer and the dict.txt of one model."

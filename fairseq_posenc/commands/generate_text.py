@@ -17,6 +17,7 @@ import torch
 from ..compat.checkpoints import CheckpointError
 from ..core.quiet import warnings_only
 from ..core.words import visible
+from ..data.words import marked
 from ..generation.continuation import continued
 from ..generation.prompts import Text
 from ..generation.sampling import sampler
@@ -211,7 +212,11 @@ def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     path = _dictionary(args)
     model, task = _loaded(args, path)
     dictionary = task.source_dictionary
-    text = Text(dictionary, args.tokenizer or tokenizer.beside(path))
+    place = args.tokenizer or tokenizer.beside(path)
+    if place is None and marked(dictionary.symbols) is not None:
+        note = f"there is no tokenizer beside {path}, but its symbols are parts of words, so prompts must be in parts"
+        print(f"generate-text: {note}. To split text, give --tokenizer FILE_OR_FOLDER.", file=sys.stderr)
+    text = Text(dictionary, place)
     first = dictionary.bos() if getattr(task.cfg, "add_bos_token", False) else dictionary.eos()
     generator = torch.Generator(args.device)
     excluded = [dictionary.pad(), dictionary.bos()]  # no text that the model was trained on has them

@@ -32,13 +32,15 @@ pipeline_tag: fill-mask
 
 The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. The model was
 trained on sequences of up to {max_length} tokens. {options}
+In Python:
+
     import fairseq_posenc
     model = fairseq_posenc.load("DIR")  # needs torch and safetensors, but not fairseq
     logits = model(input_ids, attention_mask)
 
-{transformers} {tokenizer}
+{transformers}{tokenizer}
 """
-READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too."
+READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too. "
 TOKENIZER = "`transformers.AutoTokenizer` loads the tokenizer."
 OTHER = """transformers runs the code in this folder, because transformers itself does not have this encoding:
 

@@ -23,6 +23,8 @@ pipeline_tag: text-generation
 
 The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. The model was
 trained on sequences of up to {max_length} tokens. {options}{notes}
+In Python:
+
     from transformers import AutoModelForCausalLM
     model = AutoModelForCausalLM.from_pretrained("DIR", trust_remote_code=True)  # runs the code in this folder
 

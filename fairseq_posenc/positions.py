@@ -418,9 +418,12 @@ class Positions:
         """
         if tokens.dim() != 2:
             raise ValueError(f"tokens must be [B, T], one row of ids per sample, but the shape is {list(tokens.shape)}")
+        if tokens.is_floating_point() or tokens.is_complex():
+            raise ValueError(f"tokens must be whole numbers, such as int64, but their type is {tokens.dtype}")
         if not 0 <= cached < tokens.shape[1]:
             raise ValueError(
-                f"cached={cached} must be from 0 to {tokens.shape[1] - 1}, because at least one token must be new"
+                f"cached={cached} must be from 0 to {tokens.shape[1] - 1}, because at least one token must be "
+                "new: give all tokens so far, not only the new ones"
             )
         if memory < 0:
             raise ValueError(f"memory={memory} must be at least 0")

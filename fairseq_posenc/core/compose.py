@@ -165,7 +165,10 @@ class Composition(nn.Module):
         """
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:
-            raise ValueError(f"{self} does not allow segment memory: choose another {self.stack.name_flag}")
+            unable = [name for name, member in self.members.items() if not member.capabilities.memory]
+            raise ValueError(
+                f"{' and '.join(unable) or self} does not allow segment memory: choose another {self.stack.name_flag}"
+            )
         check_drawn(positions, self.stack)
         self._check_any_positions(positions.ids)
         self._check_length(positions)
@@ -227,9 +230,7 @@ class Composition(nn.Module):
         length = positions.reach if self.capabilities.shift_invariant else length
         if length > trained and not self._warned:
             self._warned = True
-            logger.warning(
-                "%s: a sequence has %d positions, more than in training (%s is %d)", self, length, flag, trained
-            )
+            logger.warning("%s: a sequence has %d positions, more than %s=%d", self.name, length, flag, trained)
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """Apply the hook `embed` of each encoding, in the order of the command line: [B, Q, d] -> [B, Q, d]."""

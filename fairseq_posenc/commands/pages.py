@@ -35,7 +35,7 @@ the table again from its start, and `interpolate` stretches the table."""
 #: Heading of the section about the option that all encodings have.
 LAYERS = "Active in some layers"
 SCHEDULES = """\
-Every encoding that acts in the layers of a stack has the option `layers`, which says in which of them it is active. In
+Every encoding that acts in the layers of a stack has the option `layers`, which says in which layers it is active. In
 the other layers, attention is computed as with `none`. An encoding that adds vectors at the input, such as `learned`,
 does not have this option. Layers are counted from 1, separately in the encoder and in the decoder. Without the option,
 an encoding is active in all layers.

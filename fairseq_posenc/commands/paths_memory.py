@@ -58,7 +58,7 @@ The column *MiB* shows how much memory the layer keeps for the backward pass, wi
 divides this memory by that of a layer without positions on the path *fused*. `!` marks a ratio above {MEMORY:.2f},
 which is our target for the peak memory on a GPU. The products of queries or keys with the rows of a table are not kept:
 the backward pass computes them again, for one layer at a time. We have not measured the peak memory on a GPU. The peak
-memory also contains these products, the gradients and other temporary tensors.
+memory also contains the products that are computed again, the gradients and other temporary tensors.
 """
 
 

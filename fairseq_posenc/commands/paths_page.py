@@ -46,8 +46,8 @@ The paths were not measured on a GPU, because no GPU was available. `python -m f
 checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,
 and compares outputs and gradients with the reference in float64, in more than {LAW_CASES} cases. The command
 `gpu-check --device cpu --quick` passed with torch 2.8.0 (Python 3.11), 2.11.0 (Python 3.12) and 2.13.0 (Python 3.11).
-In the first two cases, only torch, its requirements and numpy were installed. We have not run the kernels that Triton
-compiles for a GPU. *flex* needs torch 2.8 or newer; with an older torch, `auto` takes another path.
+For torch 2.8.0 and 2.11.0, only torch, its requirements and numpy were installed. We have not run the kernels that
+Triton compiles for a GPU. *flex* needs torch 2.8 or newer; with an older torch, `auto` takes another path.
 [Memory](attention-memory.md) shows how much memory each path keeps for the backward pass.
 
 ## The path that auto takes
@@ -80,21 +80,22 @@ call torch's fused kernel without a bias. The same number of zeros must be appen
 needs queries, keys and values of equal width. We tried this method outside of the package, with heads of width 64.
 These are the results:
 
-- *Drift* is the rms of the difference between the outputs and those in float64, relative to the rms of the latter. In
-  float32, `alibi` has a drift of 2.3e-6 at n = 512 and of 9.8e-6 at n = 2048, because the logits grow to s n. Our bound
-  is 5e-6, and the drift of *explicit* is 8e-8. In bfloat16, `alibi` with a single additional feature has a drift of
-  0.19 at n = 512 and of 0.52 at n = 2048 (*explicit*: 0.0023), because bfloat16 rounds integers above 256. The rounding
-  disappears if each position is written as the sum of a multiple of 256 and a remainder, and each slope as the sum of
-  three numbers in bfloat16. In float16, multiples of 2048 and two numbers for each slope are enough. With the resulting
-  6 features (in float16: 4), the drift is as small as that of *explicit*. The drift of `diet-abs` is as small as that
-  of *explicit* in float32, bfloat16 and float16, and also with tables in float32 as under autocast.
+- *Drift* is the rms of the difference between the outputs and the outputs in float64, divided by the rms of the outputs
+  in float64. In float32, `alibi` has a drift of 2.3e-6 at n = 512 and of 9.8e-6 at n = 2048, because the logits grow to
+  s n. Our bound is 5e-6, and the drift of *explicit* is 8e-8. In bfloat16, `alibi` with a single additional feature has
+  a drift of 0.19 at n = 512 and of 0.52 at n = 2048 (*explicit*: 0.0023), because bfloat16 rounds integers above 256.
+  The rounding disappears if each position is written as the sum of a multiple of 256 and a remainder, and each slope as
+  the sum of three numbers in bfloat16. In float16, multiples of 2048 (instead of 256) and two numbers for each slope
+  (instead of three) are enough. With the resulting 6 features (in float16: 4), the drift is as small as that of
+  *explicit*. In float32, bfloat16 and float16, the drift of `diet-abs` is as small as that of *explicit*. This also
+  holds if the tables are in float32, as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
   keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, *flex* also keeps 16 MiB
   for the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be
   used, *explicit* keeps 40.75 MiB.
 - *Time* of attention alone on a CPU, at n = 512 in float32: Compared with *fused* with a bias, inference takes 0.78
   times as long for `alibi`, 2.00 times as long for `diet-abs` of rank 64, and 1.11 times as long for rank 8. Compared
-  with *explicit*, training takes 0.89, 1.33 and 0.93 times as long.
+  with *explicit*, training takes 0.89 (`alibi`), 1.33 (rank 64) and 0.93 (rank 8) times as long.
 
 Appended features would therefore be an improvement in two cases only. On a CPU, `alibi` would be faster, but the drift
 in float32 is too large for long sequences. On a GPU, training in half precision with attention dropout would need much

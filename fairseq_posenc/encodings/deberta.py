@@ -70,8 +70,8 @@ class Deberta(CachingEncoding, RelativeProducts):
     Options = DebertaOptions
     facts = Facts(
         title="DeBERTa: disentangled",
-        paper="He et al. 2020; Huang et al., M4M (arXiv)",
-        equation="equation (4) of He et al. (form=original), equation (13) of M4M (form=paper)",
+        paper="He et al. 2020, equation (4); for form=paper: Huang et al., M4M (arXiv)",
+        equation="equation (13)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
         count="m ((2k+1) d/h + 2 (d/h)^2), where k is `clip` (n-1 if unset). With `tie_wr_wt`, the number is "
         "m ((2k+1) d/h + (d/h)^2), which is the number in the papers. With `form=original`, the number is 2 k d + 2 m "

@@ -85,8 +85,9 @@ class Rope(rotary.Rotary):
     Options = RopeOptions
     facts = Facts(
         title="RoPE: rotary",
-        paper="Su et al. 2021; Chen et al. 2023 (linear), Peng et al. 2023 (ntk, yarn)",
-        equation="RoFormer's equations (16) and (34)",
+        paper="Su et al. 2021 (RoFormer), equations (16) and (34); Chen et al. 2023 (linear) and Peng et al. 2023 "
+        "(ntk, yarn)",
+        equation="for the option `scaling`",
         formula=r"e_{ij} = \frac{(R_i q_i) \cdot (R_j k_j)}{\sqrt{D}}",
     )
     options: RopeOptions

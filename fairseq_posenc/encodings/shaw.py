@@ -38,7 +38,7 @@ class Shaw(RelativeTable, RelativeProducts):
     facts = Facts(
         title="Shaw: relative vectors on keys",
         paper="Shaw et al. 2018; Huang et al., M4M (arXiv)",
-        equation="equations (7) to (9) of M4M",
+        equation="equations (7) to (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `values`, this number is doubled.",
         notes=PER_HEAD,

@@ -70,8 +70,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     Options = TupeOptions
     facts = Facts(
         title="TUPE: untied positions",
-        paper="Ke et al. 2021; Huang et al., M4M (arXiv)",
-        equation="equation (10) of Ke et al. (form=original), equations (14), (15) and (19) of M4M (form=paper)",
+        paper="Ke et al. 2021, equation (10); for form=paper: Huang et al., M4M (arXiv)",
+        equation="equations (14), (15) and (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
         count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers leave out one (d/h)^2 and the two scalars of theta. With "

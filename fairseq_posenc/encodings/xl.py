@@ -52,10 +52,10 @@ class XL(CachingEncoding, RelativeProducts):
     Options = XLOptions
     facts = Facts(
         title="Transformer-XL: projected sinusoids of the distance",
-        paper="Dai et al. 2019; Huang et al. 2020 (M1-M4)",
-        equation="section 3.3 of Dai et al., or section 3.4 of Huang et al. without u and v",
+        paper="Dai et al. 2019, section 3.3; without u and v: Huang et al. 2020 (M1-M4)",
+        equation="section 3.4",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",
-        count="m (d^2 + 2 d). With `biases=tied`, it becomes m d^2 + 2 d. With `biases=none`, it becomes m d^2.",
+        count="m (d^2 + 2 d). With `biases=tied`, the number is m d^2 + 2 d. With `biases=none`, the number is m d^2.",
     )
     options: XLOptions
     reads_keys = False

@@ -51,17 +51,17 @@ These costs keep the encodings of each family from reaching their aim:
   in Shaw. The products with the keys must also be transposed. In C++, transposing takes as long as copying; without a
   C++ compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa
   would be 1.14.
-- M4M has the costs of M4. In addition, its forward and backward pass multiply three matrices element by element: the
-  content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M stores the
-  gate from the keys for the backward pass. The backward pass computes the other two matrices again, which saves the
+- M4M has the same costs as M4. In addition, its forward and backward pass multiply three matrices element by element:
+  the content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M stores
+  the gate from the keys for the backward pass. The backward pass computes the other two matrices again, which saves the
   memory of two matrices per layer.
 - If distances are clipped, each query has only a few different products with the vectors of distances. A loop in C++
   adds these products to the content logits, or multiplies the content logits by them. Without a C++ compiler, the
   products are computed in blocks, as for Shaw without clipping. The remaining cost is the time to compute these
   products and to read and write all logits once more.
-- The logits of M3 are not a matrix product. M3's forward pass is a loop in C++, which needs two multiplications where a
-  matrix product needs one. M3's backward pass consists of loops that torch.compile generates. Without a C++ compiler,
-  M3 uses separate torch operations, which are slower.
+- The logits of M3 cannot be computed as a matrix product. M3's forward pass is a loop in C++, which needs two
+  multiplications where a matrix product needs one. M3's backward pass consists of loops that torch.compile generates.
+  Without a C++ compiler, M3 uses separate torch operations, which are slower.
 """
 
 REPRODUCE = """\
@@ -81,8 +81,9 @@ REPRODUCE = """\
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
 are set. With its default thresholds, glibc maps new memory for every large tensor. With these defaults, attention to
-512 tokens without a fused kernel takes 2.3 times as long as fused attention. With higher thresholds, this attention
-takes only 1.2 times as long. The recipes set these two environment variables, too. For your own runs, set them with:
+512 tokens without a fused kernel takes 2.3 times as long as fused attention. With higher thresholds, attention without
+a fused kernel takes only 1.2 times as long. The recipes set these two environment variables, too. For your own runs,
+set them with:
 
     export {allocator}
 

@@ -163,8 +163,8 @@ def _extended(model: LanguageModel, end: int) -> LanguageModel:
         if name in tensors:
             new = row if name == "lm_head.weight" or model.config.tied else torch.zeros_like(row)
             tensors[name] = torch.cat([tensors[name], new.expand(3, -1)])
-    ids = {"bos": size, "pad": size + 1, "unk": size + 2, "eos": end, "first": end}
-    return replace(model, config=replace(model.config, vocabulary=size + 3, **ids), tensors=tensors, notes=(note,))
+    config = replace(model.config, vocabulary=size + 3, bos=size, pad=size + 1, unk=size + 2, eos=end, first=end)
+    return replace(model, config=config, tensors=tensors, notes=(note,))
 
 
 def reordered(model: LanguageModel) -> LanguageModel:

@@ -224,7 +224,7 @@ def in_itself() -> dict[str, Any]:
         ({"cfg": "{model: {_name: fconv}}"}, "should be a mapping of options"),
         ({"cfg": in_itself()}, "contains itself"),
         ({"args": argparse.Namespace(arch="lstm", bpe="../../evil")}, "bpe = '../../evil'"),
-        ({"args": argparse.Namespace(arch="lstm", home="$\\{oc.env:SECRET}")}, "OmegaConf would fill in"),
+        ({"args": argparse.Namespace(arch="lstm", home="$\\{oc.env:SECRET}")}, "OmegaConf would insert"),
         (harmless(task={"_name": "translation", "dataset_impl": "Choices.fasta"}), "file names to a shell"),
     ],
 )

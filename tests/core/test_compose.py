@@ -40,7 +40,7 @@ def test_a_longer_sequence_than_in_training_is_logged_once(spec: str, caplog: py
         pos.check(positions(N + 2))
         pos.check(positions(N + 3))
     (record,) = caplog.records
-    assert re.search(rf"a sequence has {N + 2} positions, more than in training", record.message)
+    assert re.search(rf"a sequence has {N + 2} positions, more than max_length=", record.message)
 
 
 def test_only_the_layers_of_the_stack_exist() -> None:

@@ -79,7 +79,8 @@ def test_a_language_model_gets_its_tokenizer(form: str, tokenizers: dict[str, Pa
         assert theirs(line)["input_ids"] == [2, *ours(line)]
         assert text.ids(f"{line}\n{line}") == [*ours(line), 2, *ours(line)]
         restored = text.text([*ours(line), 2, *ours(line)])
-        if not form.startswith("wordpiece"):  # which does not keep the spaces around punctuation marks
+        # WordPiece does not keep the spaces around punctuation marks, and no tokenizer keeps a character that it lacks.
+        if not form.startswith("wordpiece") and SPECIALS.index("<unk>") not in ours(line):
             plain = " ".join(line.split())  # sentencepiece joins spaces
             assert restored in (f"{line}\n{line}", f"{plain}\n{plain}")
     assert (theirs.bos_token, theirs.eos_token, theirs.padding_side) == ("</s>", "</s>", "left")

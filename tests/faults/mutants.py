@@ -16,13 +16,13 @@ import importlib
 import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +48,20 @@ NOTES = Path(__file__).with_name("survivors.json")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of a source file: the change number `occurrence` that an operator of Cosmic Ray can make."""
+    """A change of a source file: the change number `occurrence` that an operator of Cosmic Ray can make.
+
+    Args:
+        file: The source.
+        operator: Name of the operator.
+        occurrence: Number of the change among those of the operator in this file.
+        key: Name of the change. It depends on the changed line and its equals only, so that edits of other lines leave
+            the choice of the mutants and their results as they are.
+    """
 
     file: str
     operator: str
     occurrence: int
+    key: str = ""
 
     @property
     def path(self) -> Path:
@@ -74,12 +83,6 @@ class Mutant:
         parts = [part for part in matcher.get_opcodes() if part[0] != "equal"]
         (_, first, _, start, _), (_, _, last, _, stop) = parts[0], parts[-1]
         return first + 1, _joined(before[first:last]), _joined(after[start:stop])
-
-    @property
-    def key(self) -> str:
-        """Name the mutant by what it changes, so that its result is not taken for another one's."""
-        line, before, after = self.change
-        return f"{self.file}:{line} | {before} | {after}"
 
 
 @functools.cache
@@ -104,10 +107,15 @@ def changes() -> list[Mutant]:
     operators = {name: OperatorProvider()[name]() for name in OperatorProvider() if name not in named}
     found = []
     for path in sources():
+        file, lines = str(path.relative_to(table.ROOT)), _read(path).splitlines()
         nodes = list(ast_nodes(get_ast(_read(path))))
         for name, operator in operators.items():
-            number = sum(len(list(operator.mutation_positions(node))) for node in nodes)
-            found += [Mutant(str(path.relative_to(table.ROOT)), name, place) for place in range(number)]
+            places = [place for node in nodes for place in operator.mutation_positions(node)]
+            seen: Counter[str] = Counter()
+            for occurrence, ((line, _), _) in enumerate(places):
+                text = lines[line - 1].partition("  # ")[0].strip()
+                seen[text] += 1
+                found.append(Mutant(file, name, occurrence, f"{file} | {text} | {name} {seen[text]}"))
     return found
 
 
@@ -137,15 +145,11 @@ def is_executed(mutant: Mutant) -> bool:
     return changed is not None and changed != program(_read(mutant.path))
 
 
+@functools.cache
 def chosen(number: int = NUMBER) -> list[Mutant]:
-    """Draw mutants from all changes of what Python executes."""
-    drawn = changes()
-    random.Random(SEED).shuffle(drawn)
-    mutants: dict[str, Mutant] = {}
-    for mutant in drawn:
-        if len(mutants) < number and is_executed(mutant):
-            mutants.setdefault(mutant.key, mutant)
-    return list(mutants.values())
+    """Draw mutants from all changes of what Python executes: those with the smallest hashes of seed and key."""
+    drawn = sorted(changes(), key=lambda mutant: hashlib.sha256(f"{SEED} {mutant.key}".encode()).digest())
+    return list(itertools.islice(filter(is_executed, drawn), number))
 
 
 # -- choice of the tests ------------------------------------------------------------------------------------
@@ -332,7 +336,7 @@ def mutant_jobs(files: list[str], budget: float, quickly: bool) -> Iterator[Job]
 
     Importing a file of tests takes longer than most tests, so `quickly` tries new mutants with a few files only.
     """
-    for mutant in _chosen():
+    for mutant in chosen():
         earlier = results().get(mutant.key, {"killer": None, "tried": {}})
         new = [file for file in files if earlier["tried"].get(file) != digest(file)]
         if earlier["killer"] or not new or (quickly and earlier["tried"]):
@@ -367,15 +371,10 @@ def notes() -> dict[str, str]:
     return loaded
 
 
-@functools.cache
-def _chosen() -> list[Mutant]:
-    return chosen()
-
-
 def page() -> str:
     """Return the part of docs/reliability.md about mutants."""
     found, written = results(), notes()
-    tried = [mutant for mutant in _chosen() if mutant.key in found]
+    tried = [mutant for mutant in chosen() if mutant.key in found]
     killed = sum(found[mutant.key]["killer"] is not None for mutant in tried)
     states = {mutant: "survives" if found[mutant.key]["killer"] is None else "killed" for mutant in tried}
     listed = [mutant for mutant in tried if states[mutant] == "survives" or mutant.key in written]
@@ -396,9 +395,9 @@ TEXT = f"""Changed code
 
 `make mutants` changes the Python code of {", ".join(f"`{room}`" for room in ROOMS)} in {NUMBER} places, one at a
 time, and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that
-Cosmic Ray can make. Changes that Python does not execute are not drawn: annotations in functions, and texts that do not
-compile. The C++ sources are not changed. Only the tests of behaviour in these files and folders of `tests` count, so a
-change that only a linter would notice survives:
+Cosmic Ray can make; an edit of a line leaves the choice in other lines as it is. Changes that Python does not execute
+are not drawn: annotations in functions, and texts that do not compile. The C++ sources are not changed. Only the tests
+of behaviour in these files and folders of `tests` count, so a change that only a linter would notice survives:
 {", ".join(f"`{name}`" for name in TESTS)}.
 
 **Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table has the
@@ -431,7 +430,7 @@ def main() -> int:
     for quickly in (True, False):
         run_all(mutant_jobs(files, options.budget, quickly), options.workers)
     found = results()
-    return int(sum(found[mutant.key]["killer"] is not None for mutant in _chosen()) < 0.85 * NUMBER)
+    return int(sum(found[mutant.key]["killer"] is not None for mutant in chosen()) < 0.85 * NUMBER)
 
 
 if __name__ == "__main__":

@@ -45,8 +45,23 @@ def test_a_mutant_says_what_it_changes() -> None:
     line, before, after = number.change
     assert number.path.read_text("utf-8").splitlines()[line - 1].strip() == before
     assert before != after
-    assert number.key == f"{number.file}:{line} | {before} | {after}"
+    assert number.key == f"{number.file} | {before} | NumberReplacer 1"
     assert mutants.is_executed(number)
+
+
+def test_an_edit_of_a_line_leaves_the_names_of_other_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names distinguish equal changes of equal lines by their order."""
+    monkeypatch.setattr(mutants, "sources", lambda: [tmp_path / "source.py"])
+    monkeypatch.setattr(table, "ROOT", tmp_path)
+    names = []
+    for text in ("a = 1\nb = 2\nb = 2\n", "# new\nc = a + 3\na = 1  # why\nb = 2\nb = 2\n"):
+        (tmp_path / "source.py").write_text(text, encoding="utf-8")
+        mutants._read.cache_clear()
+        names.append({mutant.key for mutant in mutants.changes()})
+    assert names[0] == {f"source.py | {line}" for line in ("a = 1 | NumberReplacer 1", "a = 1 | NumberReplacer 2")} | {
+        f"source.py | b = 2 | NumberReplacer {number}" for number in (1, 2, 3, 4)
+    }
+    assert names[0] < names[1]
 
 
 def test_an_operator_that_fails_makes_no_mutant() -> None:
@@ -119,4 +134,4 @@ def test_a_line_outside_of_functions_has_the_tests_of_the_file(measured: Mutant)
 def test_every_note_says_what_was_done() -> None:
     for key, note in mutants.notes().items():
         assert note.startswith(("equivalent: ", "test added: ", "accepted: ")), key
-        assert (table.ROOT / key.partition(":")[0]).exists(), key
+        assert (table.ROOT / key.partition(" | ")[0]).exists(), key

@@ -109,7 +109,7 @@ def _with_workers_of_the_epoch(
 
     Each worker has its own copy of the data set. If a worker outlived its epoch, all epochs would have the masks of the
     first epoch, and --curriculum would never end. Validation reads the same data in all epochs, so it keeps its
-    workers.
+    data loader.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
         if iterator.num_workers:

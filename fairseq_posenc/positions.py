@@ -279,9 +279,8 @@ class Positions:
     def key_ids(self) -> Tensor:
         """Return the absolute positions of all columns from 0: [K], or [B, K] if they differ from the columns.
 
-        Positions begin anew in each document, and padding left of a token is not counted. Padding itself gets the
-        position of the token before it, or 0 at the start. These positions have no effect, because attention to padding
-        is masked. If the caller gave `ids`, the result is `ids`.
+        Positions begin anew in each document, and padding left of a token is not counted. The positions of padding
+        have no effect, because attention to padding is masked. If the caller gave `ids`, the result is `ids`.
         """
         if self.ids is not None:
             return self.ids.long()

@@ -95,7 +95,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Setting:
-    """Hold the conditions of a measurement. All encodings of a group have the same conditions.
+    """Hold the conditions of a measurement. Encodings with equal conditions are measured together.
 
     Args:
         what: What is measured: layer, model, decode, memory, translation or lm-memory.

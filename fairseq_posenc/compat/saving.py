@@ -26,7 +26,7 @@ from .patching import replace
 
 
 def mend() -> None:
-    """Write and copy checkpoints under a temporary name, which becomes the final name once the file is complete."""
+    """Make fairseq write and copy each checkpoint under a temporary name, and rename the file once it is complete."""
     from fairseq import checkpoint_utils
     from fairseq.file_io import PathManager
 

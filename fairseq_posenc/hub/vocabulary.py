@@ -29,7 +29,7 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
     """Return a pretrained model's pieces in the order of their ids, and the contents of tokenizer.json with these ids.
 
     Args:
-        source: A folder of Hugging Face or `export-hf`, or a fairseq checkpoint.
+        source: A folder in the format of Hugging Face, such as one of `export-hf`, or a fairseq checkpoint.
         files: A file of the tokenizer, or the folder of its files. Default: the folder `source`; for a checkpoint,
             tokenizer/ beside its dict.txt or one folder higher.
     Raises:

@@ -108,7 +108,9 @@ class StacksPosEncConfig(PosEncConfig):
 class LayersConfig(PosEncConfig):
     """Hold the options of all layers, for models whose options do not extend a config of fairseq."""
 
-    dropout: float = option(0.1, "Dropout probability of the outputs of each layer.")
+    dropout: float = option(
+        0.1, "Dropout probability of the embeddings, and of the outputs of attention and of the feed-forward network."
+    )
     attention_dropout: float = option(0.1, "Dropout probability of attention weights.")
     activation_dropout: float = option(0.0, "Dropout probability after the activation in feed-forward layers.")
     checkpoint_activations: bool = option(False, "Recompute each layer in the backward pass, which saves memory.")

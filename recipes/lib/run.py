@@ -37,8 +37,8 @@ class Run(Generic[S]):
     def do(self, chosen: list[Stage], force: bool) -> int:
         """Run the chosen stages, and return the exit status.
 
-        The status is 0 if the chosen stages are done. If all stages are done, the recipe's own check returns
-        the status.
+        If the chosen stages are done but others are not, the status is 0. If all stages of the recipe are done, the
+        status is that of the recipe's own check.
         """
         try:
             with only_one(self.output) as lock:

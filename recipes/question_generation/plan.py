@@ -126,7 +126,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the file questions.json of --dataset if the user prepared this folder; otherwise an empty list."""
+        """Return the file questions.json of --dataset if the user prepared this folder; otherwise an empty tuple."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     def baselines(self) -> Stage:

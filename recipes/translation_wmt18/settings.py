@@ -146,7 +146,9 @@ class Settings(launch.Training):
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
         self.directions = self._directions()
         if not LEAST_COVERAGE <= self.character_coverage <= 1:
-            raise Refused(f"--character-coverage {self.character_coverage}: the value must be {LEAST_COVERAGE} to 1.")
+            raise Refused(
+                f"--character-coverage {self.character_coverage}: the value must be from {LEAST_COVERAGE} to 1."
+            )
         self._refuse_sets()
         self._refuse_shared()
         self._refuse_lengths()

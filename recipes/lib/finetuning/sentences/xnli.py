@@ -19,7 +19,10 @@ def language(split: str) -> str:
 
 
 def scored(labelled: Collection[str]) -> list[str]:
-    """Return one split for each language: its test set, or its development set if only English has test labels.
+    """Return the labelled test sets, one for each language, or the development sets if these are of more use.
+
+    The development sets are returned if no test set has labels, or if only English has a labelled test set while other
+    languages have labelled development sets.
 
     Args:
         labelled: Names of the splits that have labels.

@@ -49,8 +49,8 @@ an encoding is active in all layers.
 | `layers=every-4-skip` | all except 4, 8, 12 and so on |
 
 If the value names no layer, names a layer twice, or names a layer that does not exist, an error says what is wrong. A
-periodic value must leave out at least one layer. A table that has an entry for each layer then has entries for the active layers
-only. The layer number in the formula of `lfhc` is still the number of the layer in the whole stack.
+periodic value must leave out at least one layer. A table that has an entry for each layer then has entries for the
+active layers only. The layer number in the formula of `lfhc` is still the number of the layer in the whole stack.
 
 In a composition, write the name of the encoding before the option: `--pos-enc learned+t5 --pos-enc-args t5.layers=1-4`.
 Encodings that cannot be combined in one layer can be combined in different layers, for example `rope` and `m4m`. An

@@ -21,8 +21,8 @@ class RopeOptions(ScalingOptions):
 
     fraction: float = option(
         1.0,
-        "Fraction of each head's features that is rotated (GPT-NeoX: 0.25), rounded down to whole pairs. The angles are "
-        "those of a head that has only the rotated features.",
+        "Fraction of each head's features that is rotated (GPT-NeoX: 0.25), rounded down to whole pairs. The angles "
+        "are those of a head that has only the rotated features.",
         between=(0.001, 1),
         example=0.5,
     )

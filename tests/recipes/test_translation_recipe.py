@@ -212,8 +212,8 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         ),
         (["--subwords", "fastbpe", "--character-coverage", "0.99"], "--character-coverage has no effect"),
         (["--corpus", "x", "--raw", "y"], "--raw has no effect: nothing is fetched for --corpus x"),
-        (["--character-coverage", "1.1"], "--character-coverage 1.1: the value must be 0.98 to 1"),
-        (["--character-coverage", "0.5"], "--character-coverage 0.5: the value must be 0.98 to 1"),
+        (["--character-coverage", "1.1"], "--character-coverage 1.1: the value must be from 0.98 to 1"),
+        (["--character-coverage", "0.5"], "--character-coverage 0.5: the value must be from 0.98 to 1"),
         (["--limit", "-1"], "--limit -1: the value must be at least 0"),
         (
             ["--corpus", "builtin", "--test-set", "x"],

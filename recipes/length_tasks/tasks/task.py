@@ -115,6 +115,6 @@ def _new(
             seen.add(key)
             return example
     raise ValueError(
-        f"The task has too few different examples of length {length}. Give greater multiples to --tested, or a smaller number to "
-        "--rows.within."
+        f"The task has too few different examples of length {length}. Give greater multiples to --tested, or a "
+        "smaller number to --rows.within."
     )

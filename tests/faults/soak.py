@@ -100,8 +100,8 @@ def faults(rounds: list[Left]) -> list[str]:
         found.append(f"Memory grows by {slope.value:.1f} KiB per round.")
     if last.files > first.files:
         found.append(f"{last.files - first.files} more files are open than after the warm-up.")
-    if last.children:
-        found.append(f"{last.children} child processes are left.")
+    if last.children > first.children:
+        found.append(f"{last.children - first.children} child processes are left.")
     if kept := new_files(rounds):
         found.append(f"Temporary files are left: {', '.join(kept[:5])}.")
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -29,8 +31,10 @@ pytestmark = pytest.mark.usefixtures("forked_stages")
 
 def recipe(*words: str) -> tuple[int, str]:
     """Run the recipe in this process, and return its exit status and what it printed."""
-    output, status = printed(lambda arguments: main(TRANSLATION, arguments), list(words))
-    return status, output
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        output, status = printed(lambda arguments: main(TRANSLATION, arguments), list(words))
+    return status, output + errors.getvalue()
 
 
 @pytest.fixture(scope="module")

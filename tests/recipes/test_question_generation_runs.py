@@ -195,7 +195,11 @@ def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
         ("test.surface.jsonl", None, "has no test.surface.jsonl"),
         ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
         ("test.surface.jsonl", lambda lines: lines[:-1], "different numbers of items"),
-        ("test.surface.jsonl", lambda lines: [lines[0], "{", *lines[2:]], r"surface\.jsonl:2: this is not an item"),
+        (
+            "test.surface.jsonl",
+            lambda lines: [lines[0], "{", *lines[2:]],
+            r"surface\.jsonl:2: the line is not a JSON object",
+        ),
         (
             "test.surface.jsonl",
             lambda lines: ['{"unknown": []}', *lines[1:]],

@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE: it asserts nothing.
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -15,7 +16,7 @@ import resource
 import sys
 import tempfile
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,43 @@ def arguments(folder: Path, files: Sequence[str]) -> list[str]:
 
 
 def run_mutant(folder: Path, path: Path, text: str, tests: Sequence[str]) -> int:
-    """Run tests with a mutant, and return pytest's exit status."""
+    """Run tests with a mutant, and return 0 if it survives them.
+
+    A test that fails is run again, alone. If it then passes, it failed because of the tests before it and not because
+    of the mutant, and the tests behind it are run.
+    """
     prepare(folder)
     os.environ[CACHE] = str(folder / "cache")
     sys.meta_path.insert(0, MutantFinder(path, text))
+    killer = folder / "killer.txt"
+    remaining = list(tests)
+    while remaining:
+        status = in_fork(functools.partial(attempt, folder, remaining, killer))
+        failed = killer.read_text(encoding="utf-8") if killer.exists() else ""
+        if status == 0 or failed not in remaining:
+            return status
+        killer.unlink()
+        if again := in_fork(functools.partial(attempt, folder, [failed], killer)):
+            return again
+        remaining = remaining[remaining.index(failed) + 1 :]
+    return 0
+
+
+def attempt(folder: Path, tests: Sequence[str], killer: Path) -> int:
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    return int(pytest.main(arguments(folder, files), plugins=[Chosen(tests, folder / "killer.txt")]))
+    return int(pytest.main(arguments(folder, files), plugins=[Chosen(tests, killer)]))
+
+
+def in_fork(run: Callable[[], int]) -> int:
+    """Run a function in a fork, and return its exit status, which is negative after a signal."""
+    pid = os.fork()
+    if pid == 0:
+        status = 70
+        try:
+            status = run()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def run_covered(folder: Path, cache: Path, file: str, sources: Sequence[Path], out: Path) -> int:

@@ -43,7 +43,7 @@ BUDGET = 30.0  # seconds of tests for each mutant, as measured with coverage
 LIKELY = 2  # files of tests that a mutant is tried with before all others
 PRELOADED = ["torch", "numpy", "fairseq", "scipy.stats", "hypothesis", "sacrebleu", "transformers", "x_transformers"]
 FOLDER = table.RESULTS / "mutants"
-NOTES = Path(__file__).with_name("survivors.json")
+NOTES, DRAWN = (Path(__file__).with_name(name) for name in ("survivors.json", "drawn.json"))
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,15 @@ def is_executed(mutant: Mutant) -> bool:
 
 @functools.cache
 def chosen(number: int = NUMBER) -> list[Mutant]:
-    """Draw mutants from all changes of what Python executes: those with the smallest hashes of seed and key."""
-    drawn = sorted(changes(), key=lambda mutant: hashlib.sha256(f"{SEED} {mutant.key}".encode()).digest())
-    return list(itertools.islice(filter(is_executed, drawn), number))
+    """Return mutants drawn from all changes of what Python executes.
+
+    DRAWN keeps the names of those that were drawn, so that an edit of some lines leaves the others. If a name no longer
+    exists, the change with the smallest hash of seed and name takes its place.
+    """
+    by_key = {mutant.key: mutant for mutant in changes()}
+    drawn = [key for key in json.loads(DRAWN.read_text("utf-8")) if key in by_key]
+    others = sorted(by_key.keys() - drawn, key=lambda key: hashlib.sha256(f"{SEED} {key}".encode()).digest())
+    return list(itertools.islice(filter(is_executed, map(by_key.__getitem__, [*drawn, *others])), number))
 
 
 # -- choice of the tests ------------------------------------------------------------------------------------
@@ -231,7 +237,9 @@ def selection(mutant: Mutant, files: list[str], budget: float = BUDGET) -> list[
 
 def likely(mutant: Mutant, files: list[str]) -> list[str]:
     """Return the files of which the most tests per second run the changed line."""
-    by_file = {file: first or second for file in files for first, second in [covering(mutant, file)] if first or second}
+    tests_by_file = {file: covering(mutant, file) for file in files}
+    run_the_line = {file: first for file, (first, _) in tests_by_file.items() if first}
+    by_file = run_the_line or {file: second for file, (_, second) in tests_by_file.items() if second}
     rates = [(len(tests) / (sum(seconds for seconds, _ in tests) + 0.01), file) for file, tests in by_file.items()]
     return [file for _, file in sorted(rates, reverse=True)[:LIKELY]]
 
@@ -395,9 +403,10 @@ TEXT = f"""Changed code
 
 `make mutants` changes the Python code of {", ".join(f"`{room}`" for room in ROOMS)} in {NUMBER} places, one at a
 time, and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that
-Cosmic Ray can make; an edit of a line leaves the choice in other lines as it is. Changes that Python does not execute
-are not drawn: annotations in functions, and texts that do not compile. The C++ sources are not changed. Only the tests
-of behaviour in these files and folders of `tests` count, so a change that only a linter would notice survives:
+Cosmic Ray can make. `tests/faults/drawn.json` names them; if a line is edited, other changes take the place of its
+changes. Changes that Python does not execute are not drawn: annotations in functions, and texts that do not compile.
+The C++ sources are not changed. Only the tests of behaviour in these files and folders of `tests` count, so a change
+that only a linter would notice survives:
 {", ".join(f"`{name}`" for name in TESTS)}.
 
 **Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table has the

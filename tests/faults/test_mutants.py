@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,12 @@ def test_a_text_that_does_not_compile_is_no_program() -> None:
     assert mutants.program("def least(a, b) return a") is None
 
 
-def test_a_mutant_says_what_it_changes() -> None:
-    places = [mutant for mutant in mutants.changes() if mutant.file == "fairseq_posenc/core/words.py"]
-    number = next(mutant for mutant in places if mutant.operator == "NumberReplacer")
+PACKAGE = table.ROOT / "fairseq_posenc"
+
+
+def test_a_mutant_says_what_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "sources", lambda: [PACKAGE / "core" / "words.py"])
+    number = next(mutant for mutant in mutants.changes() if mutant.operator == "NumberReplacer")
     line, before, after = number.change
     assert number.path.read_text("utf-8").splitlines()[line - 1].strip() == before
     assert before != after
@@ -64,15 +69,16 @@ def test_an_edit_of_a_line_leaves_the_names_of_other_changes(tmp_path: Path, mon
     assert names[0] < names[1]
 
 
-def test_an_operator_that_fails_makes_no_mutant() -> None:
+def test_an_operator_that_fails_makes_no_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cosmic Ray cannot replace `subprocess.SubprocessError`."""
-    named = [mutant for mutant in mutants.changes() if mutant.operator == "ExceptionReplacer"]
-    assert any(mutant.text == "" for mutant in named)
-    assert not any(mutants.is_executed(mutant) for mutant in named if mutant.text == "")
+    monkeypatch.setattr(mutants, "sources", lambda: [PACKAGE / "ops" / "cpp.py"])
+    failing = [mutant for mutant in mutants.changes() if mutant.operator == "ExceptionReplacer" and not mutant.text]
+    assert len(failing) == 1
+    assert not mutants.is_executed(failing[0])
 
 
 def test_the_finder_replaces_one_module() -> None:
-    path = table.ROOT / "fairseq_posenc" / "core" / "words.py"
+    path = PACKAGE / "core" / "words.py"
     finder = mutant_run.MutantFinder(path, "planted = 7\n")
     assert finder.find_spec("fairseq_posenc.core.base") is None
     spec = finder.find_spec("fairseq_posenc.core.words")
@@ -84,7 +90,7 @@ def test_the_finder_replaces_one_module() -> None:
 
 
 def test_a_package_stays_a_package() -> None:
-    path = table.ROOT / "fairseq_posenc" / "metrics" / "__init__.py"
+    path = PACKAGE / "metrics" / "__init__.py"
     spec = mutant_run.MutantFinder(path, "planted = 7\n").find_spec("fairseq_posenc.metrics")
     assert spec is not None
     assert spec.submodule_search_locations == [str(path.parent)]
@@ -125,6 +131,14 @@ def test_the_fastest_tests_of_the_line_come_first(measured: Mutant) -> None:
     assert [test for _, test in mutants.selection(measured, ["one"], budget=1)] == ["one::fast"]
 
 
+def test_files_that_run_the_line_are_tried_first(measured: Mutant, tmp_path: Path) -> None:
+    """The third file runs another line only, but its test is the fastest."""
+    stored = {"tests": ["three::fast"], "seconds": [0.0], "lines": {measured.file: {"1": [0]}}}
+    (tmp_path / "three.json").write_text(json.dumps(stored), encoding="utf-8")
+    assert sorted(mutants.likely(measured, ["three", "one", "two"])) == ["one", "two"]
+    assert mutants.likely(measured, ["three"]) == ["three"]
+
+
 def test_a_line_outside_of_functions_has_the_tests_of_the_file(measured: Mutant) -> None:
     limit = Mutant(measured.file, "NumberReplacer", 2)
     assert limit.change[0] == 3
@@ -135,3 +149,30 @@ def test_every_note_says_what_was_done() -> None:
     for key, note in mutants.notes().items():
         assert note.startswith(("equivalent: ", "test added: ", "accepted: ")), key
         assert (table.ROOT / key.partition(" | ")[0]).exists(), key
+
+
+def test_a_test_counts_only_if_it_also_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second test fails because of the first one, and the fourth one because of the mutant."""
+    runs: list[list[str]] = []
+
+    def attempt(folder: Path, tests: list[str], killer: Path) -> int:
+        bad = [test for place, test in enumerate(tests) if test == "fourth" or (test == "second" and place)]
+        if bad:
+            killer.write_text(bad[0], encoding="utf-8")
+        return len(bad[:1])
+
+    def run(function: Callable[[], int]) -> int:
+        runs.append(function.args[1])  # type: ignore[attr-defined]
+        return function()
+
+    monkeypatch.setattr(mutant_run, "prepare", lambda folder: None)
+    monkeypatch.setattr(mutant_run, "attempt", attempt)
+    monkeypatch.setattr(mutant_run, "in_fork", run)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.setenv(mutant_run.CACHE, "")
+    path = PACKAGE / "core" / "words.py"
+    names = ["first", "second", "third", "fourth"]
+    assert mutant_run.run_mutant(tmp_path, path, "", names) == 1
+    assert runs == [names, ["second"], ["third", "fourth"], ["fourth"]]
+    assert (tmp_path / "killer.txt").read_text(encoding="utf-8") == "fourth"
+    assert mutant_run.run_mutant(tmp_path, path, "", names[:3]) == 0

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.flex import computed_again
+from fairseq_posenc.attention.flex import _is_same, computed_again
 from fairseq_posenc.core.terms import OfQuery, Rows
 
 
@@ -39,3 +39,15 @@ def test_a_view_in_another_order_is_kept(term: OfQuery) -> None:
     with computed_again([(term, numbers)]):
         output = numbers.mT.sin().cumsum(-1)
     torch.testing.assert_close(gradient(term, output), gradient(term, term.numbers().mT.sin().cumsum(-1)))
+
+
+def test_only_the_same_numbers_in_the_same_order_are_the_same() -> None:
+    numbers = torch.zeros(8)
+    left, right = numbers[:4], numbers[4:]
+    assert _is_same(left, numbers[:4])
+    assert not _is_same(left, right)
+    assert not _is_same(right, left)
+    assert not _is_same(left, left.view(torch.int32))
+    assert not _is_same(left.view(2, 2), left.view(2, 2).t())
+    assert not _is_same(left, left.view(2, 2))
+    assert not _is_same(left, None)

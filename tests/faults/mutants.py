@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import difflib
 import functools
 import hashlib
 import importlib
@@ -21,21 +20,14 @@ import signal
 import sys
 import tempfile
 import time
-import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.operators.provider import OperatorProvider
-
 from tests.faults import mutant_run, table
+from tests.faults.changes import NUMBER, ROOMS, SEED, Mutant, chosen, read, sources
 
-SEED, NUMBER = 20261124, 300
-ROOMS = ("core", "ops", "attention", "metrics")
 #: Files with tests of these folders. test_compiled.py and test_exported.py would take minutes for each mutant.
 TESTS = ("core", "ops", "attention", "metrics", "encodings", "laws", "test_positions.py")
 TOO_SLOW = ("test_compiled.py", "test_exported.py")
@@ -43,119 +35,7 @@ BUDGET = 30.0  # seconds of tests for each mutant, as measured with coverage
 LIKELY = 2  # files of tests that a mutant is tried with before all others
 PRELOADED = ["torch", "numpy", "fairseq", "scipy.stats", "hypothesis", "sacrebleu", "transformers", "x_transformers"]
 FOLDER = table.RESULTS / "mutants"
-NOTES, DRAWN = (Path(__file__).with_name(name) for name in ("survivors.json", "drawn.json"))
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A change of a source file: the change number `occurrence` that an operator of Cosmic Ray can make.
-
-    Args:
-        file: The source.
-        operator: Name of the operator.
-        occurrence: Number of the change among those of the operator in this file.
-        key: Name of the change. It depends on the changed line and its equals only, so that edits of other lines leave
-            the choice of the mutants and their results as they are.
-    """
-
-    file: str
-    operator: str
-    occurrence: int
-    key: str = ""
-
-    @property
-    def path(self) -> Path:
-        return table.ROOT / self.file
-
-    @functools.cached_property
-    def text(self) -> str:
-        """Return the changed source, or an empty text if the operator fails, as it does for `except module.Error`."""
-        try:
-            return str(mutate_code(_read(self.path), OperatorProvider()[self.operator](), self.occurrence))
-        except AttributeError:
-            return ""
-
-    @functools.cached_property
-    def change(self) -> tuple[int, str, str]:
-        """Return the number of the first changed line, the lines before and the lines after."""
-        before, after = _read(self.path).splitlines(), self.text.splitlines()
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-        parts = [part for part in matcher.get_opcodes() if part[0] != "equal"]
-        (_, first, _, start, _), (_, _, last, _, stop) = parts[0], parts[-1]
-        return first + 1, _joined(before[first:last]), _joined(after[start:stop])
-
-
-@functools.cache
-def _read(path: Path) -> str:
-    return path.read_text("utf-8")
-
-
-def _joined(lines: list[str]) -> str:
-    return " ".join(line.strip() for line in lines)
-
-
-# -- choice of the mutants ----------------------------------------------------------------------------------
-
-
-def sources() -> list[Path]:
-    return sorted(path for room in ROOMS for path in (table.ROOT / "fairseq_posenc" / room).glob("*.py"))
-
-
-def changes() -> list[Mutant]:
-    """Return all changes that the operators of Cosmic Ray can make, but those whose operator needs names."""
-    named = {"VariableReplacer", "VariableInserter"}
-    operators = {name: OperatorProvider()[name]() for name in OperatorProvider() if name not in named}
-    found = []
-    for path in sources():
-        file, lines = str(path.relative_to(table.ROOT)), _read(path).splitlines()
-        nodes = list(ast_nodes(get_ast(_read(path))))
-        for name, operator in operators.items():
-            places = [place for node in nodes for place in operator.mutation_positions(node)]
-            seen: Counter[str] = Counter()
-            for occurrence, ((line, _), _) in enumerate(places):
-                text = lines[line - 1].partition("  # ")[0].strip()
-                seen[text] += 1
-                found.append(Mutant(file, name, occurrence, f"{file} | {text} | {name} {seen[text]}"))
-    return found
-
-
-@functools.cache
-def program(source: str) -> str | None:
-    """Return what Python executes of a source: all but the annotations in functions; None if it does not compile."""
-    try:
-        tree = ast.parse(source)
-        compile(source, "mutant", "exec", dont_inherit=True)
-    except SyntaxError:
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-            for part in ast.walk(node):
-                if isinstance(part, ast.arg):
-                    part.annotation = None
-                elif isinstance(part, ast.AnnAssign):
-                    part.annotation = ast.Constant(None)
-    return ast.dump(tree)
-
-
-def is_executed(mutant: Mutant) -> bool:
-    """Return whether Python compiles the mutant to another program."""
-    warnings.simplefilter("ignore", SyntaxWarning)  # of `x is 1`
-    changed = program(mutant.text) if mutant.text else None
-    return changed is not None and changed != program(_read(mutant.path))
-
-
-@functools.cache
-def chosen(number: int = NUMBER) -> list[Mutant]:
-    """Return mutants drawn from all changes of what Python executes.
-
-    DRAWN keeps the names of those that were drawn, so that an edit of some lines leaves the others. If a name no longer
-    exists, the change with the smallest hash of seed and name takes its place.
-    """
-    by_key = {mutant.key: mutant for mutant in changes()}
-    drawn = [key for key in json.loads(DRAWN.read_text("utf-8")) if key in by_key]
-    others = sorted(by_key.keys() - drawn, key=lambda key: hashlib.sha256(f"{SEED} {key}".encode()).digest())
-    return list(itertools.islice(filter(is_executed, map(by_key.__getitem__, [*drawn, *others])), number))
+NOTES = Path(__file__).with_name("survivors.json")
 
 
 # -- choice of the tests ------------------------------------------------------------------------------------
@@ -213,7 +93,7 @@ def covering(mutant: Mutant, file: str) -> tuple[Tests, Tests]:
     stored = coverage_of(file)
     tests_by_line = {int(line): tests for line, tests in stored["lines"].get(mutant.file, {}).items()}
     line = mutant.change[0]
-    span = statement_lines(_read(mutant.path), line)
+    span = statement_lines(read(mutant.path), line)
     lines = [line] if line in tests_by_line else [] if span is None else range(span[0], span[1] + 1)
     places = {place for number in lines for place in tests_by_line.get(number, [])}
     others = {place for tests in tests_by_line.values() for place in tests} - places

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import mutant_run, mutants, table
-from tests.faults.mutants import Job, Mutant
+from tests.faults import changes, mutant_run, mutants, table
+from tests.faults.changes import Mutant
+from tests.faults.mutants import Job
 
 SOURCE = """
 from __future__ import annotations
@@ -34,35 +35,35 @@ def least(a: int | None, b: int) -> int | None:
 def test_annotations_in_functions_are_not_executed(before: str, after: str, same: bool) -> None:
     changed = SOURCE.replace(before, after)
     assert changed != SOURCE
-    assert (mutants.program(changed) == mutants.program(SOURCE)) is same
+    assert (changes.program(changed) == changes.program(SOURCE)) is same
 
 
 def test_a_text_that_does_not_compile_is_no_program() -> None:
-    assert mutants.program("def least(a, b) return a") is None
+    assert changes.program("def least(a, b) return a") is None
 
 
 PACKAGE = table.ROOT / "fairseq_posenc"
 
 
 def test_a_mutant_says_what_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants, "sources", lambda: [PACKAGE / "core" / "words.py"])
-    number = next(mutant for mutant in mutants.changes() if mutant.operator == "NumberReplacer")
+    monkeypatch.setattr(changes, "sources", lambda: [PACKAGE / "core" / "words.py"])
+    number = next(mutant for mutant in changes.changes() if mutant.operator == "NumberReplacer")
     line, before, after = number.change
     assert number.path.read_text("utf-8").splitlines()[line - 1].strip() == before
     assert before != after
     assert number.key == f"{number.file} | {before} | NumberReplacer 1"
-    assert mutants.is_executed(number)
+    assert changes.is_executed(number)
 
 
 def test_an_edit_of_a_line_leaves_the_names_of_other_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names distinguish equal changes of equal lines by their order."""
-    monkeypatch.setattr(mutants, "sources", lambda: [tmp_path / "source.py"])
+    monkeypatch.setattr(changes, "sources", lambda: [tmp_path / "source.py"])
     monkeypatch.setattr(table, "ROOT", tmp_path)
     names = []
     for text in ("a = 1\nb = 2\nb = 2\n", "# new\nc = a + 3\na = 1  # why\nb = 2\nb = 2\n"):
         (tmp_path / "source.py").write_text(text, encoding="utf-8")
-        mutants._read.cache_clear()
-        names.append({mutant.key for mutant in mutants.changes()})
+        changes.read.cache_clear()
+        names.append({mutant.key for mutant in changes.changes()})
     assert names[0] == {f"source.py | {line}" for line in ("a = 1 | NumberReplacer 1", "a = 1 | NumberReplacer 2")} | {
         f"source.py | b = 2 | NumberReplacer {number}" for number in (1, 2, 3, 4)
     }
@@ -71,10 +72,10 @@ def test_an_edit_of_a_line_leaves_the_names_of_other_changes(tmp_path: Path, mon
 
 def test_an_operator_that_fails_makes_no_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cosmic Ray cannot replace `subprocess.SubprocessError`."""
-    monkeypatch.setattr(mutants, "sources", lambda: [PACKAGE / "ops" / "cpp.py"])
-    failing = [mutant for mutant in mutants.changes() if mutant.operator == "ExceptionReplacer" and not mutant.text]
+    monkeypatch.setattr(changes, "sources", lambda: [PACKAGE / "ops" / "cpp.py"])
+    failing = [mutant for mutant in changes.changes() if mutant.operator == "ExceptionReplacer" and not mutant.text]
     assert len(failing) == 1
-    assert not mutants.is_executed(failing[0])
+    assert not changes.is_executed(failing[0])
 
 
 def test_the_finder_replaces_one_module() -> None:

@@ -5,14 +5,11 @@ Each fault is a set of tests, among them the long ones. A fault whose tests have
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tests.faults import table
+from tests.faults.trials import survives
 
 #: Arguments of pytest for each fault.
 FAULTS: dict[str, str] = {
@@ -68,32 +65,11 @@ FAULTS: dict[str, str] = {
 }
 
 
-def run(arguments: str, report: Path) -> tuple[int, int]:
-    """Run tests, and return the number of tests that were not skipped, and of those that passed."""
-    command = f"{sys.executable} -m pytest -q -p no:cacheprovider -n 2 --dist loadscope -m '' --junitxml {report}"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(table.ROOT)}
-    subprocess.run(f"{command} {arguments}", shell=True, cwd=table.ROOT, env=environment, check=False)
-    suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
-    tests, failures, errors, skipped = (
-        int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
-    )
-    return tests - skipped, tests - skipped - failures - errors
-
-
 def main() -> int:
     """Run the tests of all faults that no earlier run has finished, and return 1 if a test failed."""
-    failed = 0
-    for fault, arguments in FAULTS.items():
-        if table.done(fault):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            tests, passed = run(arguments, Path(folder) / "report.xml")
-        if tests and passed == tests:
-            table.record(fault, tests, passed)
-        else:
-            print(f"{fault}: {passed} of {tests} tests passed", file=sys.stderr, flush=True)
-            failed = 1
-    return failed
+    open_faults = [fault for fault in FAULTS if not table.done(fault)]
+    survived = [survives(fault, Path(sys.executable), f"-m '' {FAULTS[fault]}") for fault in open_faults]
+    return int(not all(survived))
 
 
 if __name__ == "__main__":

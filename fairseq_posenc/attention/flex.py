@@ -93,7 +93,7 @@ def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
 
 
 def _is_same(x: Tensor, y: Tensor | None) -> bool:
-    """Return whether two tensors are the same numbers in the same order; False for the fake tensors of tracing."""
+    """Return whether two tensors are the same view of the same memory; False for the fake tensors of tracing."""
     if y is None or type(x) is not Tensor or (x.dtype, x.shape, x.stride()) != (y.dtype, y.shape, y.stride()):
         return False
     return x.data_ptr() == y.data_ptr()

@@ -214,8 +214,9 @@ def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     dictionary = task.source_dictionary
     place = args.tokenizer or tokenizer.beside(path)
     if place is None and marked(dictionary.symbols) is not None:
-        note = f"there is no tokenizer beside {path}, but its symbols are parts of words, so prompts must be in parts"
-        print(f"generate-text: {note}. To split text, give --tokenizer FILE_OR_FOLDER.", file=sys.stderr)
+        note = f"{path} contains pieces of words, but there is no tokenizer beside it"
+        advice = "Prompts must already be split into these pieces. To split text, give --tokenizer FILE_OR_FOLDER."
+        print(f"generate-text: {note}. {advice}", file=sys.stderr)
     text = Text(dictionary, place)
     first = dictionary.bos() if getattr(task.cfg, "add_bos_token", False) else dictionary.eos()
     generator = torch.Generator(args.device)

@@ -29,9 +29,10 @@ KNOWN = "recipes/lib/encodings.json"
 OPTIONS = """\
 `share` says which layers and heads share a table. With `none`, each head of each layer has a table of its own. With
 `head-wise`, the heads of a layer share a table. With `layer-wise`, heads with the same number share a table across all
-layers. With `all`, there is a single table. `init` says how a table is initialised: `normal`, `zeros`, `ones` or
-`xavier-uniform`. `extend` says what happens if a sequence is longer than the table: `error` refuses it, `repeat` reads
-the table again from its start, and `interpolate` stretches the table."""
+layers. With `all`, there is a single table. `init` says how a table is initialised: with normally distributed numbers
+(`normal`), with zeros (`zeros`), with ones (`ones`), or as in Glorot and Bengio 2010 (`xavier-uniform`). `extend` says
+what happens if a sequence is longer than the table: `error` refuses it, `repeat` reads the table again from its start,
+and `interpolate` stretches the table."""
 #: Heading of the section about the option that all encodings have.
 LAYERS = "Active in some layers"
 SCHEDULES = """\

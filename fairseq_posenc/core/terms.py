@@ -209,5 +209,5 @@ class Terms:
 
     @property
     def width(self) -> int:
-        """Return how many numbers all tables together hold for each pair of a sample and a token."""
+        """Return how many numbers all tables together hold for each token of each sample."""
         return sum(term.width for term in (*self.factors, *self.added))

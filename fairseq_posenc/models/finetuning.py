@@ -179,6 +179,6 @@ def load(model: Any, pretrained: Pretrained) -> None:
         raise CheckpointError(f"{problem}. Give another --pretrained.") from None
     missing = [name for name in missing if not name.startswith(_NEW) and not name.endswith("version")]
     if missing or unexpected:
-        name = [*missing, *unexpected][0]
-        problem = f"The weights do not match the settings of the pretrained model (such as {name})"
+        fault = f"{missing[0]} is missing" if missing else f"{unexpected[0]} is unexpected"
+        problem = f"The weights do not match the settings of the pretrained model: {fault}"
         raise CheckpointError(f"{problem}. Give another --pretrained.")

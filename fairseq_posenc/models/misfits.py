@@ -67,7 +67,7 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
 def _state(filename: str) -> Any:
     """Return the checkpoint with its tensors memory-mapped; None if the file does not exist or is not a checkpoint.
 
-    fairseq loads the file again, and then reports that it is not a checkpoint.
+    If the result is None, fairseq loads the file itself and reports the problem.
     """
     if not os.path.isfile(filename):
         return None

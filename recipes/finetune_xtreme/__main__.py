@@ -50,8 +50,8 @@ languages of a dataset; the column is empty if the run has fewer languages or ot
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all
-four tasks, the row `average` is the mean of the seven numbers that the DIET paper averages. The
-average is computed for each seed without a diverged training run; `mean` and `sd` are the mean and the standard
+four tasks, the row `average` is the mean of the seven numbers that the DIET paper averages. An
+average is computed for every seed for which no training run diverged; `mean` and `sd` are the mean and the standard
 deviation of these averages. If the paper averages other tasks or other data, the column `paper` is empty and the column
 `comparable` says what differs."""
 

@@ -82,7 +82,10 @@ class Settings(launch.Training):
         )
     )
     once: list[str] = field(
-        default_factory=list, metadata=about("Further encodings, which are trained with the first seed only.")
+        default_factory=list,
+        metadata=about(
+            "Further encodings, which are trained with the first seed only, unless --pos-enc names them, too."
+        ),
     )
     random_range: int = launch.at_least(1, "Random positions are drawn from 0 to N-1.", default=512)
     longest: dict[str, int] = field(

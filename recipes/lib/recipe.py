@@ -157,8 +157,8 @@ class Recipe(Generic[S]):
         anew: Command or option that repeats the whole run; the screen suggests it if the code has changed.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. The dictionary of a preset maps settings that name the
-            reader's own files to shell variables. The dictionary is empty if no setting names such a file.
+        plain: Presets that plain.py writes as shell scripts. Each preset has a dictionary. Its keys are the settings
+            that need a file of the user, and its values are the shell variables that stand for these files.
     """
 
     name: str

@@ -122,7 +122,11 @@ class Model(nn.Module):
         self.stack = stack
 
     def forward(self, tokens: Tensor, positions: Positions) -> Tensor:
-        """Return logits [B, n / 7, vocabulary] for tokens [B, n]."""
+        """Return the logits of every seventh token (see `PREDICTED`), [B, ceil(n / 7), vocabulary].
+
+        Args:
+            tokens: [B, n] int64.
+        """
         x, _ = self.stack(self.words(tokens), positions)
         return F.linear(x[:, ::PREDICTED], self.words.weight)
 

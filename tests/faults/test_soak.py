@@ -45,7 +45,8 @@ def found(step: Callable[[Path], None], folder: Path, rounds: int = ROUNDS) -> l
 
 
 @pytest.fixture(autouse=True)
-def tidy() -> Any:
+def tidy(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(soak, "SECONDS_TO_END", 0.01)  # threads of other tests never end
     yield
     for thing in LEFT:
         if isinstance(thing, subprocess.Popen):

@@ -84,7 +84,7 @@ def test_import_prepare_train_generate_export(
         model += checkpoint.flags(pretrained.read(path))
     where = [data / "shard00000", "--user-dir", support.PLUGIN, "--save-dir", tmp_path / "save"]
     support.trained([str(word) for word in [*where, "--finetune-from-model", path, *model, *TRAIN]])
-    trained = tmp_path / "save" / "checkpoint_last.pt"
+    trained = tmp_path / "save" / "checkpoint_best.pt"
     assert main(["export-hf", str(trained), "--output", str(tmp_path / "model")]) == 0
     assert "wrote the tokenizer of" in capsys.readouterr().out
     ids = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")("Kalo mine.", return_tensors="pt").input_ids

@@ -21,7 +21,7 @@ import fairseq.dataclass.utils
 import fairseq_cli.train
 import support_warm
 import torch
-from fairseq import options, tasks, utils
+from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import make_builder
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -154,6 +154,8 @@ def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
 
 def trained(words: Sequence[str]) -> Run:
     """Run fairseq-train with these arguments."""
+    # fairseq would compare with the best score of an earlier training in this process, and write no checkpoint_best.pt.
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
     cfg = parse(words)
     recorders: list[Recorder] = []
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairseq import checkpoint_utils
 from integration import support
 
 from fairseq_posenc.papers.reading import figures
@@ -184,9 +183,6 @@ def test_a_run_from_rows_to_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert prepare_text_classification.main(words) == 0
     call(baselines, planned["baselines"], monkeypatch)
     for seed in (1, 2):
-        monkeypatch.delattr(
-            checkpoint_utils.save_checkpoint, "best", raising=False
-        )  # fairseq keeps the best score of another training in this process
         train = planned[f"train:shaw.s{seed}"].command
         flags = [str(ROOT / word) if word.startswith("..") else word for word in train[1:]]
         support.trained([*flags, "--log-file", str(tmp_path / "log")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -47,7 +48,9 @@ def found(step: Callable[[Path], None], folder: Path, rounds: int = ROUNDS) -> l
 @pytest.fixture(autouse=True)
 def tidy(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(soak, "SECONDS_TO_END", 0.01)  # threads of other tests never end
+    gc.freeze()  # otherwise, each round collects the garbage of all tests before, which takes seconds
     yield
+    gc.unfreeze()
     for thing in LEFT:
         if isinstance(thing, subprocess.Popen):
             thing.communicate()

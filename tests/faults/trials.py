@@ -12,16 +12,17 @@ from xml.etree import ElementTree
 from tests.faults import table
 
 
-def survives(fault: str, python: Path, arguments: str) -> bool:
+def survives(fault: str, python: Path, *arguments: str) -> bool:
     """Run the tests of a fault, and return whether all of them pass; if so, record their number.
 
     Args:
         fault: Name of the fault in the table.
         python: The interpreter, whose environment has pytest.
-        arguments: Arguments of pytest, as a shell reads them.
+        arguments: Arguments of pytest, as a shell reads them. Each string is a run of pytest of its own.
     """
     with tempfile.TemporaryDirectory() as folder:
-        tests, passed = _counts(python, arguments, Path(folder) / "report.xml")
+        counts = [_counts(python, run, Path(folder) / "report.xml") for run in arguments]
+    tests, passed = (sum(numbers) for numbers in zip(*counts, strict=True))
     if not tests or passed < tests:
         print(f"{fault}: {passed} of {tests} tests passed", file=sys.stderr, flush=True)
         return False

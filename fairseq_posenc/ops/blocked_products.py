@@ -108,7 +108,7 @@ def _by_column(window: Tensor, columns: int) -> Tensor:
     """View products that are ordered by distance, [1 or h, samples, rows, columns + rows - 1], in the order of columns.
 
     Returns:
-        [samples, 1 or h, rows, columns].
+        The products, [samples, 1 or h, rows, columns].
     """
     tables, samples, rows, width = window.shape
     strides = (rows * width, samples * rows * width, max(width - 1, 1), 1)
@@ -163,7 +163,7 @@ def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor
 def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
     """Write the dot product of x[g, c] and the vector of distance c - r to out[g, r, c], where x is [G, C, D].
 
-    Pairs (r, c) whose distances share a vector are written first. The other pairs follow in blocks of columns.
+    First, all pairs (r, c) whose distances share a vector are written, and then all other pairs, in blocks of columns.
     """
     rows, columns = out.shape[1:]
     flipped = vectors.flipped()
@@ -191,8 +191,8 @@ def _natively(pairs: Tensor) -> bool:
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
     """Fill the beginning of each row of `out` [G, R, C] from `left`, and its end from `right`, both [G, 1, C].
 
-    The caller overwrites the middle of each row, where distances have their own vectors. A block of rows can therefore
-    switch from `left` to `right` at a single column, which lies in the middle of every row of the block. Copying blocks
+    The caller overwrites the middle of each row, where distances have their own vectors. Therefore, all rows of a block
+    can change from `left` to `right` at the same column, which lies in the middle of each of these rows. Copying blocks
     of rows takes a third of the time of `torch.where`.
     """
     rows, columns = out.shape[1:]
@@ -211,7 +211,8 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
 def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
     """Return a dictionary from the entries `first` and `last` of the table to the products of x with them, [G, R, 1].
 
-    An entry outside of the table is left out, because no distances share a vector on that side.
+    If `first` or `last` is outside of the table, no distances share a vector on that side, and the dictionary omits
+    this entry.
     """
     entries = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2])
     return {entry: torch.bmm(x, of_groups(vectors.table[:, entry, :, None], len(x))) for entry in entries}
@@ -299,12 +300,13 @@ class Blocked:
             out.baddbmm_(terms.content_q, terms.content_k.mT, alpha=scale)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals`, and add the gradients of both tables to those in `totals`.
+        """Write the gradients of q and k into `totals`, and add the gradients of both tables to the tables of `totals`.
 
         Args:
             grad: Gradient of the sums that `fill` wrote, [G, Q, K].
             terms: The tensors that `fill` received.
-            totals: Tensors for the gradients; gradients are written into some of them and added to the others.
+            totals: Tensors for the gradients. The method overwrites `totals.q` and `totals.k`, and adds to the tables
+                of `totals`.
         """
         if terms.q is not None:
             for_q, for_table = gradients(grad, terms.q, self.vectors(terms.for_queries))
@@ -318,8 +320,8 @@ class Blocked:
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
         """Multiply the query-key products `content` [G, Q, K] by both gates in place, and return the gate of the keys.
 
-        The gate of the queries is not returned, because it takes less time to compute than that of the keys, and
-        `gate_backward` computes it again.
+        The gate of the queries is not returned, because `gate_backward` can compute it again in less time than the gate
+        of the keys.
         """
         vectors, of_key = self.vectors(table), torch.empty_like(content)
         fill_across(of_key, k, vectors)
@@ -331,7 +333,7 @@ class Blocked:
     def gate_backward(
         self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Write and add the gradients of `gate` as `fill_backward` does, and return the gradient of `content`.
+        """Return the gradient of `content`, and put the other gradients of `gate` into `totals`; see `fill_backward`.
 
         Both gates use the table `terms.for_queries`. This method overwrites `content`, the query-key products
         [G, Q, K] before `gate`.

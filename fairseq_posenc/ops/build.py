@@ -64,8 +64,8 @@ def _stored_path(source: Path, command: list[str]) -> Path | None:
 def _folder() -> Path | None:
     """Return the folder of the compiled libraries, or None if the folder cannot be used.
 
-    The process runs code from this folder. The folder must therefore belong to the user, and other users must not be
-    able to write to it.
+    Because the process executes libraries from this folder, the folder must belong to the user, and other users must
+    not be able to write to it.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get(VARIABLE) or os.path.join(cache, "fairseq_posenc"))

@@ -1,11 +1,11 @@
 """Multiply queries or keys by the vectors of distances on a CPU, if all distances beyond a limit share a vector.
 
-Each query or key is multiplied once by each of the different vectors. Often, this takes far fewer products than one per
-query-key pair. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k by
-them (M4M). No tensor holds, for all pairs, the products of queries or keys with the vectors.
+Each query or key is multiplied only once by each of the different vectors, so there are often far fewer products than
+query-key pairs. C++ (cpp.py) then adds these products to the query-key products q·k in one pass, or multiplies q·k by
+them (M4M). The products with the vectors are never copied to a tensor of all pairs.
 
-See blocked_products.py for the legend. In addition, E is the number of different vectors, which are the entries `first`
-to `last` of the table.
+See blocked_products.py for the legend. E is the number of different vectors: the entries `first` to `last` of the
+table.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ class Clipped:
         cpp.spread(out, of_query, of_key, self.first, add=terms.content_q is not None)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals`, and add the gradients of both tables to those in `totals`.
+        """Write the gradients of q and k into `totals`, and add the gradients of both tables to the tables of `totals`.
 
         Args:
             grad: Gradient of the sums that `fill` wrote, [G, Q, K].
             terms: The tensors that `fill` received.
-            totals: Tensors for the gradients; gradients are written into some of them and added to the others.
+            totals: Tensors for the gradients. The method overwrites `totals.q` and `totals.k`, and adds to the tables
+                of `totals`.
         """
         by_query, by_key = (
             None if x is None else x.new_zeros(*x.shape[:2], table[:, self._entries].shape[1])
@@ -103,7 +104,7 @@ class Clipped:
     def gate_backward(
         self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Write and add the gradients of `gate` as `fill_backward` does, and return the gradient of `content`.
+        """Return the gradient of `content`, and put the other gradients of `gate` into `totals`; see `fill_backward`.
 
         Both gates use the table `terms.for_queries`. This method overwrites `content`, the query-key products
         [G, Q, K] before `gate`.

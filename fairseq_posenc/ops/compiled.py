@@ -31,7 +31,8 @@ def usable(products: int, least: int, device: torch.device) -> bool:
     """Return whether to use compiled loops.
 
     Compiled loops are used for at least `least` products, on a CPU with a working C++ compiler. Compiled loops are not
-    used under a torch dispatch mode, for example one that counts operations, because torch does not compile there.
+    used under a torch dispatch mode, for example one that counts operations, because torch.compile does not work under
+    such a mode.
     """
     return products >= least and device.type == "cpu" and eagerly() and _compiler_works()
 
@@ -68,7 +69,7 @@ def compiler() -> str:
 
 @functools.cache
 def _compiler_works() -> bool:
-    """Return whether torch can compile a tiny function, which is tried once per process."""
+    """Return whether torch.compile works; find out once per process, by compiling a tiny function."""
     reason = ""
     if not compiler():
         reason = "there is no C++ compiler; install g++ or clang++, or set CXX"

@@ -59,8 +59,7 @@ def of_values(weights: Tensor, v: Tensor) -> Tensor:
 def _few(rows: Tensor, columns: Tensor) -> bool:
     """Return whether element-wise multiplication and a sum are faster than `torch.matmul`.
 
-    They are faster for a single row and a small matrix on a CPU, because `torch.matmul` uses a slow plain loop there.
-    In half precision, they are not faster.
+    For a single row and a small matrix on a CPU, `torch.matmul` uses a slow plain loop, except in half precision.
     """
     single = rows.shape[2] == 1 and rows.device.type == "cpu"
     return single and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF

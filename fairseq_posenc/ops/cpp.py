@@ -1,15 +1,15 @@
 """Call C++ functions that compute one product for every pair of a query and a key.
 
-The C++ sources are compiled once per machine if there is a compiler (build.py). Each source is faster than torch:
+The C++ sources are compiled once per machine if there is a compiler (build.py). Each source computes its products
+faster than torch:
 
 - trilinear.cpp computes M3's product of three vectors in two thirds of the time that torch.compile needs.
 - clipped_products.cpp is for distances that share a vector. The products with the few
   different vectors are computed once; torch would have to copy them to all pairs before it adds or multiplies them.
-- single_query.cpp is for decoding steps. The function in this file reads each key only once, because reading the keys
-  takes most of the time.
+- single_query.cpp reads each key only once in a decoding step, because reading the keys takes most of the time.
 
-No function in this file records gradients. Each function checks its tensors first (cpp_checks.py), because C++ does
-not check bounds.
+No function of cpp.py records gradients. Each function checks its tensors first (cpp_checks.py), because C++ does not
+check bounds.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def gates_backward(
 def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
     """Copy products of some columns, which are ordered by distance, to their places in a tensor of rows and columns.
 
-    Both tensors must be contiguous.
+    `pairs` and `window` must be contiguous.
 
     Args:
         pairs: [G, R, C]; the products are written from column `start` and row `top` on.
@@ -219,12 +219,12 @@ def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
 
 
 def across_backward(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Copy gradients from `pairs` to `window`, which is the reverse of `across`."""
+    """Copy gradients from `pairs` to `window`, in the opposite direction of `across`."""
     _across("across_backward", pairs, window, start, top)
 
 
 def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Call a function of clipped_products.cpp after checking both tensors and that `window` lies within `pairs`."""
+    """Check both tensors and that `window` lies within `pairs`, and call a function of clipped_products.cpp."""
     for name, tensor, dims in (("pairs", pairs, 3), ("window", window, 4)):
         require_readable(function, name, tensor, dims)
         require_contiguous(function, name, tensor)
@@ -232,7 +232,7 @@ def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) 
     if not tables or tables * samples != matrices:
         raise ValueError(
             f"cpp.{function}: `window` has {tables} tables of {samples} samples, but `pairs` has {matrices} matrices; "
-            "tables times samples must be the number of matrices."
+            "the product of tables and samples must be the number of matrices."
         )
     if not 1 <= wide <= width:
         raise ValueError(

@@ -17,7 +17,8 @@ def require_readable(function: str, name: str, tensor: Tensor | None, dims: int)
 
     Raises:
         TypeError: The argument is not a tensor, or its dtype is not float32.
-        ValueError: The tensor does not fulfil one of the other conditions.
+        ValueError: The tensor has the wrong device, layout or number of dimensions, is a lazy negation, or needs a
+            gradient.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cpp.{function}: `{name}` must be a tensor, not {type(tensor).__name__}.")
@@ -76,14 +77,14 @@ def pointer(function: str, name: str, tensor: Tensor) -> int:
     """Return the address of the tensor's first number.
 
     Raises:
-        ValueError: The tensor has numbers but no memory, because its storage was freed, torch represents its zeros
-            without storage, or it is a fake tensor.
+        ValueError: The tensor is not empty but has no memory: its storage was freed, it is a fake tensor, or torch
+            represents its zeros without storage.
     """
     address = tensor.data_ptr()
     if not address and tensor.numel():
         raise ValueError(
-            f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}, but no memory; "
-            "its storage was freed, or it is a fake tensor."
+            f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}, but no memory, because "
+            "its storage was freed or it is a fake tensor; pass a tensor that holds data."
         )
     return address
 

@@ -27,7 +27,7 @@ Chunk = tuple[slice, slice]
 
 
 def chunks(pairs: Sequence[int], device: torch.device) -> Iterator[Chunk]:
-    """Yield slices of the samples and heads of pairs [B, h, Q, K]: several samples, or some heads of one sample."""
+    """Yield slices that divide a tensor [B, h, Q, K] into chunks of several samples, or of some heads of one sample."""
     batch, heads, queries, keys = pairs
     most = max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // (queries * keys))
     samples, heads_each = max(1, most // heads), min(heads, most)

@@ -11,8 +11,8 @@ HALF = (torch.float16, torch.bfloat16)
 def promoted(x: Tensor) -> Tensor:
     """Convert a tensor in half precision to float32, and return any other tensor unchanged.
 
-    Parameter tables are converted before their rows are read. The gradient of a row is then summed over all tokens in
-    float32.
+    Parameter tables are converted before their rows are read, so that the gradient of each row is summed over all
+    tokens in float32.
     """
     return x.float() if x.dtype in HALF else x
 

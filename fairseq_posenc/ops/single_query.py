@@ -1,9 +1,9 @@
 """Multiply keys by relative vectors for a single query, as in a decoding step.
 
-Key j has the vector a_j of its distance to the query. Most keys have a vector of their own, so the products k_j·a_j of
-all keys are not a matrix product. C++ (cpp.py) computes k_j·a_j and q·k_j together, and so reads each key only once.
-Without a compiler, or with gradients, torch makes a tensor of the size of the keys and takes three times as long. For
-keys that share a vector, torch uses a matrix product.
+The vector a_j belongs to the distance between the query and key j. Most keys have a vector of their own, so the
+products k_j·a_j of all keys are not a matrix product. C++ (cpp.py) computes k_j·a_j and q·k_j together, and so reads
+each key only once. Without a compiler, or with gradients, torch makes a tensor of the size of the keys and takes three
+times as long. For keys that share a vector, torch uses a matrix product.
 
 Legend: B batch, h heads, K keys, D head width.
 """
@@ -69,7 +69,8 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
     """Return the products that `way` names, computed in C++ if possible, otherwise by the functions `row` and `rest`.
 
     Without C++, the function `row` turns the vector that the first `shared` keys have in common into rows, and one
-    matrix product multiplies these keys by the rows. The function `rest` computes the products of the other keys.
+    matrix product multiplies these keys by the rows. The function `rest` computes the products of the keys that have a
+    vector of their own.
 
     Args:
         way: Value of the argument `way` of `cpp.single_query` that computes the same products.

@@ -3,8 +3,9 @@
 All functions use the L = Q+K-1 distances j - i from -(K-1) to Q-1, in the order of `Positions.distances`. The functions
 named `*_product` read the vector of each distance from a table of R rows.
 
-If the caller gives positions of its own (`Lengths.pairs`), the distances do not follow from the columns. All functions
-then read the vector of each pair (`of_pairs`), which is slower and needs a [Q, K, D] tensor.
+The row and the column of a pair determine its distance, unless the caller chooses the positions of the tokens
+(`Lengths.pairs`). With chosen positions, all functions read the vector of each pair (`of_pairs`), which is slower and
+needs a tensor of Q x K x D numbers.
 
 Legend: B batch, h heads, Q queries (index i), K keys (index j), D head width.
 """
@@ -38,20 +39,21 @@ class Lengths(Protocol):
 
     @property
     def pairs(self) -> Tensor | None:
-        """Return the index of each pair's distance, [1 or B, Q, K], or None if distances follow from columns."""
+        """Return the index of each pair's distance, [1 or B, Q, K]; None if row and column determine the distance."""
 
 
 def in_one_pass(positions: Lengths) -> bool:
     """Return whether the autograd functions of pair_products.py compute the products of all pairs.
 
-    Under torch.compile, plain operations are used instead, because the compiler fuses them. For a single query,
-    single_query.py has faster functions. The autograd functions need distances that follow from the columns.
+    Under torch.compile, plain operations replace the autograd functions, because the compiler fuses plain operations.
+    For a single query, single_query.py has faster functions. If `positions.pairs` is set, the autograd functions do not
+    apply.
     """
     return positions.query_length > 1 and positions.pairs is None and not torch.compiler.is_compiling()
 
 
 def one_by_one(positions: Lengths) -> bool:
-    """Return whether there is a single query, its distances follow from the columns, and nothing is compiled."""
+    """Return whether single_query.py applies: there is one query, no `positions.pairs`, and no torch.compile."""
     return positions.query_length == 1 and positions.pairs is None and not torch.compiler.is_compiling()
 
 
@@ -59,8 +61,8 @@ def shift(x: Tensor, key_length: int) -> Tensor:
     """Reorder a tensor [..., Q, L] by distance to a tensor [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
 
     The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
-    row then begins one step further left than the row above it. The function generalises the skewing of Music
-    Transformer (Huang et al., 2018) to distances in both directions.
+    of the new rows begins one distance earlier in `x` than the row above it. The function generalises the skewing of
+    Music Transformer (Huang et al., 2018) to distances in both directions.
     """
     queries, length = x.shape[-2:]
     if queries == 1:
@@ -138,9 +140,9 @@ def query_product(
         table: Vectors a, [1 or h, R, D]; either all heads share one table, or there is one table per head.
         positions: The numbers of queries and keys.
         rows: Row of the table for each of the L distances.
-        clip: Largest distance with its own row. Larger distances in the same direction share this row, which saves
-            products. None means that no distances share a row.
-        content: Content product q·k, which is added to the result if that saves a pass over the pairs.
+        clip: Largest distance with its own row. All larger distances in the same direction use the row of distance
+            `clip`. If `clip` is None, no distances share a row.
+        content: Content product q·k; it is added to the result if one pass over the pairs can compute both.
     """
     if positions.pairs is not None:
         return torch.einsum("bhid,bhijd->bhij", q, of_pairs(promoted(table), rows, positions.pairs).to(q.dtype))
@@ -198,7 +200,7 @@ def both_products(
 def _of_keys(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, content: Content | None
 ) -> Tensor:
-    """Return `key_product`, plus the content product q·k if there is a single query and `content` uses the keys `k`."""
+    """Return `key_product`, plus the content product q·k if one pass over the keys can compute both."""
     single = positions.query_length == 1 and positions.pairs is None
     fits = content is not None and content.k is k and single and k.dtype not in HALF
     taken = content.take() if content is not None and fits else None
@@ -211,7 +213,7 @@ def _of_keys(
 def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip: int | None) -> tuple[Tensor, int]:
     """Return the vector of each key's distance to the last query, and the number of keys that share the first vector.
 
-    The shared vector is returned only once. The number of keys is 0 if every key has a vector of its own.
+    The shared vector is returned only once. If every key has a vector of its own, the returned number is 0.
     """
     first = _flat(positions, clip)[0]
     if isinstance(rows, slice) or first < 1:
@@ -253,8 +255,8 @@ def trilinear_product(
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
     """Return `first` and `last` of `blocked_products.Vectors` if distances beyond `clip` share a vector.
 
-    If 2 clip >= K + `more`, the result says that no distances share a vector, although those beyond `clip` do. Most
-    distances are then at most `clip`, so treating the others separately would save nothing.
+    If 2 clip >= K + `more`, most distances are at most `clip`, and sharing vectors would save nothing. In this case,
+    the result says that no distances share a vector.
     """
     keys = positions.key_length
     if clip is None or clip >= keys or 2 * clip >= keys + more:
@@ -284,7 +286,7 @@ def _sum(
 ) -> Tensor:
     """Return q_i·a[j - i] + k_j·b[j - i] for all pairs, or one of the two products if q or k is None.
 
-    The content product q·k is added unless the tensors are in half precision, because it must be added in float32.
+    The sum includes the content product q·k, except in half precision: the attention then adds this product in float32.
     """
     x = k if q is None else q
     assert x is not None

@@ -1,7 +1,7 @@
 """Compute M3's product of three vectors, sum_d q_id k_jd a_ijd, without a tensor of [Q, K, D] numbers per head.
 
 The sum is not a matrix product. torch.compile turns each formula below into one pass over the query-key pairs, without
-large temporary tensors. The forward pass runs in C++ (cpp.py) instead if possible.
+large temporary tensors. If possible, the forward pass uses C++ (cpp.py) rather than torch.compile.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, L = Q+K-1 distances. The argument `vectors`, [1 or h, L, D],
 holds the vectors a of all distances.

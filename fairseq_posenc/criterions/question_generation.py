@@ -18,7 +18,7 @@ LEAST = 1e-6
 
 @dataclasses.dataclass
 class QuestionGenerationLossConfig(FairseqDataclass):
-    """Hold the options of the loss, all of which fairseq already has."""
+    """Hold the only option that the loss reads, fairseq's --sentence-avg."""
 
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -56,7 +56,7 @@ class QuestionGenerationLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log losses in bits as fairseq does, and `copied`, the mean weight 1 - g of the copy distribution."""
+        """Log the losses in bits, as fairseq does, and log `copied`, the mean weight 1 - g of the copy distribution."""
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in logging_outputs[0]}
         tokens = total["ntokens"]
         metrics.log_scalar("loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3)

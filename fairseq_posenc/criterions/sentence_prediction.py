@@ -22,7 +22,7 @@ _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
 
 @dataclasses.dataclass
 class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
-    """Hold the options of fairseq's sentence_prediction loss, and the scores to compute."""
+    """Hold the options of fairseq's criterion sentence_prediction and the option --metrics."""
 
     metrics: str = option(
         "accuracy",
@@ -33,10 +33,10 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 
 @register_criterion("posenc_sentence_prediction", dataclass=PosEncSentencePredictionCriterionConfig)
 class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
-    """Compute the cross entropy or, with --regression-target, the squared error, and validation scores.
+    """Compute the cross entropy (with --regression-target, the squared error) and, in validation, the scores.
 
-    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. Moreover, fairseq's
-    criterion accepts only numbers as labels, and wrongly adds up the lists of predictions from several processes.
+    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. fairseq's criterion
+    also accepts only numbers as labels, and wrongly adds up the lists of predictions from several processes.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:
@@ -47,7 +47,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
         self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
 
     def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return the summed loss, the number of samples, and the values to log, in validation with the predictions."""
+        """Return the summed loss, the number of samples, and the values to log (in validation, also predictions)."""
         logits, _ = model(
             **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
         )

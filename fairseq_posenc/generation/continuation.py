@@ -1,4 +1,4 @@
-"""Continue prompts with a language model that remembers earlier segments, in the same way as in evaluation.
+"""Continue prompts with a language model that remembers earlier segments, as `posenc_lm_memory` does in evaluation.
 
 Legend: B prompts, P tokens of a prompt, S steps.
 """

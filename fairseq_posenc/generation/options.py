@@ -46,7 +46,7 @@ class Searching(FairseqTask):
         for name in ("unnormalized", "score_reference"):
             if self.form == "gnmt" and getattr(args, name, False):
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"--lenpen-form gnmt has no effect with {flag}. Leave one of them out.")
+                raise ValueError(f"--lenpen-form gnmt has no effect with {flag}. Leave out one of the two flags.")
         if seq_gen_cls is None:
             seq_gen_cls, more = self.generator_of(args)
             extra |= more

@@ -14,7 +14,7 @@ class Text:
 
     Args:
         dictionary: fairseq's dictionary.
-        place: File or folder of the tokenizer that split the training text. None if the training text consisted of the
+        place: File or folder of the tokenizer that split the training text; None if the training text consisted of the
             dictionary's symbols, separated by spaces.
     Raises:
         CheckpointError: The tokenizer cannot be read, or does not belong to the dictionary.

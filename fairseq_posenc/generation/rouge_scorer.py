@@ -42,7 +42,7 @@ _listening = False
 
 
 def expect(items: Sequence[Expected]) -> None:
-    """Announce the items that will be scored next. Without --scoring rouge_l, this call has no effect."""
+    """Keep the references of the items that will be scored next; do nothing without --scoring rouge_l."""
     if _listening:
         _expected.extend(items)
 
@@ -56,13 +56,15 @@ class RougeConfig(FairseqDataclass):
         "Formula: `f1` is the F1 score with the best reference, `coco` is the F score of COCO's scorer (beta 1.2).",
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
-        AUTO, f"Units of text to compare. `{AUTO}` takes the units of the task's data, or words if those are unknown."
+        AUTO,
+        f"Units of text to compare. `{AUTO}` takes the units of the task's data, or words if the units of the data are "
+        "unknown.",
     )
 
 
 @register_scorer("rouge_l", dataclass=RougeConfig)
 class RougeScorer(BaseScorer):
-    """Compute the mean ROUGE-L over sources, comparing with all references that the task announced."""
+    """Compute the mean ROUGE-L over sources, with all references that the task passed to `expect`."""
 
     def __init__(self, cfg: RougeConfig) -> None:
         super().__init__(cfg)

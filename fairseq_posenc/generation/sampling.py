@@ -23,8 +23,8 @@ def sampler(
     Args:
         temperature: Divisor of the log-probabilities; 0 chooses the most probable token.
         top_k: Number of most probable tokens to draw from; None for all.
-        top_p: Probability of the smallest set of most probable tokens to draw from; None for all tokens. With `top_k`,
-            these are the probabilities among those k tokens.
+        top_p: Probability of the smallest set of most probable tokens to draw from; None for all tokens. If `top_k` is
+            also given, the probabilities of the k tokens are scaled so that they sum up to 1.
         excluded: Ids that are never chosen.
         generator: Source of random numbers, on the device of the log-probabilities.
     """

@@ -32,14 +32,14 @@ def length_penalty(form: str, length: int, power: float) -> float:
 
 
 class GnmtGenerator(SequenceGenerator):
-    """Generate as fairseq does, but with the length penalty of GNMT (Wu et al. 2016)."""
+    """Generate with fairseq's beam search and the length penalty of GNMT (Wu et al. 2016)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.normalize_scores = False  # switch off fairseq's length penalty
 
     def finalize_hypos(self, step: int, bbsz_idx: Tensor, eos_scores: Tensor, *args: Any) -> list[int]:
-        """Finish hypotheses as fairseq does, and apply the length penalty to those that ended at this step."""
+        """Finish hypotheses as fairseq does, and apply the length penalty to the hypotheses that end at this step."""
         finalized: list[list[dict[str, Tensor]]] = args[2]
         before = [len(ended) for ended in finalized]
         newly: list[int] = super().finalize_hypos(step, bbsz_idx, eos_scores, *args)
@@ -55,9 +55,9 @@ class GnmtGeneratorWithAlignment(GnmtGenerator, SequenceGeneratorWithAlignment):
 
 
 class CopyEnsemble(EnsembleModel):
-    """Combine models whose probabilities are not a softmax of logits, because they also copy words.
+    """Combine models that also copy words, so that their probabilities are not a softmax of logits.
 
-    So the log-probabilities, not the logits, are divided by the temperature.
+    The temperature therefore divides the log-probabilities, not the logits.
     """
 
     def forward_decoder(

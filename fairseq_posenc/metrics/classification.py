@@ -66,7 +66,7 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
     for name in names:
         if name not in known:
             kind = "regression" if regression else "classification"
-            raise ValueError(f"--metrics {name}: this is not a score for {kind}. Choose from {', '.join(known)}.")
+            raise ValueError(f"--metrics {name}: {kind} has no score of this name. Choose from {', '.join(known)}.")
     return list(names)
 
 
@@ -86,8 +86,8 @@ def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[
 def margin(name: str, rows: int, constant: float) -> float:
     """Return by how much a score must exceed a constant output's score to count as better: two standard errors.
 
-    A constant output has the correlation 0, so for correlations this is the standard error of a correlation whose true
-    value is 0. For other scores, it is the standard error of the constant's score over samples of `rows` items.
+    The standard error of a correlation is that of two unrelated variables, because a constant output has the
+    correlation 0. The standard error of any other score is that of the constant output's score on `rows` random items.
 
     Args:
         name: Name of the score.

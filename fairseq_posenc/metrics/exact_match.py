@@ -11,8 +11,8 @@ from torch import Tensor
 def exact_matches(logits: Tensor, target: Tensor, pad: int) -> Tensor:
     """Return for each sequence whether every target token except padding has the greatest logit, [B] bool.
 
-    If the model has read the target's earlier tokens, this is also whether greedy decoding generates the target: up to
-    its first wrong token, greedy decoding reads the same tokens.
+    If the model has read the target's earlier tokens, the result also says whether greedy decoding generates the
+    target: greedy decoding reads the same tokens up to its first error.
 
     Args:
         logits: [B, T, V].

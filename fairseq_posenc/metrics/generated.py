@@ -26,7 +26,7 @@ class GroupedText:
 
 @dataclass(frozen=True)
 class Scores:
-    """Hold unrounded scores of generated questions. BLEU and chrF are from 0 to 100, the others from 0 to 1."""
+    """Hold unrounded scores of generated questions. BLEU and chrF range from 0 to 100, all other scores from 0 to 1."""
 
     rouge_l: float
     rouge_l_coco: float

@@ -58,10 +58,10 @@ def best(
 
 
 def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
-    """Apply a threshold to scores of predictions, as apply_no_ans_threshold in SQuAD 2.0's script does.
+    """Apply a threshold to scores of predictions, like the function apply_no_ans_threshold of SQuAD 2.0's script.
 
-    A question whose odds are above the threshold scores 1 if it has no answer, otherwise 0. Scoring an empty text
-    instead would differ slightly: an empty text is also correct if all answers consist of articles and punctuation.
+    A question whose odds are above the threshold scores 1 if it has no answer, otherwise 0. The score of an empty text
+    could differ: an empty text is also correct if all answers consist of articles and punctuation.
     """
 
     def silenced(values: Mapping[str, float]) -> dict[str, float]:
@@ -73,7 +73,7 @@ def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, fl
 def evaluate(
     golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], odds: Mapping[str, float], threshold: float
 ) -> dict[str, float]:
-    """Return EM and F1 at `threshold` and at the best threshold of each, named as in SQuAD 2.0's script.
+    """Return EM and F1 at `threshold`, and each score at its best threshold, named as in SQuAD 2.0's script.
 
     Args:
         golds: Correct answers, as in `squad.scores`.

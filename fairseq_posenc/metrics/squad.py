@@ -87,7 +87,7 @@ class Rules:
         SQuAD 2.0 leaves out answers without words; if no answer is left, the empty text is correct.
 
         Raises:
-            ValueError: There are no answers, which only the rules of SQuAD 2.0 allow.
+            ValueError: `answers` is empty, but only the rules of SQuAD 2.0 allow a question without an answer.
         """
         if self.name != V20:
             if not answers:
@@ -109,7 +109,7 @@ RULES = (V11, V20, *(f"{MLQA}-{language}" for language in _ARTICLES))
 
 
 def rules(name: str) -> Rules:
-    """Return the rules with this name.
+    """Return the rules called `name` for comparing texts.
 
     Args:
         name: Name of the rules, one of `RULES`.
@@ -125,7 +125,7 @@ def rules(name: str) -> Rules:
 
 
 class Scores(NamedTuple):
-    """Hold each question's scores (0 to 1) against its best matching answer, and the questions without a prediction."""
+    """Hold EM and F1 (0 to 1) of each question with its best answer, and the questions without a prediction."""
 
     exact: dict[str, float]
     f1: dict[str, float]

@@ -9,7 +9,7 @@ UNITS = {"words": re.compile(r"\w+|[^\w\s]"), "characters": re.compile(r"\S"), "
 
 
 def pattern_of(units: str) -> re.Pattern[str]:
-    """Return the regular expression that matches one of these units.
+    """Return the regular expression that matches one unit of text, such as a word.
 
     Raises:
         ValueError: The units are not in `UNITS`.

@@ -63,8 +63,8 @@ def test_scores_suit_the_task() -> None:
     assert named(["f1", "matthews"], regression=False) == ["f1", "matthews"]
     assert named(["pearson"], regression=True) == ["pearson"]
     with pytest.raises(
-        ValueError, match=r"pearson: this is not a score for classification\. Choose from accuracy, f1, m"
+        ValueError, match=r"pearson: classification has no score of this name\. Choose from accuracy, f1, m"
     ):
         named(["accuracy", "pearson"], regression=False)
-    with pytest.raises(ValueError, match=r"f1: this is not a score for regression\. Choose from pearson, spearman"):
+    with pytest.raises(ValueError, match=r"f1: regression has no score of this name\. Choose from pearson, spearman"):
         named(["f1"], regression=True)

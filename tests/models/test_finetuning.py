@@ -178,7 +178,7 @@ def test_segments_in_two_ways_are_refused() -> None:
         (["--encoder-normalize-before"], "--encoder-normalize-before True"),
         (["--pos-enc-args", "clips=3"], "no option clips"),
         (["--report-mcc"], "--metrics chooses the scores"),
-        (["--metrics", "pearson"], "--metrics pearson: this is not a score for classification"),
+        (["--metrics", "pearson"], "--metrics pearson: classification has no score of this name"),
     ],
 )
 def test_what_contradicts_the_model_is_refused(scene: Scene, more: list[str], message: str) -> None:

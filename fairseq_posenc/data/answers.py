@@ -22,18 +22,20 @@ from ..compat.checkpoints import CheckpointError
 RECORD, DICTIONARY = "answers.json", "dict.txt"
 #: Stands in an output for a token that does not count.
 UNCOUNTED = "_"
+_CURE = "Generate the examples again with recipes/length_tasks/run.sh."
 #: Kinds of models that a record may name. Only an encoder-decoder generates its output; the others predict a token at
 #: each token of the input.
 KINDS = ("decoder", "encoder", "encoder-decoder")
 
 
 class Example(NamedTuple):
-    """Hold an example.
+    """Hold an input and the tokens to predict, as ids.
 
     Args:
         length: Length of the example, in the unit of its task.
         input: Ids of the input's tokens, [T] int64, with <s> at the start.
-        output: Ids of the tokens to predict, int64: [T], where padding does not count, or [U] with </s> at the end.
+        output: Ids of the tokens to predict, int64: [T] with padding where no token is predicted, or [U] with </s> at
+            the end.
     """
 
     length: int
@@ -42,7 +44,7 @@ class Example(NamedTuple):
 
 
 class Record(NamedTuple):
-    """Hold what RECORD says about a folder.
+    """Hold the contents of answers.json, which describes a folder of examples.
 
     Args:
         kind: Kind of the model, one of `KINDS`.
@@ -55,10 +57,10 @@ class Record(NamedTuple):
 
 
 def record(folder: Path) -> Record:
-    """Read what a folder says about its examples.
+    """Read answers.json, which describes the examples of a folder.
 
     Raises:
-        CheckpointError: The folder has no valid RECORD.
+        CheckpointError: The folder has no valid answers.json.
     """
     path = folder / RECORD
     try:
@@ -66,9 +68,10 @@ def record(folder: Path) -> Record:
         result = Record(contents["kind"], int(contents["longest_input"]), int(contents["longest_output"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"{path}: cannot read the description of the examples ({error!r})"
-        raise CheckpointError(f"{problem}. Generate them again with recipes/length_tasks/run.sh.") from None
+        raise CheckpointError(f"{problem}. {_CURE}") from None
     if result.kind not in KINDS:
-        raise CheckpointError(f"{path}: the kind of the model is {result.kind!r}, but must be one of {KINDS}.")
+        problem = f"{path}: the kind of the model is {result.kind!r}, but must be one of {KINDS}"
+        raise CheckpointError(f"{problem}. {_CURE}")
     return result
 
 
@@ -81,24 +84,26 @@ def read(path: Path, dictionary: Dictionary, kind: str) -> list[Example]:
     try:
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: cannot read the examples ({error}).") from None
+        raise CheckpointError(f"{path}: cannot read the examples ({error}). {_CURE}") from None
     return [_example(line, f"{path}:{number}", dictionary, kind) for number, line in enumerate(lines, 1) if line]
 
 
 def _example(line: str, place: str, dictionary: Dictionary, kind: str) -> Example:
     fields = line.split("\t")
     if len(fields) != 3 or not fields[0].isdecimal():
-        raise CheckpointError(f"{place}: a line must have a length, an input and an output, with tabs between them.")
+        problem = f"{place}: a line must have a length, an input and an output, separated by tabs"
+        raise CheckpointError(f"{problem}. {_CURE}")
     source, target = (field.split() for field in fields[1:])
     if unknown := sorted({token for token in [*source, *target] if token != UNCOUNTED and token not in dictionary}):
-        raise CheckpointError(f"{place}: the dictionary does not contain {unknown[0]!r}.")
+        raise CheckpointError(f"{place}: the dictionary does not contain {unknown[0]!r}. {_CURE}")
     ids = [dictionary.bos(), *map(dictionary.index, source)]
     pad = dictionary.pad()
     out = [pad if token == UNCOUNTED else dictionary.index(token) for token in target]
     if kind == "encoder-decoder":
         return Example(int(fields[0]), torch.tensor(ids), torch.tensor([*out, dictionary.eos()]))
     if len(source) != len(target):
-        raise CheckpointError(f"{place}: the input has {len(source)} tokens, but the output has {len(target)}.")
+        problem = f"{place}: the input has {len(source)} tokens, but the output has {len(target)}"
+        raise CheckpointError(f"{problem}. {_CURE}")
     return Example(int(fields[0]), torch.tensor(ids), torch.tensor([pad, *out]))
 
 
@@ -150,7 +155,7 @@ class Answers(FairseqDataset):
         return int(self.sizes[index])
 
     def size(self, index: int) -> Any:
-        """Return the number of tokens of an example: a number, or the numbers of its input and of its output."""
+        """Return the number of input tokens or, for an encoder-decoder, the numbers of input and output tokens."""
         example = self.examples[index]
         pair = len(example.input), len(example.output)
         return pair if self.kind == "encoder-decoder" else pair[0]

@@ -16,8 +16,8 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.norm
 def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
     """Return the place of each piece in the text; all bytes of a letter get the place of that letter.
 
-    The function is needed for several unknown letters in a row: a Unigram tokenizer gives all their bytes one common
-    place, while a BPE tokenizer gives each letter a place of its own.
+    The function is needed for several unknown letters in a row. A Unigram tokenizer gives the bytes of all these
+    letters the same place, but a BPE tokenizer gives each letter a place of its own.
 
     Args:
         text: Text that was split into the pieces.
@@ -50,6 +50,6 @@ def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
 
 
 def _letters(text: str, place: Place) -> list[Place]:
-    """Return the place of each letter with its combining accents, because normalisation may merge them."""
+    """Return the place of each letter, including combining accents, which normalisation may merge with the letter."""
     starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
     return list(zip(starts, [*starts[1:], place[1]], strict=True))

@@ -28,7 +28,7 @@ def of_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
 
 
 def of_next_tokens(tokens: Tensor, within: str, *, bos: int, eos: int) -> Tensor:
-    """Return the number of the document or line that contains the token after each input of a language model.
+    """Return, for each input of a language model, the number of the document or line that contains the next token.
 
     The input that predicts the first token of a document is the </s> before this token, so this </s> gets the number
     of the document. fairseq likewise puts </s> before the first token of a sequence that is a single document.

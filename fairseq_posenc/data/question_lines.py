@@ -38,8 +38,8 @@ class QuestionLines:
             longest: Maximum number of tokens.
 
         Raises:
-            ValueError: The line is too long, a part of it is empty, or it has an answer although the prepared
-                questions have none, or the reverse.
+            ValueError: The line is too long, a part of it is empty, or only one of the line and the prepared questions
+                has an answer.
         """
         self._read += 1
         dictionary = self._dictionary

@@ -48,7 +48,7 @@ _LETTERS = re.compile(r"(?<=\b[^\W\d_]\.) (?=[^\W\d_]\.)")
 class Piece(NamedTuple):
     """Hold a piece: its name in the dictionary, and its start and end in the text.
 
-    If a tokenizer's vocabulary lacks the piece, its name is its text.
+    If a tokenizer's vocabulary lacks the piece, the text of the piece serves as its name.
     """
 
     name: str

@@ -38,8 +38,8 @@ class Window(NamedTuple):
 class Item(NamedTuple):
     """Hold a sample made from a window.
 
-    column: Position in `tokens` of the window's first piece of the context. start, end: Positions of the answer's first
-    and last piece, or NULL.
+    column: Position in `tokens` of the first piece of the context. start, end: Positions in `tokens` of the answer's
+    first and last piece, or NULL if the window does not contain the answer.
     """
 
     tokens: list[int]
@@ -104,8 +104,8 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 def owner(spans: Sequence[Window], piece: int) -> int:
     """Return the number of the window from which to read the answers that begin with `piece`.
 
-    In each window, count the pieces to the left and to the right of this piece. As in BERT, choose the window with the
-    largest sum of the smaller count and 1% of the window's length.
+    As in BERT, choose the window with the highest score. The score is the number of context pieces to the left or to
+    the right of `piece`, whichever is smaller, plus 1% of the window's length.
     """
 
     def context(number: int) -> float:
@@ -117,7 +117,7 @@ def owner(spans: Sequence[Window], piece: int) -> int:
 
 
 def place(pieces: Sequence[Piece], start: int, end: int) -> tuple[int, int] | None:
-    """Return the first and last piece that cover characters `start` to `end` - 1; None if no piece covers any."""
+    """Return the first and last piece that cover characters `start` to `end` - 1; None if there is no such piece."""
     inside = [number for number, piece in enumerate(pieces) if piece.end > start and piece.start < end]
     return (inside[0], inside[-1]) if inside else None
 
@@ -131,7 +131,7 @@ def items(
         question: Ids of the question's pieces.
         context: Pieces of the context.
         answer: Numbers of the answer's first and last piece in the context, or None.
-        shape: Lengths by which the context is divided.
+        shape: Lengths and stride of the windows.
     """
     head = [BEGIN, *question[: shape.longest_question], *[END] * shape.separators]
     samples = []

@@ -96,7 +96,7 @@ def search(text: str, offsets: Sequence[tuple[int, int]], scored: Sequence[Windo
 def _of_window(
     number: int, scored: WindowLogits, spans: Sequence[Window], options: Search, text_of: Callable[[int, int], str]
 ) -> list[Answer]:
-    """Return the best answers in one window, without those that are read from another window (see `owner`).
+    """Return the best answers in one window, except for answers that `owner` assigns to another window.
 
     Args:
         text_of: Function that returns the text from one piece of the context to another, inclusive.

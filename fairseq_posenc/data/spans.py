@@ -46,8 +46,8 @@ class Question(NamedTuple):
     """Hold a line of SPLIT.questions.jsonl, which describes a question.
 
     context: Number of the question's context. answers: Texts of the answers; empty if the question has no answer.
-    pieces: Number of pieces of the shortest answer that a window contains; 0 if no window contains an answer, and None
-    if no answer is known to occur in the context.
+    pieces: Number of pieces of the shortest answer in any window; 0 if no window contains an answer, and None if no
+    answer is known to occur in the context.
     """
 
     id: str

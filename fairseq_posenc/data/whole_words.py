@@ -1,4 +1,4 @@
-"""Mask whole words (`--mask-whole-words`), which fairseq's own masked_lm task fails to do."""
+"""Implement `--mask-whole-words`, which makes fairseq's own task masked_lm stop with an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Masking:
 
 
 class WholeWordMasks(BaseWrapperDataset):
-    """Mask some words of each sample; with `targets`, return only these words, and padding in place of all others.
+    """Mask some words of each sample or, with `targets`, return the selected words and padding at all other places.
 
     All pieces of a word are selected together, and masked, kept or replaced together. Special symbols are never
     selected. The selection depends only on the seed, the epoch and the sample's number.

@@ -21,8 +21,8 @@ Flags = NDArray[np.bool_]
 class Scheme(NamedTuple):
     """Describe how the pieces of a scheme mark words.
 
-    begins: Whether a piece looks like the beginning of a word. If `goes_on` is true for the piece before it, the piece
-    continues the word instead. goes_on: Whether the word continues after the piece.
+    begins: Whether a piece looks like the beginning of a word. goes_on: Whether the next piece belongs to the same
+    word, even if it looks like the beginning of a word.
     """
 
     begins: Callable[[str], bool]
@@ -60,8 +60,8 @@ class Words:
     """Divide a sequence of ids into words.
 
     A special symbol is not part of a word, and it ends the word before it. So the piece after a special symbol begins a
-    word, whatever its mark. <unk> is not part of a word either, but it does not end the word before it, because
-    SentencePiece also writes <unk> for an unknown letter inside a word.
+    word, whatever its mark. <unk> is not part of a word and does not end the word before it, because SentencePiece also
+    writes <unk> for an unknown letter inside a word.
 
     Args:
         pieces: Pieces in the order of their ids.

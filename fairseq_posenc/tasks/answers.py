@@ -100,7 +100,7 @@ class AnswersTask(FairseqTask):
         return loss, size, output
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log fairseq's figures, and in validation the percentage of examples without a wrong prediction."""
+        """Log the values that fairseq logs; in validation, also log the percentage of examples without an error."""
         super().reduce_metrics(logging_outputs, criterion)
         if any("exact" in output for output in logging_outputs):
             number = sum(float(output["nsentences"]) for output in logging_outputs)

@@ -31,7 +31,7 @@ def words(dictionary: Dictionary, scheme: str) -> Words:
 
 
 def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
-    """Raise ValueError if the model, its encoding or a flag of the user does not allow memory.
+    """Raise ValueError if the model, its encoding or a flag does not allow a memory of earlier segments.
 
     Args:
         lengths: Memory lengths, keyed by the flag that sets them.

@@ -47,7 +47,7 @@ class LMMemoryTask(FairseqTask):
         self._gathered: list[Any] = []
 
     def max_positions(self) -> None:
-        """Return None, because the encoding has its own limit."""
+        """Return None, so that only the encoding limits the length of inputs."""
 
     # -- lengths ---------------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class LMMemoryTask(FairseqTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """Train on a batch as fairseq does, and use and update the memory for training."""
+        """Train on a batch, while the model reads and extends the memory for training."""
         with_memory = lm_scores.with_memory(sample, self.training)
         loss, size, output = super().train_step(with_memory, model, criterion, optimizer, update_num, ignore_grad)
         return loss, size, {**output, "nwords": sample["nwords"]}

@@ -37,7 +37,7 @@ class LMMemoryConfig(FairseqDataclass):
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
         None,
-        "Subword scheme, which marks the pieces that begin a word. The perplexity per word needs this scheme. Default: "
+        "Subword scheme of the dictionary's pieces, by which the perplexity per word counts words. Default: "
         "each token is a word.",
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def log(outputs: Sequence[Mapping[str, Any]]) -> None:
-    """Log `token_nll` and `word_nll` in nats, `token_ppl` and `word_ppl`, from the summed loss of all tokens."""
+    """Log the mean losses `token_nll` and `word_nll` in nats, and the perplexities `token_ppl` and `word_ppl`."""
     nats = sum(float(output.get("nll_loss", output["loss"])) for output in outputs)
     for unit, count in (("token", "ntokens"), ("word", "nwords")):
         number = sum(int(output.get(count, 0)) for output in outputs)
@@ -76,7 +76,7 @@ def log_both_perplexities() -> None:
 
 
 def _scoring(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
-    """Pass each token's score to the batch's function `score`, because fairseq-eval-lm would sum scores in float32."""
+    """Call the batch's function `score` with the scores of all tokens; fairseq-eval-lm itself sums them in float32."""
     hypotheses = original(scorer, models, sample, **kwargs)
     for best, *_ in hypotheses if "score" in sample else ():
         sample["score"](best["positional_scores"])

@@ -28,7 +28,7 @@ def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
     Every worker must call this function.
 
     Returns:
-        A list for each worker, which contains one tensor [M, B, d] per layer.
+        One list per worker; each list contains one tensor [M, B, d] per layer.
     """
     rank, workers = place()
     if not memory.states or workers == 1:

@@ -20,10 +20,11 @@ from ..data.words import SCHEMES, Words, gpt2_pieces
 
 @dataclasses.dataclass
 class PosEncMaskedLMConfig(MaskedLMConfig):
-    """Hold the options of fairseq's masked_lm, and how words are split into pieces."""
+    """Hold the options of fairseq's masked_lm, and two options about subword pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "Subword scheme, which marks the pieces that begin a word. --mask-whole-words needs this scheme."
+        None,
+        "Subword scheme of the dictionary's pieces, by which --mask-whole-words finds the pieces that begin a word.",
     )
     gpt2_encoder_json: Optional[str] = option(
         None, "Path of GPT-2's encoder.json; --subwords gpt2 needs it if the dictionary lists ids instead of pieces."

@@ -200,7 +200,7 @@ class QuestionGenerationTask(Searching):
     ) -> Any:
         """Return hypotheses whose ids the dictionary can convert to words, including copied words.
 
-        The ids in the sample are also replaced by ids that the dictionary can convert.
+        The function also replaces the ids in `sample` by ids that the dictionary can convert.
         """
         hypotheses = self._spelled(generator, models, sample, prefix_tokens, constraints)
         if "references" in sample:
@@ -226,7 +226,7 @@ class QuestionGenerationTask(Searching):
         return super().inference_step(generator, models, sample, prefix_tokens=prefix, constraints=constraints)
 
     def _of_sample(self, sample: Any) -> Any:
-        """Return a sample of fairseq-interactive whose unknown words, listed in `unknown`, have ids from V on."""
+        """Copy a sample of fairseq-interactive, give its unknown words ids from V on, and list them in `unknown`."""
         source, words = self.dictionary.sample_ids_in_batch(sample["net_input"]["src_tokens"], self.size)
         return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 

@@ -26,7 +26,7 @@ class PosEncSentencePredictionConfig(SentencePredictionConfig):
 
 @register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)
 class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
-    """Classify sentences or pairs, or predict numbers for them; read fairseq's folders input0, input1 and label.
+    """Classify sentences or sentence pairs, or predict a number for each, from fairseq's folders input0, input1, label.
 
     A pair is `<s> a </s></s> b </s>` (--init-token 0 --separator-token 2, RoBERTa) or `<s> a </s> b </s>` (--init-token
     0, BERT). Unlike fairseq's task, which sets --max-positions to 512 by default, this task takes the length of the
@@ -50,7 +50,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         return super().setup_task(cfg, **kwargs)
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """Return the model with a new head for --num-classes; a classifier from scratch also gets its word vectors."""
+        """Return the model with a new head for --num-classes; a classifier from scratch also gets --word-vectors."""
         model = super().untrained(cfg, from_checkpoint)
         if isinstance(model, PosEncClassifier) and not from_checkpoint:
             model.start(init_token=self.cfg.init_token)

@@ -18,11 +18,12 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
     """Load a model in plain torch, in evaluation mode: `model(input_ids, attention_mask)` gives logits.
 
     Args:
-        source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2,
-            or a fairseq checkpoint of a masked language model or a language model. A folder with Hugging Face's own
-            model takes the ids of that model; a GPT-2 then has three ids more, for <s>, <pad> and <unk>, which it
-            lacks. All other sources take the ids of dict.txt, in fairseq's order; `import-hf` and `export-hf` write a
-            tokenizer with these ids. For a folder of `import-hf`, a warning says so.
+        source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2, or
+            a fairseq checkpoint of a masked language model or a language model. A folder with Hugging Face's own model
+            keeps the ids of that model; for GPT-2, which lacks <s>, <pad> and <unk>, ids of these symbols are added.
+            All other sources take the ids of dict.txt, in fairseq's order; `import-hf` and `export-hf` write a
+            tokenizer with these ids. For a folder of `import-hf`, a warning says that the ids differ from those of the
+            original model.
     Raises:
         CheckpointError: The source cannot be read. The message names the file and says what to do.
     """
@@ -53,7 +54,7 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
 
 
 def _say_ids(folder: str | Path) -> None:
-    """Log that the ids are not those of the model from which `import-hf` converted this folder."""
+    """Warn that the model takes ids in fairseq's order, not the ids of the model that `import-hf` read."""
     where = "tokenizer" if (Path(folder) / "tokenizer").is_dir() else "dict.txt"
     text = "%s: the model takes the ids of %s/%s, in fairseq's order, and not the ids of the model that import-hf read."
     logging.getLogger(__name__).warning(text, folder, folder, where)

@@ -1,4 +1,4 @@
-"""Define a language model in plain torch, without fairseq. `fairseq_posenc.load` returns it.
+"""Define the language model that `fairseq_posenc.load` returns: in plain torch, without fairseq.
 
 Legend: B batch size, T new tokens, K columns including the cache, d width, V vocabulary size.
 """
@@ -105,7 +105,7 @@ class Past:
 class Output(nn.Module):
     """Compute the logits [..., V] from the decoder's outputs [..., d].
 
-    With an adaptive softmax, the logits are log-probabilities. A tied model's matrix is the embedding.
+    With an adaptive softmax, the logits are log-probabilities. The output matrix of a tied model is the embedding.
     """
 
     def __init__(self, config: CausalConfig) -> None:

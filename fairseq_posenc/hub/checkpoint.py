@@ -64,8 +64,8 @@ def keep_tokenizer(
 ) -> None:
     """Write tokenizer/, with the ids of dict.txt, to the place where export-hf looks for a tokenizer.
 
-    If it cannot be written, only add a note to the report, because the model is complete without a tokenizer. The
-    arguments `segments` and `first` are those of `tokenizer.fitted`.
+    If the tokenizer cannot be written, only add a note to the report, because the model is complete without a
+    tokenizer. The arguments `segments` and `first` are those of `tokenizer.fitted`.
     """
     output = folder / TOKENIZER
     try:

@@ -67,7 +67,7 @@ def _path(module: str) -> Path:
 
 
 def _closure(modules: Iterable[str]) -> set[str]:
-    """Return these modules and all modules that they import, directly or not."""
+    """Return the given modules and all modules that they import, directly or indirectly."""
     known: set[str] = set()
     waiting = list(modules)
     while waiting:

@@ -88,7 +88,7 @@ def converted(
 
 
 def initialised(kind: Callable[[Any], Model], config: Any, source: Any, report: Report, seed: int) -> Model:
-    """Return a new model whose encoding replaces that of a pretrained model.
+    """Return a new model whose encoding replaces the encoding of a pretrained model.
 
     A new table of M4M is drawn from N(0, 0.02) unless the options of the encoding set `init` or `init_std`.
 
@@ -161,7 +161,7 @@ def _fitting(name: str, theirs: Tensor, ours: Tensor) -> Tensor:
 
 
 def copy_positions(tensors: Mapping[str, Tensor], pos: Composition, state: dict[str, Tensor], report: Report) -> None:
-    """Copy the tables of a pretrained model to `state` if the encoding `pos` has them, and report the others."""
+    """Copy the tables of a pretrained model to `state` if the encoding `pos` has them, and report all other tables."""
     known = dict(tensors)
     for name in [name for name in state if ".pos." in name]:
         theirs = known.pop(name, None)

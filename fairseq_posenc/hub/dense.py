@@ -1,7 +1,7 @@
 """Convert the embedding and the output of fairseq's language models to plain matrices.
 
-The projections of the input and of the output, and those of the frequency bands of adaptive inputs and softmaxes, are
-multiplied into the matrices.
+The matrices include all projections: those of the input, of the output, and of the frequency bands of adaptive inputs
+and softmaxes.
 
 Legend: d width, V vocabulary size.
 """

@@ -53,7 +53,7 @@ OTHER = """transformers runs the code in this folder, because transformers itsel
 def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
     """Write the weights, config.json, the vocabulary, a model card, SHA256SUMS, and the tokenizer and code if needed.
 
-    transformers needs the code to run a model that it does not know itself.
+    The code is needed if transformers itself has no class for the model.
 
     Raises:
         CheckpointError: The folder `output` is not empty.
@@ -129,7 +129,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write, or None if there is none, and a message about it."""
+    """Return the tokenizer to write (None if there is none), and a message about the tokenizer."""
     place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if place is None or str(source) == "none":
         return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."

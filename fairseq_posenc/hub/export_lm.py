@@ -93,12 +93,12 @@ def _generation(config: CausalConfig) -> dict[str, Any]:
 
 
 def tokens_of(model: LanguageModel, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write, or None if there is none, and a message about it.
+    """Return the tokenizer to write (None if there is none), and a message about the tokenizer.
 
     Args:
         model: The model to export.
-        source: Value of --tokenizer. None stands for tokenizer/ beside dict.txt, or, if there is no such folder, for
-            words that are separated by spaces.
+        source: Value of --tokenizer. The default None means the folder tokenizer/ beside dict.txt; if there is no such
+            folder, the tokenizer splits text at spaces.
     Raises:
         CheckpointError: The tokenizer cannot be read, or belongs to another model.
     """

@@ -83,7 +83,8 @@ def is_decoder(folder: Path) -> bool:
 def read(folder: Path) -> LanguageModel:
     """Read a GPT-2 with its own ids, which are followed by the ids of <s>, <pad> and <unk>.
 
-    GPT-2 lacks these three symbols; their vectors are new (see `_unlikely_row`). Its end of text serves as </s>.
+    GPT-2 lacks <s>, <pad> and <unk>, so their vectors are new (see `_unlikely_row`). GPT-2's end of text serves as
+    </s>.
 
     Raises:
         CheckpointError: The model has settings that the models of this package lack, or files are not complete.
@@ -168,7 +169,7 @@ def _extended(model: LanguageModel, end: int) -> LanguageModel:
 
 
 def reordered(model: LanguageModel) -> LanguageModel:
-    """Return a model that `read` returned with its ids in fairseq's order: special symbols first, then other pieces."""
+    """Return a model from `read`, with ids in fairseq's order: first the special symbols, then all other pieces."""
     config, tensors = model.config, dict(model.tensors)
     others = [i for i in range(config.vocabulary - 3) if i != config.eos]
     order = [config.bos, config.pad, config.eos, config.unk, *others]
@@ -181,7 +182,7 @@ def reordered(model: LanguageModel) -> LanguageModel:
 
 
 def _pieces(listed: list[str], others: list[int]) -> list[str]:
-    """Return the symbols by id. A piece that dict.txt cannot hold twice gets a made-up name that no text contains."""
+    """Return the symbols by id; a missing or repeated piece gets a made-up name that no text contains."""
     symbols, known = list(SPECIALS), set(SPECIALS)
     for i in others:
         piece = listed[i] if i < len(listed) else ""
@@ -194,8 +195,8 @@ def _unlikely_row(weight: Tensor, bias: Tensor) -> tuple[Tensor, str]:
     """Return an output vector whose logit is about -1000 for every text, and a note about it.
 
     The output y of the last layer norm is weight * n + bias, and the sum of n is 0. Therefore the product of y and a
-    multiple c of 1 / weight is always c times the sum of bias / weight. If this sum is close to 0, as in an untrained
-    model, there is no such vector, and the row is 0.
+    multiple c of 1 / weight is always c times the sum of bias / weight. If the sum of bias / weight is close to 0, as
+    in an untrained model, the function returns a vector of zeros.
     """
     direction = 1 / weight.double()
     constant = (direction * bias.double()).sum()

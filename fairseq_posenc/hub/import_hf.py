@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def special_ids(config: ModelConfig) -> tuple[int | None, ...]:
-    """Return the ids of the special tokens, which tell whether two vocabularies have the same order."""
+    """Return the ids of the special tokens, to find out whether two models have the same order of ids."""
     return config.bos, config.pad, config.eos, config.unk, config.mask
 
 

@@ -139,7 +139,7 @@ def _refuse(settings: Mapping[str, Any], path: Path) -> None:
     if settings.get("pos_enc_random") is not None:
         problem = f"{path} was trained at random positions (--pos-enc-random {settings['pos_enc_random']})"
         cure = "Give a model that was trained without --pos-enc-random."
-        raise CheckpointError(f"{problem}, which other models cannot use. {cure}")
+        raise CheckpointError(f"{problem}, so it cannot be converted or exported. {cure}")
     lacking = [name for name in UNKNOWN if settings.get(name)]
     if settings.get("no_decoder_final_norm") and settings.get("decoder_normalize_before"):
         lacking.append("no_decoder_final_norm")
@@ -153,7 +153,7 @@ def _refuse(settings: Mapping[str, Any], path: Path) -> None:
 
 
 def _encoding(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> tuple[str, str | None, Tensor | None]:
-    """Return the name of the encoding and its options and, for fairseq's own learned positions, the table."""
+    """Return the encoding's name and options, and the table of positions if fairseq itself learned the positions."""
     if str(settings.get("_name") or settings.get("arch")).startswith("posenc_"):
         name, args = settings.get("pos_enc", "sinusoidal"), settings.get("pos_enc_args")
         options = with_defaults(name, args, settings.get("pos_enc_defaults"))
@@ -178,7 +178,7 @@ def _longest(settings: Mapping[str, Any], task: Mapping[str, Any], path: Path) -
 
 
 def _cutoffs(settings: Mapping[str, Any], size: int) -> list[int]:
-    """Return the ends of the softmax's bands, without that of the last one; an empty list for a plain softmax."""
+    """Return the end of each band of an adaptive softmax except the last band; an empty list for a plain softmax."""
     text = settings.get("adaptive_softmax_cutoff")
     numbers = [int(number) for number in text.split(",")] if isinstance(text, str) and text else list(text or ())
     return [number for number in numbers if number < size]

@@ -1,4 +1,4 @@
-"""Define a masked language model in plain torch, without fairseq. `fairseq_posenc.load` returns it.
+"""Define the masked language model that `fairseq_posenc.load` returns: in plain torch, without fairseq.
 
 Legend: B batch size, T tokens, d width, V vocabulary size.
 """

@@ -82,7 +82,7 @@ def read(source: Path) -> Pretrained:
 
 
 def _fetch(source: Path) -> str:
-    """Return how to download `source`, if it may be the name of a model on the Hugging Face hub, otherwise ""."""
+    """Return advice on downloading `source` if it may be a model on the Hugging Face hub; otherwise an empty text."""
     if not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", str(source)) or source.suffix == ".pt":
         return ""
     folder = source.name
@@ -232,7 +232,7 @@ def of_checkpoint(path: Path) -> Pretrained:
     if settings.get("pos_enc_random") is not None:
         problem = f"{path} was trained at random positions (--pos-enc-random {settings['pos_enc_random']})"
         raise CheckpointError(
-            f"{problem}, which other models cannot use. Give a model that was trained without --pos-enc-random."
+            f"{problem}, so it cannot be converted or exported. Give a model that was trained without --pos-enc-random."
         )
     renamed = names.from_fairseq(state["model"])
     embedding = _there(renamed.tensors, "embed_tokens.weight", path)
@@ -283,7 +283,7 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def part_of(path: Path, part: str) -> dict[str, Any]:
-    """Return a checkpoint's settings of a `part`, model or task, if possible without reading the weights.
+    """Return the settings of one `part` of a checkpoint (model or task), if possible without reading the weights.
 
     Raises:
         CheckpointError: The file is not a checkpoint.
@@ -373,7 +373,7 @@ def in_order(listed: list[str], order: list[int]) -> list[str]:
 
 
 def distinct(pieces: list[str]) -> list[str]:
-    """Return a vocabulary in fairseq's order, without the duplicates that its dictionary cannot contain.
+    """Return a vocabulary in fairseq's order with new names for duplicates, which dict.txt cannot contain.
 
     A piece that occurs again, or equals a special symbol, gets a made-up name that no text contains.
     """

@@ -77,7 +77,7 @@ def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dic
 def _is_text(piece: str) -> bool:
     """Return whether text may contain this piece.
 
-    Text contains neither special symbols nor the fillers in the vocabularies of fairseq and BERT.
+    Text contains neither special symbols nor the unused entries of vocabularies (madeupword0, [unused0]).
     """
     return piece not in NO_TEXT and not re.fullmatch(r"madeupword\d+|\[unused\d+\]", piece)
 
@@ -152,7 +152,7 @@ def _token(name: str, number: int, *, special: bool = False, normalized: Any = F
 
 
 def _beginning(symbol: str, number: int) -> dict[str, Any]:
-    """Return the template of a language model, whose texts begin with a symbol: </s> a."""
+    """Return the template that puts a symbol before each text of a language model: </s> a."""
     start = {"SpecialToken": {"id": symbol, "type_id": 0}}
     one, other = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
     tokens = {symbol: {"id": symbol, "ids": [number], "tokens": [symbol]}}
@@ -160,7 +160,7 @@ def _beginning(symbol: str, number: int) -> dict[str, Any]:
 
 
 def _template(ids: Mapping[str, int], segments: bool) -> dict[str, Any]:
-    """Return the template for one text, <s> a </s>, and for two texts as in RoBERTa, <s> a </s></s> b </s>."""
+    """Return the template that adds special symbols: <s> a </s>; for two texts as in RoBERTa, <s> a </s></s> b </s>."""
     second = int(segments)
 
     def special(name: str, segment: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Read published tokenizers, each as the contents of a tokenizer.json with its own ids."""
+"""Read published tokenizers, and convert them to the contents of a tokenizer.json with the same ids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(source: Path) -> tuple[Tokenizer, Path]:
 
 
 def beside(dictionary: Path) -> Path | None:
-    """Return tokenizer/ next to a dict.txt or, for data in shards, one folder higher; None if there is none."""
+    """Return tokenizer/ next to a dict.txt or (for data in shards) one folder higher; None if neither folder exists."""
     folders = (dictionary.parent / "tokenizer", dictionary.parent.parent / "tokenizer")
     return next((folder for folder in folders if folder.is_dir()), None)
 
@@ -87,7 +87,7 @@ def _byte_level(path: Path) -> Tokenizer:
 
 
 def _wordpiece(path: Path) -> Tokenizer:
-    """Read the WordPiece of BERT.
+    """Read a WordPiece vocabulary, such as BERT's.
 
     Text is lowercased if tokenizer_config.json says so, or if there is no such file and the vocabulary has no capital
     letters.

@@ -1,4 +1,4 @@
-"""Write the tokenizer of a dictionary whose symbols are separated by spaces in the text."""
+"""Make a tokenizer that splits text at spaces, for a dictionary whose symbols are not parts of words."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage(f"score:{name}", command, [f"scores/{name}"], [generate], [SHARED / "score.py"])
 
     def measure(self, trained: list[Stage]) -> Stage:
-        """Return the stage that measures the cost of each encoding with the models of the first seed."""
+        """Return the stage that measures the cost of each encoding on a model that was trained with the first seed."""
         command = module("lib.translation.measure") + flags(cpu=True, output=f"{self.shown}/measured.json")
         for encoding, stage in zip(self.encodings, trained, strict=True):
             checkpoint = f"{self.shown}/checkpoints/{stage.variant}/checkpoint_last.pt"

@@ -99,7 +99,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def meaning(rows: list[Row], least_gap: float) -> str:
-    """Return a sentence that says what the scores show, or that they show nothing.
+    """Return a sentence that says whether the scores show that word order matters.
 
     Args:
         rows: Rows of the results, the highest BLEU first.
@@ -116,7 +116,7 @@ def meaning(rows: list[Row], least_gap: float) -> str:
     scores = f"`none` has {none:.1f} BLEU, and the best encoding, `{best['encoding']}`, has {best['bleu']:.1f} BLEU."
     if least_gap < 0:
         return f"This run only tests the installation: {scores} These scores say nothing about position encodings."
-    return f"The scores of this run do not show this difference clearly: {scores}"
+    return f"The scores of this run do not show clearly that word order matters: {scores}"
 
 
 def write_markdown(output: Path, rows: list[Row], seeds: Seeds, least_gap: float) -> str:
@@ -143,9 +143,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run to report.")
     parser.add_argument("--encodings", nargs="+", required=True, metavar="NAME", help="Encodings to report.")
-    text = "Number of BLEU points by which the best encoding must beat `none` (negative: no such claim)."
+    text = (
+        "Minimum number of BLEU points by which the best encoding must beat `none` (negative: the run only tests the "
+        "installation)."
+    )
     parser.add_argument("--least-gap", type=float, required=True, metavar="X", help=text)
-    parser.add_argument("--unmeasured", action="store_true", help="Leave out parameters and time.")
+    text = "Leave the numbers of parameters and the training times out of the report."
+    parser.add_argument("--unmeasured", action="store_true", help=text)
     seeds_of.add_options(parser)
     options = parser.parse_args()
     seeds = Seeds.from_arguments(options)

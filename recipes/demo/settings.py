@@ -20,7 +20,11 @@ class Settings(recipe.Settings):
         metadata=about("Minimum number of BLEU points by which the best encoding must beat `none`.")
     )
     measure: bool = field(
-        default=True, metadata=about("Measure the parameters and training time of the models (false: leave them out).")
+        default=True,
+        metadata=about(
+            "Measure the parameters that each encoding adds and its time per training step (false: leave both out of "
+            "the report)."
+        ),
     )
     corpus: dict[str, int] = field(metadata=about("Number of sentence pairs in each set: train, valid and test."))
     subwords: dict[str, int] = field(metadata=about("Size of the subword vocabulary."))

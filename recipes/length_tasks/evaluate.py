@@ -38,7 +38,7 @@ def matches(loaded: checkpoints.Loaded, split: str) -> dict[int, list[bool]]:
 
 
 def scores(loaded: checkpoints.Loaded) -> dict[str, Any]:
-    """Return the exact match in percent within and beyond the lengths of training, and for each length."""
+    """Return the exact match in percent on the test sets `within` and `beyond`, and for each length."""
     by_split = {split: matches(loaded, split) for split in SPLITS}
     return {
         **{

@@ -39,8 +39,9 @@ def main() -> None:
     add = parser.add_argument
     add("--task", required=True, choices=list(TASKS), metavar="NAME", help="Task to generate.")
     add("--seed", type=int, required=True, metavar="N", help="Random seed of the examples.")
-    add("--longest", type=int, default=0, metavar="N", help="Longest length of training (0: the published split).")
-    add("--tested", type=int, nargs="*", default=[], metavar="N", help="Lengths of the test sets.")
+    text = "Maximum length of a training example (0: use the published split)."
+    add("--longest", type=int, default=0, metavar="N", help=text)
+    add("--tested", type=int, nargs="*", default=[], metavar="N", help="Lengths of the test examples.")
     for name, text in (("train", ""), ("valid", ""), ("within", " and per length"), ("beyond", " and per length")):
         add(f"--{name}", type=int, default=0, metavar="N", help=f"Number of examples of the split {name}{text}.")
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")

@@ -1,4 +1,4 @@
-"""Plan all commands of the recipe in order.
+"""Define all commands of the recipe, in the order in which they run.
 
 The models are trained by fairseq-train with the plugin's models and its task `posenc_answers`.
 """
@@ -44,7 +44,7 @@ def sources(name: str) -> tuple[Path, ...]:
 
 class Planner(planning.Planner[Settings]):
     def folder(self, name: str) -> str:
-        """Return the folder of a task's examples, in the form that commands contain."""
+        """Return the path of the folder with a task's examples, for use in commands."""
         return f"{self.shown}/data/{name}"
 
     def generate(self, name: str) -> Stage:

@@ -43,8 +43,8 @@ class Model:
 
     Args:
         encoding: Position encoding.
-        random: Whether its positions are drawn at random in training.
-        once: Whether it is trained with the first random seed only.
+        random: Whether the positions are drawn at random in training.
+        once: Whether the model is trained with the first random seed only.
     """
 
     encoding: Encoding
@@ -84,19 +84,23 @@ class Settings(launch.Training):
     once: list[str] = field(
         default_factory=list,
         metadata=about(
-            "Further encodings, which are trained with the first seed only, unless --pos-enc names them, too."
+            "Additional encodings to train with the first seed only; encodings in --pos-enc are trained with all seeds."
         ),
     )
     random_range: int = launch.at_least(1, "Random positions are drawn from 0 to N-1.", default=512)
     longest: dict[str, int] = field(
-        default_factory=dict, metadata=about("Longest length of training for the task KEY (default: set by the task).")
+        default_factory=dict,
+        metadata=about("Maximum length of a training example of the task KEY (default: set by the task)."),
     )
     tested: list[str] = field(
-        metadata=about("Lengths of the test sets, as multiples of the longest length of training, such as 1/2,1,3/2,2.")
+        metadata=about(
+            "Lengths of the test examples, as multiples of the maximum length in training, such as 1/2,1,3/2,2."
+        )
     )
     rows: dict[str, int] = field(
         metadata=about(
-            "Number of examples of the split KEY: train, valid, within or beyond (in the last two: per length)."
+            "Number of examples in the split KEY: train, valid, within or beyond (for within and beyond: number per "
+            "tested length)."
         )
     )
     decoder: Flags = field(
@@ -123,11 +127,13 @@ class Settings(launch.Training):
             launch.refuse_decided(getattr(self, table), decided, table)
         for name in self.tasks:
             if task(name).longest is None and name in self.longest:
-                raise Refused(f"--longest.{name}: the published split decides the lengths of this task. Leave it out.")
+                problem = "the published split decides the lengths of this task"
+                raise Refused(f"--longest.{name}: {problem}. Leave this option out.")
         multiples = [_multiple(text) for text in self.tested]
         if not any(multiple <= 1 for multiple in multiples) or not any(multiple > 1 for multiple in multiples):
-            problem = "lengths up to 1 are for the test set `within`, longer ones for `beyond`"
-            raise Refused(f"--tested {','.join(self.tested)}: {problem}. Give at least one of each, such as 1,2.")
+            problem = "multiples up to 1 are for the test set `within`, and greater multiples are for `beyond`"
+            advice = "Give at least one multiple up to 1 and at least one above 1, such as 1,2"
+            raise Refused(f"--tested {','.join(self.tested)}: {problem}. {advice}.")
         for table, numbers in (("longest", self.longest), ("rows", self.rows)):
             for key, number in numbers.items():
                 if number < 1:
@@ -139,7 +145,7 @@ class Settings(launch.Training):
         tables["encoder_decoder"] = "no task has an encoder and a decoder"
         unused = {name: reason for name, reason in tables.items() if name.replace("_", "-") not in kinds}
         if all(task(name).longest is None for name in self.tasks):
-            unused |= dict.fromkeys(("tested", "rows"), "the published splits decide the examples of these tasks")
+            unused |= dict.fromkeys(("tested", "rows"), "the chosen tasks use published splits")
         reason = f"no encoding ends in {RANDOM}"
         return unused | ({} if any(model.random for model in self.models) else {"random_range": reason})
 
@@ -149,7 +155,7 @@ class Settings(launch.Training):
         return Seeds(seeds.seeds[:1], seeds.own) if model.once else seeds
 
     def longest_of(self, name: str) -> int:
-        """Return the longest length of training for a task, or 0 if its published split decides."""
+        """Return the maximum length in training for a task, or 0 for a task with a published split."""
         return self.longest.get(name, task(name).longest or 0)
 
     def tested_of(self, name: str) -> list[int]:
@@ -166,7 +172,7 @@ def _multiple(text: str) -> Fraction:
     try:
         multiple = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise Refused(f"--tested {text}: this is not a number. Give multiples such as 1/2,1,3/2,2.") from None
+        raise Refused(f"--tested: '{text}' is not a number. Give multiples such as 1/2,1,3/2,2.") from None
     if multiple <= 0:
         raise Refused(f"--tested {text}: a multiple must be greater than 0.")
     return multiple

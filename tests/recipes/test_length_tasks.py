@@ -269,8 +269,8 @@ def test_the_longest_length_of_any_task_can_be_set() -> None:
         ({"longest__sort": "0"}, "--longest.sort 0: the value must be at least 1"),
         ({"rows__beyond": "0"}, "--rows.beyond 0: the value must be at least 1"),
         ({"longest__scan-length": "5", "tasks": "scan-length"}, "published split decides"),
-        ({"tested": "1/2,1"}, "Give at least one of each"),
-        ({"tested": "2"}, "Give at least one of each"),
+        ({"tested": "1/2,1"}, "Give at least one multiple up to 1"),
+        ({"tested": "2"}, "Give at least one multiple up to 1"),
         ({"tested": "1,3", "tasks": "scan-length"}, "--tested has no effect"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Add two numbers from the lowest digit on, with a hint before each digit that names its place (Zhou et al. 2024).
+"""Add two numbers from the lowest digit on; before each digit, a hint names the digit's place (Zhou et al. 2024).
 
 The hints are consecutive symbols. The first symbol is random, so that short numbers teach the symbols of long numbers.
 """

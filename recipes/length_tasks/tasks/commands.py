@@ -44,14 +44,14 @@ def commands() -> Iterator[Meaning]:
 def split_by(
     part: Callable[[list[str], list[str]], str | None],
 ) -> Callable[[random.Random, Sizes], dict[str, list[Example]]]:
-    """Return the function `split` of a published split of SCAN.
+    """Return a function that divides the commands of SCAN into the sets of a published split.
 
-    The test set `beyond` is the published one. A twentieth of the published training set becomes the validation set,
+    The set `beyond` is the published test set. A twentieth of the published training set becomes the validation set,
     and another twentieth becomes the test set `within`. The length of an example is its number of actions.
 
     Args:
-        part: Function that returns the published set that contains a command with its actions: `train`, `beyond` (the
-            test set), or None for neither.
+        part: Function that takes a command and its actions, and returns the published set of the command: `train` or
+            `beyond` (the test set). If the command is in no set, the function returns None.
     """
 
     def split(rng: random.Random, sizes: Sizes) -> dict[str, list[Example]]:

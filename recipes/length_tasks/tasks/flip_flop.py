@@ -1,7 +1,8 @@
 """Recall the bit of the latest instruction `write` among instructions to ignore (Liu et al. 2023, flip-flops).
 
 A string consists of instructions, each followed by a bit: `w` writes the bit, `i` ignores it, and `r` reads the bit
-that was written last. The first instruction is `w` and the last one is `r`. The bit after each `r` is to be predicted.
+that was written last. The first instruction is `w` and the last one is `r`. The model must predict the
+bit after each `r`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recall the value of each of several keys (multi-query associative recall, Arora et al. 2024).
 
-A string consists of pairs of a key and a value, followed by all keys in random order. The value of each of these keys
-is to be predicted.
+A string consists of pairs of a key and a value, followed by all keys in random order. The model must predict the
+value of each of these keys.
 """
 
 from __future__ import annotations

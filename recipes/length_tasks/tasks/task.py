@@ -21,13 +21,13 @@ ATTEMPTS = 1000
 
 
 class Example(NamedTuple):
-    """Hold an input and an output.
+    """Hold an example: the input of a model and the expected output.
 
     Args:
         length: Length of the example, in the unit of its task.
         input: Tokens that the model reads.
         output: For a decoder or an encoder, the token to predict at each token of the input (`UNCOUNTED` where any
-            prediction is right). For an encoder-decoder, the tokens to generate, without END.
+            prediction is right). For an encoder-decoder, these are the tokens to generate, without END.
     """
 
     length: int
@@ -77,11 +77,12 @@ def by_length(
 ) -> Callable[[random.Random, Sizes], dict[str, list[Example]]]:
     """Return the function `split` of a task whose examples are drawn at random.
 
-    The lengths of training and validation are uniform from `shortest` to `sizes.longest`. The test sets contain the
-    same number of different examples for each tested length; no other split contains one of their inputs.
+    The lengths of training and validation examples are drawn uniformly from `shortest` to `sizes.longest`. The test
+    sets contain the same number of different examples for each tested length; no other split contains one of their
+    inputs.
 
     Args:
-        draw: Function that returns a random example of a length.
+        draw: Function that returns a random example of a given length.
         shortest: Shortest length of an example.
     """
 
@@ -115,6 +116,6 @@ def _new(
             seen.add(key)
             return example
     raise ValueError(
-        f"The task has too few different examples of length {length}. Give greater multiples to --tested, or a "
-        "smaller number to --rows.within."
+        f"The task has too few different examples of length {length}. Use greater multiples in --tested, or "
+        "smaller numbers in --rows.within and --rows.beyond."
     )

@@ -25,8 +25,8 @@ the DIET paper. The columns `mean` and `sd` show the mean score and the standard
 `p` shows the p-value of Welch's t-test between the scores of this model and of the first model on the same task, after
 Holm's correction. If several learning rates or numbers of epochs are tried, the table shows the combination with the
 best median and every combination in which a training run diverged. Each row `average` shows a model's mean score over
-all tasks; the two development sets of MNLI count as two tasks. In these rows, `mean` and `sd` are the mean and the
-standard deviation of the averages of single seeds; seeds whose training run diverged do not count. The baseline is the
+all tasks; the two development sets of MNLI count as two tasks. In the rows `average`, `mean` and `sd` are computed from
+one average for each seed. A seed has no average if one of its training runs diverged. The baseline is the
 constant answer that scores best on the training rows. A model beats the baseline if its score is higher by more than
 two standard errors. Two standard errors are 2 sqrt(p (1 - p) / rows) if the constant answer has the score p, and 2 /
 sqrt(rows - 1) for correlations. The column `paper` shows the score that the protocol's paper reports for this encoding.

@@ -24,10 +24,11 @@ OF_THE_PAPER = ("MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B")
 def averages(rows: Sequence[Row], variants: Sequence[Variant], output: Path, protocol: str) -> list[Row]:
     """Return a row with the mean score over all tasks for each model and segment encoding.
 
-    The list is empty if there is only one task. The matched and the mismatched set of MNLI count as two numbers. A
+    The list is empty if there is only one task. The matched and the mismatched set of MNLI count as two scores. A
     segment encoding matters only for pairs of sentences, so the score on a task of single sentences enters the mean of
     every segment encoding. A model gets no row if it has no score on one of the tasks. The average of a seed is the
-    mean over the tasks of the training runs with this seed. A seed has no average if one of these runs diverged.
+    mean score, over all tasks, of the training runs with this seed. A seed has no average if one of its training runs
+    diverged.
 
     Args:
         rows: Rows of the table; for each task and model, the best hyperparameters come first.

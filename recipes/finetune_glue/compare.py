@@ -77,7 +77,7 @@ class Results:
         return read_divergence(self.output / "logs" / f"{trial.slug}.train.log")
 
     def reported(self, variant: Variant) -> list[Group]:
-        """Return the trials with the best learning rate and epochs, then other groups in which a trial diverged."""
+        """Return the group of trials with the best hyperparameters, then all other groups in which a trial diverged."""
         return self.grid.reported(variant, self.score, self.divergence)
 
     def best(self, variant: Variant) -> list[Trial]:
@@ -147,7 +147,7 @@ def rounded(scores: Scores, digits: int) -> dict[str, dict[str, float]]:
 
 
 def also(scores: Scores, names: list[str]) -> str:
-    """Return the other metrics of the task and the scores on its other splits, as text."""
+    """Return the further metrics on the development set, and the first metric on all other splits, as text."""
     if not scores:
         return ""
     parts = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
@@ -161,7 +161,7 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
     from roberta-base. If several segment encodings are tried, the text for a task of single sentences has the paper's
-    scores with all of them.
+    score for each segment encoding.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]

@@ -25,8 +25,8 @@ computed as in SQuAD's scripts. The report also shows the scores of baselines th
 paper."""
 
 LEGEND = """\
-EM and F1 are computed as in SQuAD's scripts, in percent. In version 2.0, a question counts as unanswerable if the score
-of the empty answer exceeds that of the best span by more than a threshold. The column `best F1` uses the threshold with
+EM and F1 are computed as in SQuAD's scripts, in percent. In version 2.0, a question counts as unanswerable if the empty
+answer scores more than a threshold above the best span. The column `best F1` uses the threshold with
 the highest F1 on the scored questions. The columns EM and F1 use the value of --null-threshold. The column `comparable`
 says whether the run and the paper have the same model sizes, questions and training settings. The column `comparable`
 ignores the pretraining corpora, because a checkpoint does not name its corpus. The scored checkpoint is

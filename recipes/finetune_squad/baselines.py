@@ -1,7 +1,8 @@
 """Score baselines that need no model.
 
 The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and a span of the text. The gold answers must
-score 100. The span is as long as the mean answer and shares the most words with the question.
+score 100. The span of the text has the mean length of a gold answer, and no other span of this length shares more words
+with the question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Score predictions with EM and F1 as the official scripts do, and find the best threshold for SQuAD 2.0.
+"""Score predictions with EM and F1 by the rules of the official scripts, and find the best threshold for SQuAD 2.0.
 
 python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions DIR --output scores.json
 """

@@ -33,8 +33,8 @@ class Settings(QuestionSettings):
         metadata=about(
             f"Source of the questions: {SQUAD} downloads SQuAD, {BUILTIN} generates a small invented data set, and a "
             "path names your own folder or file. A folder must contain train-v1.1.json and dev-v1.1.json, or "
-            "train.json and dev.json. Of a single file, 80 % of the articles are used for training and 20 % for "
-            "development. Files can be plain or .gz."
+            "train.json and dev.json. If the path names a single file, 80 % of its articles are used for training "
+            "and 20 % for development. Files can be plain or .gz."
         ),
     )
     train_file: str = field(
@@ -69,9 +69,7 @@ class Settings(QuestionSettings):
     )
     null_threshold: float = field(
         default=0.0,
-        metadata=about(
-            "For SQuAD 2.0: give the empty answer if its score exceeds that of the best span by more than this number."
-        ),
+        metadata=about("For SQuAD 2.0: give the empty answer if it scores more than this number above the best span."),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")
     warmup: float = field(
@@ -93,7 +91,7 @@ class Settings(QuestionSettings):
         if self.number("batch-size", 0) < 1:
             raise Refused("--train.batch-size is missing. Give the number of windows per batch, for example 32.")
         if self.null_threshold and self.version != "2.0":
-            raise Refused("--null-threshold is only for --version 2.0. Leave it out.")
+            raise Refused("--null-threshold is only for --version 2.0. Leave this option out.")
         self._check_data()
 
     def _check_data(self) -> None:
@@ -101,7 +99,7 @@ class Settings(QuestionSettings):
             raise Refused("--train-file and --dev-file must be given together. Give both options or neither.")
         refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
-            raise Refused(f"--data {self.data} and --train-file both name questions. Leave out one of the two.")
+            raise Refused(f"--data {self.data} and --train-file both name questions. Leave out one of these options.")
         if self.invented and self.version != "1.1":
             problem = f"does not work with --version {self.version}, because all built-in questions have answers"
             raise Refused(f"--data {BUILTIN} {problem}. Use --version 1.1.")

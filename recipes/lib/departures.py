@@ -24,8 +24,8 @@ def changed(preset: Flags, flags: Flags, *, intervals: bool = False) -> set[str]
     Args:
         preset: Flags of the preset.
         flags: Flags of the run.
-        intervals: Whether to also compare the flags that set how often a run validates and saves checkpoints. These
-        flags matter if the best checkpoint or a mean of checkpoints is scored.
+        intervals: Whether to also compare the flags that set how often a run validates and saves checkpoints. The
+            frequency of saving matters if the best checkpoint or a mean of checkpoints is scored.
     """
     names = {*preset, *flags} - FREE - (set() if intervals else INTERVALS)
     return {name for name in names if preset.get(name, False) != flags.get(name, False)}

@@ -83,7 +83,7 @@ def parse(label: str) -> Encoding:
     """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`.
 
     Raises:
-        Refused: The name or an option is unknown, or the label is not written in one of these ways.
+        Refused: The name or an option is unknown, or the label has another form.
     """
     label = label.replace(" ", "")
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
@@ -109,7 +109,7 @@ def _refuse_unknown_options(encoding: Encoding) -> None:
     for part in encoding.args.split(","):
         option, _, value = part.partition("=")
         if not option or not value:
-            problem = f"'{part}' is not OPTION=VALUE. Write, for example, clip=16"
+            problem = f"'{part}' does not have the form OPTION=VALUE. Write, for example, clip=16"
             raise Refused(f"--pos-enc {encoding.label}: {problem}.")
         if option.replace("-", "_") not in known | of_one:
             near = nearest(option, of_one if "." in option else known)
@@ -167,8 +167,9 @@ def published(
 
     Args:
         figures: Numbers from the tables of the paper.
-        encoding: The encoding to look for; `are_those_of` compares its options with those of the tables.
-        unset: Values that the options without a default have in the paper's models.
+        encoding: The encoding to look up. `are_those_of` compares the encoding's options with the options in
+            the tables.
+        unset: The paper's values of the options that have no default.
     """
     if not isinstance(encoding, Encoding):  # no paper uses different encodings in the two stacks
         return None

@@ -51,7 +51,7 @@ class Training(Settings):
                 raise Refused(f"--{setting.name.replace('_', '-')} {number}: the value must be at least {least}.")
         if self.rendezvous and (self.launch != "torchrun" or self.nodes == 1):
             problem = "only --launch torchrun with --nodes 2 or more needs this option"
-            raise Refused(f"--rendezvous {self.rendezvous}: {problem}. Leave it out.")
+            raise Refused(f"--rendezvous {self.rendezvous}: {problem}. Leave this option out.")
 
     def number(self, flag: str, unless: int) -> int:
         """Return the value of an integer flag of fairseq-train, or `unless` if the flag is not set.
@@ -108,7 +108,7 @@ def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, t
     for flag in flags:
         if flag in decided:
             by = decided[flag]
-            advice = f". Instead use {by}." if by.startswith("--") else f" ({by}). Leave it out."
+            advice = f". Instead use {by}." if by.startswith("--") else f" ({by}). Leave this flag out."
             raise Refused(f"--{table}.{flag}: the recipe sets this flag itself{advice}")
 
 
@@ -152,8 +152,9 @@ def update_freq(settings: Training) -> int:
         divisors = [number for number in range(1, settings.batches + 1) if settings.batches % number == 0]
         raise Refused(
             f"--batches {settings.batches}: {processes} processes cannot share {settings.batches} batches equally. "
-            f"Use {', '.join(map(str, divisors))} processes in total. Or give --batches {processes} and multiply "
-            f"--train.{settings.batch_flag} by {settings.batches}/{processes}, which keeps the size of an update."
+            f"Use {', '.join(map(str, divisors))} processes in total, or give --batches {processes}. To keep the size "
+            f"of an update with --batches {processes}, multiply --train.{settings.batch_flag} by "
+            f"{settings.batches}/{processes}."
         )
     return settings.batches // processes
 
@@ -167,7 +168,7 @@ def effective_batch(settings: Training, max_tokens: int) -> str:
 
 
 def factors(settings: Training) -> list[str]:
-    """Return the numbers whose product is the number of batches in an update, such as `8 processes`, without ones."""
+    """Return the factors of the number of batches in an update, such as `8 processes`, except factors of 1."""
     per_node = "processes per node" if settings.nodes > 1 else "processes"
     freq = update_freq(settings)
     words = {f"{settings.nodes} nodes": settings.nodes, f"{settings.processes} {per_node}": settings.processes}
@@ -213,7 +214,7 @@ def local(flags: list[str], settings: Training) -> list[str]:
 
 
 def torchrun(flags: list[str], settings: Training) -> list[str]:
-    """Return a torchrun command that starts worker.py, because fairseq-train would start independent training runs."""
+    """Return a torchrun command that starts worker.py; fairseq-train itself would start independent training runs."""
     if settings.nodes > 1 and not settings.rendezvous:
         raise Refused(
             f"--nodes {settings.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT."
@@ -226,7 +227,7 @@ def torchrun(flags: list[str], settings: Training) -> list[str]:
 
 
 def slurm(flags: list[str], settings: Training) -> list[str]:
-    """Return an srun command that starts worker.py, because fairseq-train might start its own processes."""
+    """Return an srun command that starts worker.py; fairseq-train itself might start further processes."""
     processes = str(settings.processes)
     gpus = ["--gpus-per-node", processes] if settings.on_gpu else []
     srun = ["srun", "--nodes", str(settings.nodes), "--ntasks-per-node", processes, *gpus, *cores(settings)]

@@ -1,6 +1,6 @@
 """Read and write lines that end in LF only.
 
-`str.splitlines` splits at more characters, which misaligns parallel text.
+`str.splitlines` also splits lines at other characters, which would misalign parallel text.
 """
 
 from __future__ import annotations

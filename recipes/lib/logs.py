@@ -79,7 +79,10 @@ def _flags(stage: Stage) -> dict[str, str]:
 
 
 def _last(log: Path) -> dict[str, Any] | None:
-    """Return the values in the last training line of the last attempt: None without a line, {} for a damaged line."""
+    """Return the values in the last training line of the last attempt.
+
+    The result is None if there is no such line, and {} if the line is damaged.
+    """
     this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
     lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
     if not lines:

@@ -38,7 +38,7 @@ def answer(command: list[str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that are installed."""
+    """Return the versions of Python and of the installed packages in `PACKAGES`."""
     versions_by_name = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -143,7 +143,7 @@ def make_parser(recipe: Recipe[S], preset: str | None = None, config: Path | Non
     add = parser.add_argument
     presets = f"Preset with all settings: {', '.join(recipe.presets())} (default: {recipe.preset}), from conf/."
     add("--preset", action=Once, metavar="NAME", help=presets)
-    text = "TOML file with settings that replace those of the preset."
+    text = "TOML file with settings that replace the settings of the preset."
     add("--config", action=Once, type=Path, metavar="FILE", help=text)
     text = f"Output folder (default: results/{recipe.name} in the repository)."
     add("--output", action=Once, type=Path, metavar="DIR", help=text)
@@ -157,7 +157,7 @@ def make_parser(recipe: Recipe[S], preset: str | None = None, config: Path | Non
     )
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
-    title = f"settings, with the values of {named} (--help with --preset NAME shows those of another preset)"
+    title = f"settings, with the values of {named} (for the values of another preset, add --preset NAME to --help)"
     _add_settings(parser.add_argument_group(title), recipe, values)
     return parser
 
@@ -211,7 +211,7 @@ def _epilog(recipe: Recipe[S], values: Table, named: str) -> str:
             lines += [f"      {option}.{key} {_word(value)}" for key, value in values.get(setting.name, {}).items()]
     title = f"tables of settings, with the values of {named}:"
     if Flags in hints.values():
-        lines.append("  Further flags of a program are given in the same way; the program checks them.")
+        lines.append("  A table of flags accepts every flag of its program; the program checks the flags.")
     examples = [f"  {recipe.program} {example}" for example in recipe.examples]
     return "\n".join([*([title, *lines, ""] if lines else []), "examples:", *examples])
 

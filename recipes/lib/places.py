@@ -18,5 +18,5 @@ def refuse_missing(option: str, *paths: str | Path) -> None:
 
 
 def raw(folder: str) -> str:
-    """Return the path of the --raw folder, which is for downloads, in the form that commands contain."""
+    """Return the path of --raw, the folder for downloads, for use in commands."""
     return folder if folder == RAW else str(Path(folder).resolve())

@@ -3,7 +3,8 @@
     python -m recipes.lib.plain
 
 Each script has the commands of the recipe's plan in order, in the form in which a reader would type them. The commands
-run one after another, and an interrupted script starts again from the beginning. `Recipe.plain` names the presets.
+run one after another, and an interrupted script starts again from the beginning. `Recipe.plain` lists the presets of a
+recipe that have a script.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Planner(Generic[S]):
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
         """Return the words of a command that determine its result.
 
-        Subclasses replace file names that do not affect the result.
+        Subclasses replace paths that do not affect the result with placeholders.
         """
         return tuple(command)
 

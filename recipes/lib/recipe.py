@@ -73,7 +73,7 @@ class Settings:
         """
         for name, reason in self.unused().items():
             if name in named:
-                raise Refused(f"--{name.replace('_', '-')} has no effect: {reason}. Leave it out.")
+                raise Refused(f"--{name.replace('_', '-')} has no effect: {reason}. Leave this option out.")
 
     def refuse_missing(self) -> None:
         """Raise `Refused` if a file that the user named does not exist; this happens before the first stage runs.
@@ -110,7 +110,7 @@ class Plan:
 
 
 def shown(output: Path) -> str:
-    """Return the path of the output folder that commands contain; it is relative to the root of the repository."""
+    """Return the path of the output folder for use in commands, relative to the root of the repository."""
     return os.path.relpath(output, ROOT)
 
 
@@ -157,8 +157,8 @@ class Recipe(Generic[S]):
         anew: Command or option that repeats the whole run; the screen suggests it if the code has changed.
         default_output: Function that returns the run's folder in results/ (default: the recipe's name).
         remarks: Function that returns sentences for the reader of the report.
-        plain: Presets that plain.py writes as shell scripts. Each preset has a dictionary. Its keys are the settings
-            that need a file of the user, and its values are the shell variables that stand for these files.
+        plain: Presets that plain.py writes as shell scripts, each with a dictionary. The keys of a dictionary are the
+            settings that need a file of the user, and the values are the shell variables that stand for these files.
     """
 
     name: str

@@ -37,8 +37,8 @@ class Run(Generic[S]):
     def do(self, chosen: list[Stage], force: bool) -> int:
         """Run the chosen stages, and return the exit status.
 
-        If the chosen stages are done but others are not, the status is 0. If all stages of the recipe are done, the
-        status is that of the recipe's own check.
+        If the chosen stages are done but other stages are not, the exit status is 0. If all stages of the recipe are
+        done, the recipe's own check determines the exit status.
         """
         try:
             with only_one(self.output) as lock:

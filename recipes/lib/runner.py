@@ -196,8 +196,8 @@ def listed(stages: Sequence[Stage]) -> str:
 
 
 def explain(stage: Stage, problem: str, log: Path) -> str:
-    """Return the message about a failed stage. It ends with the end of the log, because the last line says what is
-    wrong.
+    """Return the message about a failed stage. The message ends with the end of the log, because the log's last line
+    says what is wrong.
     """
     command = shlex.join(stage.command)
     end = [line for line in tail(log).splitlines() if line.strip() and line != f"$ {command}"]

@@ -52,7 +52,7 @@ def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tu
     """Return the settings of a preset, some of which `config` replaces, and the names of the settings in `config`.
 
     Raises:
-        Refused: There is no such preset, or a file has an unknown setting or lacks one.
+        Refused: The preset does not exist or lacks a setting, or a file has an unknown setting.
     """
     hints = get_type_hints(recipe.settings)
     name = preset or recipe.preset
@@ -85,7 +85,7 @@ def read_preset(path: Path, *extending: str) -> Table:
     `extends` names.
 
     Args:
-        path: File of the preset. Presets can extend other presets of the same folder only.
+        path: File of the preset. An extended preset must be in the same folder.
         extending: Names of the presets that extend this preset; the first one extends it directly.
 
     Raises:
@@ -130,8 +130,9 @@ def _refuse_missing(kind: type, values: Table, path: Path) -> None:
 def merge(
     values: Table, newer: Table, hints: Table, where: str, further: Mapping[str, Iterable[str]] | None = None
 ) -> None:
-    """Replace values by newer values, and merge tables key by key. New keys are refused unless `further` has them,
-    except in tables of flags for a program, because a preset contains only some of the program's flags.
+    """Replace values by newer values, and merge tables key by key. A key of a table is refused if neither
+    the preset nor `further` has it. Tables of flags accept all keys, because a preset contains only some of a program's
+    flags.
     """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Summarise the scores of several seeds, and test whether differences between their means may be chance."""
+"""Summarise the scores of several seeds, and test whether differences between their means may be due to chance."""
 
 from __future__ import annotations
 

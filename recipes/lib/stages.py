@@ -47,8 +47,8 @@ class Stage:
         """Return a hash of everything that determines the stage's result.
 
         Args:
-            folder: Path of the run's folder in commands. The hash ignores this path, so the stages of a moved or copied
-                run still count as done.
+            folder: Path of the run's folder in commands. The hash ignores the folder's path, so the stages of a moved
+                or copied run still count as done.
         """
         words = json.dumps(self.identity or self.command)
         parts = [words.replace(json.dumps(folder)[1:-1], "OUTPUT") if folder else words]
@@ -118,7 +118,7 @@ class Ledger:
             seen: Time at which an earlier, unfinished attempt last wrote to the log; this time counts as the end of
                 that attempt.
 
-        Returns: New paths of the outputs of an earlier training run. The old outputs are renamed and not deleted,
+        Returns: New paths of the outputs of an earlier training run. The old outputs are renamed instead of deleted,
         because training may have taken days.
 
         Raises:

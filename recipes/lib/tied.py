@@ -21,7 +21,7 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL for a command and the processes 
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Start a command as `subprocess.Popen` does; the command ends when this process ends.
+    """Start a command with `subprocess.Popen`; the command ends when this process ends.
 
     To end the command earlier, call `terminate()`. `kill()` would leave the command running.
     """
@@ -30,7 +30,7 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command as `subprocess.run` does, and wait for it; the command also ends when this process ends."""
+    """Run a command and return its result; the command also ends when this process ends."""
     with start(command, text=True, **options) as process:
         try:
             output, _ = process.communicate()

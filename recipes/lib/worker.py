@@ -2,7 +2,7 @@
 
 fairseq reads the variables of torchrun only if it sees more than one GPU. With at most one GPU, every process would
 train alone and write the same checkpoints. In a Slurm job with one task per node, fairseq starts one process per GPU.
-To avoid both problems, this program gives every process its rank explicitly.
+Therefore, this program gives every process its rank explicitly.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def test_an_empty_file_is_refused(folder: Path) -> None:
     (folder / "val.de").write_bytes(b"")
     assert f"{folder / 'val.de'}: the file is empty, but {folder / 'val.en'} is not" in refused(folder)
     (folder / "val.en").write_bytes(b"")
-    assert f"{folder / 'val.en'}: the file is empty, and so is" in refused(folder)
+    assert f"{folder / 'val.en'}: the file is empty, and {folder / 'val.de'} is empty, too" in refused(folder)
 
 
 def test_a_missing_file_is_reported_with_the_existing_files(folder: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_list_keeps_the_commas_in_brackets() -> None:
         ("shaw[clip=8", "Write NAME or 'NAME"),
         ("[x=1]", "Write NAME"),
         ("shaw[clipp=16]", "shaw has no option 'clipp'; did you mean clip?"),
-        ("rope[clip]", "'clip' is not OPTION=VALUE"),
+        ("rope[clip]", "'clip' does not have the form OPTION=VALUE"),
         ("rope/m4+m4-2[m4-2.clpi=3]", "m4+m4-2 has no option 'm4-2.clpi'; did you mean m4_2.clip?"),
     ],
 )

@@ -80,7 +80,7 @@ def test_bleu_by_length_and_who_refused(tmp_path: Path, monkeypatch: pytest.Monk
     assert learned[1] == {"words": "8+", "sentences": 1, "bleu": None, "±": None, "refused": 1}
     assert [row["±"] is None for row in rope] == [False, True]  # one sentence has no interval
     assert found["reasons"]["abs"].startswith("has positions for 5 source pieces and any number of target pieces")
-    assert lengths.reasons(found["systems"], {}) == {"abs": "has too few positions for them"}
+    assert lengths.reasons(found["systems"], {}) == {"abs": "does not have enough positions for long sentences"}
     assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -26,7 +26,7 @@ class Planner(planning.Planner[S]):
     """Define the stages of a fine-tuning recipe."""
 
     def place(self, model: Model) -> str:
-        """Return the path of a model in the form that commands contain."""
+        """Return the path of a model for use in commands."""
         return f"{self.shown}/pretrained/{model.path}" if self.settings.builtin else str(model.path)
 
     def weights(self, model: Model) -> list[Path]:
@@ -112,7 +112,7 @@ class Planner(planning.Planner[S]):
         notes = [f"Pretrain the models of this preset with: {settings.pretraining}"] if settings.pretraining else []
         if settings.invented or settings.builtin:
             notes.append(
-                "The built-in data and models only test the recipe. The scores of these models do not show the "
-                "quality of encodings."
+                "The built-in data and models serve only to test the recipe. The scores of these models do not show "
+                "the quality of encodings."
             )
         return notes

@@ -22,8 +22,9 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". For a task of
-            single sentences, these are all segment encodings of the run, because each row reports this task.
+        row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". A task of
+            single sentences has all segment encodings of the run here, because the paper's rows all report this
+            task.
     """
 
     task: str
@@ -58,7 +59,7 @@ class Trial:
 
     @property
     def hyperparameters(self) -> str:
-        """Return the learning rate, number of epochs and seed as text, with which the trial's name ends."""
+        """Return the end of the trial's name: the learning rate, the number of epochs and the seed."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
@@ -69,7 +70,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Group:
-    """Group the training runs of a variant that have the same learning rate and number of epochs.
+    """Hold the training runs of a variant with one learning rate and one number of epochs.
 
     Attributes:
         trials: All training runs, which differ in their seeds.

@@ -59,7 +59,7 @@ def members(sources: list[str], bounds: list[int]) -> dict[Bucket, list[int]]:
 def scored(
     translations: list[str], refused: set[int], references: list[str], groups: Mapping[Bucket, list[int]], language: str
 ) -> list[Row]:
-    """Return the BLEU of one system for each bucket, with its 95 % interval over the sentences, as one row per bucket.
+    """Return one row per bucket with the BLEU of a system and the 95 % interval of this BLEU over the sentences.
 
     The interval is None if the bucket has a single sentence.
     """
@@ -110,7 +110,7 @@ def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> di
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
             if name not in measured:
-                texts[name] = "has too few positions for them"
+                texts[name] = "does not have enough positions for long sentences"
                 continue
             source, target = measured[name]["positions"]
             texts[name] = (

@@ -64,8 +64,8 @@ class Problems:
 
 
 def side(folder: Path, name: str, language: str) -> Path:
-    """Return the plain or gzipped file of a language. Both files may exist, because fetch.py keeps a .gz file after
-    unpacking it.
+    """Return the plain or gzipped file of a language. The plain and the gzipped file may both exist, because fetch.py
+    keeps a .gz file after unpacking it.
 
     Raises:
         SystemExit: There is no file, or the two files have different text.
@@ -146,7 +146,7 @@ def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[b
             yield pair[0], pair[1]
     if not number:
         raise SystemExit(
-            f"error: {sides[0]}: the file is empty, and so is {sides[1]}. Both files must contain sentences."
+            f"error: {sides[0]}: the file is empty, and {sides[1]} is empty, too. Both files must contain sentences."
         )
 
 

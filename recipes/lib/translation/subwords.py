@@ -161,7 +161,7 @@ def encoded(encoder: Encode, path: Path, workers: int) -> Iterator[str]:
     """Yield the lines of a file in order, split into subwords.
 
     Forked processes have the encoder from the start; building it in each process would take seconds, because fairseq
-    must be imported. A file of a single chunk has nothing to share among processes.
+    must be imported. A file with fewer than `CHUNK` lines is encoded without further processes.
     """
     parts = chunks(read(path))
     first = next(parts, [])
@@ -265,10 +265,10 @@ def main() -> None:
     option("--longest-training", type=int, default=0, metavar="N", help=text)
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
-    option("--workers", type=int, default=1, metavar="N", help="Number of processes.")
+    option("--workers", type=int, default=1, metavar="N", help="Number of processes that encode the text.")
     arguments = parser.parse_args()
     if arguments.kind != "sentencepiece" and arguments.character_coverage != 1:
-        parser.error("--character-coverage is only for --kind sentencepiece. Leave it out.")
+        parser.error("--character-coverage is only for --kind sentencepiece. Leave this option out.")
     with whole_folder(arguments.output) as partial:
         make, pieces = learn(arguments, partial)
         print("loading the tokenizers of fairseq ...", flush=True)

@@ -145,7 +145,7 @@ class Questions(Planner[Q]):
         Args:
             name: Name of the prepared folder.
             model: The pretrained model.
-            words: Options of prepare_spans.py, which name the question files, the windows and the output folder.
+            words: Options of prepare_spans.py for the question files, the windows and the output folder.
             after: Stages that must run before this stage.
             inputs: Files with the questions.
         """
@@ -203,7 +203,7 @@ class Questions(Planner[Q]):
         return self.run(name, "finetune_squad.predict", words, [output], [train], inputs, on_device=True)
 
     def answering(self, training: Training) -> list[str]:
-        """Return the options that name the fine-tuned model and set the search for answers."""
+        """Return the options that name the fine-tuned model and configure the search for answers."""
         checkpoint = f"{self.shown}/checkpoints/{training.slug}/checkpoint_{self.keep}.pt"
         return ["--checkpoint", checkpoint, *self.options("n_best", "longest_answer")]
 

@@ -1,4 +1,4 @@
-"""Compute EM and F1 as the official script of each dataset does, for predictions and for baselines without a model."""
+"""Compute EM and F1 of predictions and of baselines without a model, by the rules of each dataset's official script."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
     """Return the scores of each baseline, keyed by its name.
 
     The baselines are the empty answer (SQuAD 2.0 only), the gold answers, and a span of the text. The gold answers must
-    score 100, which tests the scorer. The span is as long as the mean answer and shares the most words with the
-    question.
+    score 100, which tests the scorer. The span of the text has the mean length of a gold answer, and no other
+    span of this length shares more words with the question.
 
     Args:
         folder: Folder that prepare_spans.py wrote.
@@ -113,7 +113,7 @@ def mean_length(answers: list[list[str]], cut: Words) -> int:
 
 
 def overlap(context: str, question: str, length: int, cut: Words) -> str:
-    """Return the first of the spans of `length` words that share the most words with the question."""
+    """Return the span of `length` words that shares the most words with the question; the first one if several do."""
     in_question, words = {word.name for word in cut.cut(question)}, cut.cut(context)
     if len(words) <= length:
         return context.strip()

@@ -112,7 +112,7 @@ class SentenceSettings(FineTuning):
         if self.separators not in (1, 2):
             raise Refused(f"--separators {self.separators}: the value must be 1 or 2.")
         if self.train_rows and not self.own:
-            raise Refused("--train-rows is only for --data DIR without a training file. Leave it out.")
+            raise Refused("--train-rows is only for --data DIR without a training file. Leave this option out.")
         if not 0 <= self.warmup < 1:
             raise Refused(f"--warmup {self.warmup}: the fraction of updates must be at least 0 and below 1.")
         for name in ("lr", "epochs"):  # compared as they are printed in the names of training runs
@@ -138,7 +138,7 @@ class SentenceSettings(FineTuning):
     def departures(self) -> list[str]:
         """Describe the differences between the run and the protocol.
 
-        --segments is no departure, because it only selects rows of the paper's table.
+        --segments is not compared, because it only selects rows of the paper's table.
         """
         values, flags = protocol(self.protocol)
         del values["segments"]

@@ -19,7 +19,7 @@ def language(split: str) -> str:
 
 
 def scored(labelled: Collection[str]) -> list[str]:
-    """Return the labelled test sets, one for each language, or the development sets if these are of more use.
+    """Return the labelled test sets, one for each language, or else the labelled development sets.
 
     The development sets are returned if no test set has labels, or if only English has a labelled test set while other
     languages have labelled development sets.

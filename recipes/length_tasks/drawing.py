@@ -54,7 +54,7 @@ def _line(panel: Axes, row: Row) -> None:
 
 
 def _mark_training(panel: Axes, row: Row) -> None:
-    """Draw a dashed line at the longest length of training, and label the axis of lengths."""
+    """Draw a dashed line at the maximum length in training, and label the axis of lengths."""
     trained = [int(length) for length, facts in row["lengths"].items() if facts["split"] == "within"]
     panel.axvline(max(trained), color=style.GREY, linestyle="--", linewidth=1)
     panel.set_xlabel(f"length in {row['unit']} (dashed: longest in training)")

@@ -14,7 +14,7 @@ def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Sta
     of other variants are left out.
 
     Raises:
-        Refused: There is no such stage, or `first` comes after `last`.
+        Refused: A named stage does not exist, or `first` comes after `last`.
     """
     kinds = list(dict.fromkeys(stage.kind for stage in stages))
     known = {*kinds, *(stage.name for stage in stages)}

@@ -56,7 +56,7 @@ def claim(output: Path, recipe: str, settings: Mapping[str, Any]) -> None:
 
 @contextmanager
 def making(output: Path) -> Iterator[None]:
-    """Raise Refused if the folder cannot be created or written, but let the error of a full disk pass."""
+    """Raise Refused if the folder cannot be created or written, but do not catch the error of a full disk."""
     try:
         yield
     except OSError as error:

@@ -115,7 +115,7 @@ def shown(output: Path) -> str:
 
 
 def from_anywhere(settings: Settings, command: str) -> str:
-    """Return a shell command that runs `command` as the recipe itself would, from whatever folder the user is in.
+    """Return a shell command that runs `command` with the environment variables of the recipe, from any folder.
 
     Paths in `command` are relative to the root of the repository. Paths in redirections are relative to the user's
     folder.

@@ -1,4 +1,4 @@
-"""Run the stages that are not done. The output of a stage goes to its log, and its progress to the screen."""
+"""Run the stages that are not done. A stage's output is written to a log, and its progress is shown on the screen."""
 
 from __future__ import annotations
 

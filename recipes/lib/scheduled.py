@@ -50,7 +50,7 @@ def main() -> None:
         help="Keys that lead to the number of training items in --record, joined by dots.",
     )
     add("--epochs", type=int, required=True, metavar="N", help="Number of epochs.")
-    add("--batch", type=int, required=True, metavar="N", help="Number of items per update.")
+    add("--batch", type=int, required=True, metavar="N", help="Number of training items per update.")
     add("--warmup", type=float, required=True, metavar="P", help="Fraction of the updates that belong to the warm-up.")
     add("command", nargs="+", help="Training command to run, after --.")
     args = parser.parse_args()

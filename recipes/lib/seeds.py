@@ -27,7 +27,7 @@ class Seeds:
         return {self.slug(name, seed): seed for seed in self.seeds}
 
     def label(self, name: str, seed: int) -> str:
-        """Return the name of a training run in figures: the model's name, and the seed if there are several."""
+        """Return the name of a training run in figures: the model's name, and the seed if the run has several seeds."""
         return name if len(self.seeds) == 1 else f"{name}, seed {seed}"
 
     def flags(self) -> list[str]:
@@ -41,7 +41,7 @@ class Seeds:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `Seeds.flags` writes."""
-    text = "Random seed of the run; file names contain only seeds that differ from this seed."
+    text = "Random seed of the run; a file name contains a seed if the seed differs from this one."
     parser.add_argument("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seeds with which each model was trained."
     parser.add_argument("--seeds", required=True, metavar="N,...", help=text)

@@ -23,7 +23,7 @@ def load(
     Args:
         recipe: Recipe whose settings are loaded.
         preset: Name of the preset (default: the recipe's default preset).
-        config: TOML file whose settings replace those of the preset.
+        config: TOML file whose settings replace the settings of the preset.
         texts: Settings of the command line as text, keyed by names such as `seed` or `train.lr`; they replace
             the values of the preset and of `config`.
 
@@ -49,7 +49,7 @@ def load(
 
 
 def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tuple[Table, set[str]]:
-    """Return the settings of a preset, some of which `config` replaces, and the names of the settings in `config`.
+    """Return the settings of a preset, updated with the settings in `config`, and the names of the settings in `config`.
 
     Raises:
         Refused: The preset does not exist or lacks a setting, or a file has an unknown setting.

@@ -1,8 +1,8 @@
 """Run commands that end together with the process that started them, even if this process is killed.
 
 A process that is killed by SIGKILL cannot end its commands. Therefore this file also runs as a small program between
-the process and its command. The program starts the command, and ends it as soon as the process no longer exists. This
-program needs only the standard library and starts in a few milliseconds.
+the process and its command. The program starts the command, and ends the command as soon as the process no longer
+exists. This program needs only the standard library and starts in a few milliseconds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Translate commands to actions, where no training command contains `around right` (Loula et al. 2018).
 
-The test commands contain `walk around right` and the like. Commands with `turn around right` are in no set.
+The test commands contain phrases such as `walk around right`. Commands with `turn around right` are in no set.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class Sizes(NamedTuple):
     """Hold the lengths and the numbers of examples.
 
     Args:
-        longest: Longest length of the training set and the validation set.
-        tested: Lengths of the test sets.
+        longest: Maximum length of a training or validation example.
+        tested: Lengths of the test examples.
         rows: Number of examples of each split; for the test sets, per length.
     """
 
@@ -56,7 +56,7 @@ class Task(NamedTuple):
         kind: Kind of the model that learns the task.
         unit: What a length counts, in the plural.
         source: Paper that defines the task.
-        longest: Longest length of training in the preset `small`; None if the published split decides.
+        longest: Maximum length of a training example in the preset `small`; None for a published split.
         split: Function that returns the examples of each split.
     """
 

@@ -100,7 +100,7 @@ def with_encodings(named: Sequence[Model], encodings: Sequence[Encoding], pretra
         encodings: Encodings that --pos-enc names, one for each returned model.
         pretraining: Command that pretrains the models; the error message contains it.
     Raises:
-        Refused: An encoding has no model.
+        Refused: For one of the encodings, there is no model.
     """
     by_slug = {model.slug: model for model in named}
     for encoding in encodings:

@@ -190,7 +190,7 @@ def encode_split(
     """Encode a split in both languages, write two files, and return how many pairs were written and left out.
 
     Raises:
-        SystemExit: There are bad pairs. In the training set, --bad-lines drop leaves bad pairs out instead.
+        SystemExit: There are bad pairs. With --bad-lines drop, only validation and test sets can cause this error.
     """
     from tqdm import tqdm  # imported here, because --help and --list must work without it
 

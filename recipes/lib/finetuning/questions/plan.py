@@ -128,7 +128,7 @@ class Questions(Planner[Q]):
 
         Args:
             model: The pretrained model.
-            check: Stage that checks the model and must run before.
+            check: Stage that checks the model and must run before this stage.
             more: Further options of prepare_spans.py.
             after: Stages that write the files named by `more`.
             inputs: Input files named by `more`.

@@ -70,7 +70,7 @@ class SentenceSettings(FineTuning):
         default=-1.0, metadata=about(f"Fraction of the updates in which the learning rate rises {UNSET_TEXT}.")
     )
     longest: int = launch.at_least(
-        8, f"Maximum number of pieces of an item; longer items are cut {ZERO_TEXT}.", default=0
+        8, f"Maximum length of an input in subword pieces; longer inputs are cut {ZERO_TEXT}.", default=0
     )
     separators: int = field(
         default=0, metadata=about(f"Number of </s> between sentences of a pair: 1 for BERT, 2 for RoBERTa {ZERO_TEXT}.")

@@ -49,7 +49,7 @@ def load(
 
 
 def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tuple[Table, set[str]]:
-    """Return the settings of a preset, updated with the settings in `config`, and the names of the settings in `config`.
+    """Return the settings of a preset, updated with the settings in `config`, and the names of the updated settings.
 
     Raises:
         Refused: The preset does not exist or lacks a setting, or a file has an unknown setting.

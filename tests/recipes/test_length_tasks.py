@@ -258,7 +258,7 @@ def test_the_longest_length_of_any_task_can_be_set() -> None:
     [
         ({"tasks": "copi"}, "did you mean copy"),
         ({"tasks": ""}, "--tasks is empty"),
-        ({"tested": "1,x"}, "--tested x"),
+        ({"tested": "1,x"}, "--tested: 'x' is not a number"),
         ({"tested": "0"}, "greater than 0"),
         ({"pos_enc": "ropf-random"}, "did you mean rope"),
         ({"pos_enc": ""}, "--pos-enc is empty"),

@@ -32,28 +32,28 @@ The score of a language is the accuracy in percent on its test set, or on its de
 labels. Learning rates and checkpoints are chosen on the English development set. The baseline is the constant answer
 that scores best on the training rows. A model beats the baseline if its score is higher by more than two standard
 errors. Two standard errors are 2 sqrt(p (1 - p) / rows) for the accuracy p of the baseline. Chance is 33.33 %. The
-column `paper` shows the DIET paper's mean over the languages of XNLI. The row `mean` includes English, like the means
-in the XTREME paper."""
+column `paper` shows the DIET paper's mean accuracy over the languages of XNLI. The row `mean` includes English, like
+the means in the XTREME paper."""
 QUESTIONS = """\
 EM and F1 are in percent. MLQA has its own scoring rules for each language; the other datasets use the rules of SQuAD
-1.1. The baseline answers each question with the span that shares the most words with the question. The baseline's spans
-have the mean length of the answers in the language. A model beats the baseline if its F1 is higher by more than two
-standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of the
-model and of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions
+1.1. The baseline answers each question with the span that shares the most words with the question. In each language,
+the baseline's spans have the mean length of the answers. A model beats the baseline if its F1 is higher by more than
+two standard errors. Two standard errors are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the F1 of
+the model and of the baseline. Learning rates, epochs and (with --keep best) checkpoints are chosen on English questions
 that are not scored. Without English development questions (--dev-file), the last checkpoint is used. With several
 seeds, scores are medians, and sd is the standard deviation of F1 over the seeds. The column p shows the p-value of
-Welch's t-test between the mean F1 of this model and of the first model, after Holm's correction. For each training run
-that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. The model of a
+Welch's t-test between the mean F1 of the row's model and of the first model, after Holm's correction. For each training
+run that diverged, the column `diverged` shows the update, the loss and (with several seeds) the seed. The model of a
 diverged run is not scored. The column `out of reach` shows the number of questions that cannot be answered correctly,
 because their gold answers are too long or lie in no window. The column `paper` shows the DIET paper's mean over all
 languages of a dataset; the column is empty if the run has fewer languages or other questions."""
 
 AVERAGES = """\
 Each row `average` shows the mean of a model's accuracy on XNLI and its F1 and EM on each question dataset. With all
-four tasks, the row `average` is the mean of the seven numbers that the DIET paper averages. An
-average is computed for every seed for which no training run diverged; `mean` and `sd` are the mean and the standard
-deviation of these averages. If the paper averages other tasks or other data, the column `paper` is empty and the column
-`comparable` says what differs."""
+four tasks, the row `average` is the mean of the seven numbers that the DIET paper averages. An average is computed for
+every seed for which no training run diverged; `mean` and `sd` are the mean and the standard deviation of these
+averages. If the tasks or data of the run differ from those of the paper's average, the column `paper` is empty and the
+column `comparable` says what differs."""
 
 MAIN = {
     "task": "task",
@@ -133,7 +133,8 @@ def of_questions(settings: Settings, output: Path, prepared: list[Path]) -> list
         gold = {language: scores[GOLD] for language, scores in scores_by_language.items()}
         scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
         lines.append(
-            f"EM/F1 of the gold answers of {SETS[task].name}, which test the scorer and should be 100: {scores}."
+            f"As a test of the scorer, the gold answers of {SETS[task].name} are also scored, and their EM/F1 should "
+            f"be 100/100: {scores}."
         )
     return lines
 

@@ -101,7 +101,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
 
 
 def rows_of(task: str, variant: Variant, results: Results, group: Group) -> list[Row]:
-    """Return the rows of the means, then the rows of the languages; a single row if all training runs diverged."""
+    """Return the rows of the means and of the languages, in this order, or one row if all training runs diverged."""
     runs = group.finished
     trial = group.trials[0]
     same = {"diverged": group.diverged, "lr": trial.lr, "epochs": trial.epochs}

@@ -30,7 +30,7 @@ def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str
     """Return a row with the model's mean over the tasks, or None if the model has no score on one of the tasks.
 
     The average of a seed is the mean over the tasks of the training runs with this seed. A seed has no average if one
-    of these runs diverged.
+    of its training runs diverged.
 
     Args:
         rows: Rows of all tasks; for each task, model and language, the best hyperparameters come first.

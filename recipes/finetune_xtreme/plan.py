@@ -134,7 +134,7 @@ class Languages(Questions[Settings]):
         return {variant: self.check(self.settings_of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
-        """Return the first stage that checks the model; if there are more such stages, all check the same tokenizer."""
+        """Return the first stage that checks the model; all stages that check a model check the same tokenizer."""
         return next(stage for variant, stage in self.checks.items() if variant.model == model)
 
     @cached_property
@@ -158,7 +158,7 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def fetch(self) -> list[Stage]:
-        """Return the stage that fetches the datasets; the list is empty for the user's own and for built-in questions.
+        """Return a list with the stage that fetches the datasets, or an empty list if nothing is downloaded.
 
         The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
         """

@@ -1,4 +1,4 @@
-"""Look up the DIET paper's scores for questions in several languages, and list how a run departs from its protocol."""
+"""Look up the DIET paper's scores for questions in several languages, and list how a run departs from the paper."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class QuestionSet:
     Attributes:
         name: Name of the dataset in the options of prepare_spans.py (--set) and fetch.py.
         questions: Number of questions in the published files, by language.
-        by_language: Whether the official script has its own scoring rules for each language. Without such rules, all
+        by_language: Whether the official script has its own scoring rules for each language; otherwise, all
             languages use the rules of SQuAD 1.1.
         archive: The archive with all languages; empty if each language has its own file.
         files: Patterns of the file names.

@@ -108,7 +108,7 @@ class Settings(SentenceSettings, QuestionSettings):
         if self.own and not self.english("train"):
             names = " or ".join(file_names("train", VERSION))
             problem = f"neither the folder nor its subfolder squad has {names}, plain or .gz"
-            raise Refused(f"--data {self.data}: {problem}. Name a file with English questions with --train-file.")
+            raise Refused(f"--data {self.data}: {problem}. Give --train-file FILE with English questions.")
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(
                 f"--train-file and --dev-file need --data DIR with the questions to score, not --data {self.data}."
@@ -122,8 +122,10 @@ class Settings(SentenceSettings, QuestionSettings):
         for task in self.task if self.own else []:
             languages = [code for code in self.languages if code in languages_of(task)]
             if missing := without_files(languages, self.files(task)):
-                problem = f"--data {self.data} has no {task} files in this language"
-                raise Refused(f"--languages {','.join(missing)}: {problem}. Leave the language out.")
+                raise Refused(
+                    f"--data {self.data} has no {task} files for --languages {','.join(missing)}. Add these files, or "
+                    "leave these languages out."
+                )
 
     def files(self, task: str) -> list[Path]:
         return super().files(task) if task == XNLI else SETS[task].files_in(Path(self.data))

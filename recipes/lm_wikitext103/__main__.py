@@ -23,14 +23,14 @@ lengths, without training again. All encodings use the same text, so the report 
 
 LEGEND = """\
 Perplexity: perplexity per token with the model checkpoint_best.pt. Every token is scored once, including the </s> of
-each line. Per word: perplexity per word, computed from the same predictions. Paper: perplexity in Table 3 of the LFHC
-paper for a model with 16 layers, the same encoding and the same memory; shown only for WikiText-103's test text. Only
-models of the paper's size can be compared with the paper. Memory: number of hidden states of earlier segments that each
-layer reads. With several seeds, perplexities are means, and sd is the standard deviation over seeds. The column p shows
-the p-value of Welch's t-test between this encoding and the first encoding with the same memory, after Holm's
-correction. Diverged: update and loss at which a training run diverged; the model of such a run is not evaluated. Best:
-whether the encoding has its lowest perplexity with this memory length. Tokens/s: training speed; other processes on the
-machine lower it."""
+each line. Per word: perplexity per word, computed from the same predictions as the perplexity per token. Paper:
+perplexity in Table 3 of the LFHC paper for a model with 16 layers, the same encoding and the same memory; shown only
+for WikiText-103's test text. Only models of the paper's size can be compared with the paper. Memory: number of hidden
+states of earlier segments that each layer reads. With several seeds, perplexities are means, and sd is the standard
+deviation over seeds. The column p shows the p-value of Welch's t-test between the perplexities of the row's encoding
+and of the first encoding with the same memory, after Holm's correction. Diverged: update and loss at which a training
+run diverged; the model of such a run is not evaluated. Best: whether the encoding has its lowest perplexity with this
+memory length. Tokens/s: training speed; other processes on the machine lower it."""
 
 MAIN = {
     "encoding": "encoding",

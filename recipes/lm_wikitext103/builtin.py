@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     text = "Folder for wiki.{train,valid,test}.tokens."
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=text)
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the articles.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed for generating the articles.")
     args = parser.parse_args()
     rng = random.Random(args.seed)
     grammar = Grammar(rng, Lexicon())

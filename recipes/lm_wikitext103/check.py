@@ -54,8 +54,9 @@ def main() -> None:
         metavar="NAME",
         help="Encoding to build; the option may be repeated.",
     )
-    add("--trained", type=int, required=True, metavar="N", help="Number of tokens in memory and segment in training.")
-    text = "Number of tokens in memory and segment in evaluation."
+    text = "Length of memory and segment together in training, in tokens."
+    add("--trained", type=int, required=True, metavar="N", help=text)
+    text = "Maximum length of memory and segment together in evaluation, in tokens."
     add("--longest", type=int, required=True, metavar="N", help=text)
     add("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
     args = parser.parse_args()

@@ -23,7 +23,7 @@ from .settings import TYPES
 def rows(encoding: Encoding, memories: list[int], seeds: Seeds, output: Path) -> list[Row]:
     """Return one row for each memory length, and mark the row with the lowest perplexity.
 
-    The paper reports the better of two memory lengths.
+    Table 3 of the LFHC paper also shows the best perplexity of each encoding.
     """
     slugs = seeds.slugs(encoding.slug)
     runs = divergence.runs(output, slugs)
@@ -52,7 +52,7 @@ def papers(encoding: Encoding, memory: int) -> float | None:
 
 
 def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
-    """Return the row of an encoding and a memory length: means over the seeds, or None without scores."""
+    """Return the row of an encoding and a memory length; its means over the seeds are None if `scores` is empty."""
 
     def mean(name: str, digits: int | None = None) -> float | None:
         return average([score[name] for score in scores], digits)
@@ -80,7 +80,7 @@ def row(encoding: Encoding, memory: int, scores: list[dict[str, Any]]) -> Row:
 def papers_text(folder: Path, split: str) -> bool:
     """Return whether a split is the test text of WikiText-103, which the paper evaluates.
 
-    WikiText-2 has the same test text, but fewer word types.
+    WikiText-2 has the same test text as WikiText-103, but fewer word types.
     """
     counts = folder / "counts.json"
     return split == "test" and counts.is_file() and read_json(counts)["types"] == TYPES

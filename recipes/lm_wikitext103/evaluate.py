@@ -1,4 +1,4 @@
-"""Write the perplexity of a checkpoint as JSON, for a given length of memory and segment. fairseq-eval-lm prints the
+"""Write the perplexity of a checkpoint as JSON, for given lengths of memory and segment. fairseq-eval-lm prints the
 same perplexity.
 """
 
@@ -21,7 +21,7 @@ from recipes.lib.package import write_whole
 
 @torch.no_grad()
 def evaluate(model: Any, task: Any, criterion: Any, split: str, streams: int, gpu: bool) -> dict[str, float]:
-    """Return the loss in nats and the perplexity, per token and per word, and the number of tokens and words.
+    """Return the loss in nats and the perplexity, both per token and per word, and the numbers of tokens and words.
 
     Every token of the split is scored once.
     """

@@ -27,7 +27,7 @@ SPLITS = ("train", "valid", "test")
 KEEP = 2  # number of checkpoints to keep besides the last and the best
 CONTRADICTION = (
     "The paper contradicts itself about dropout: it states 0.00, but also says that it uses the setup of "
-    "Transformer-XL, which has 0.1. The preset wt103 uses 0.00, and wt103-dropout01 uses 0.1."
+    "Transformer-XL, which has 0.1. The preset wt103 has a dropout of 0.00, and wt103-dropout01 has 0.1."
 )
 
 

@@ -120,7 +120,10 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return the segment length, the largest distance (0: no limit) and the value of --same-length to use."""
+        """Return the segment length, the clamp (0: no limit) and the value of --same-length for evaluation.
+
+        The --eval options are used only if the memory is longer than --length.
+        """
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False

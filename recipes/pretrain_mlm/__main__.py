@@ -23,12 +23,12 @@ Loss: cross-entropy per masked subword piece of the validation text, in bits and
 masked pieces, in float32. Left the plateau: first update after which the training loss stays at least half a bit below
 the unigram loss (the loss of a model that only knows the frequencies of pieces). Accuracy: fraction of the masked
 pieces that the model predicts correctly. Training loss: last loss in the training log, which is computed with dropout.
-Paper: training loss in section 5.2 of the M4M paper (unit not stated). The section reports models without positions and
-with positions within sentences, both after 500,000 updates, and RoBERTa-base. With several seeds, losses, perplexity
-and accuracy are means over the seeds, and sd is the standard deviation of the loss in bits. The column p shows the
-p-value of Welch's t-test between the losses of this encoding and of the first encoding, after Holm's correction.
-Diverged: update, loss and (with several seeds) seed at which a training run diverged; its model is not evaluated.
-Pieces/s: training speed; other processes on the machine lower it."""
+Paper: training loss in section 5.2 of the M4M paper, which does not state the unit. Section 5.2 reports three models:
+one without positions, one with positions within sentences (both after 500,000 updates), and RoBERTa-base. With several
+seeds, losses, perplexity and accuracy are means over the seeds, and sd is the standard deviation of the loss in bits.
+The column p shows the p-value of Welch's t-test between the losses of the row's encoding and of the first encoding,
+after Holm's correction. Diverged: update, loss and (with several seeds) seed of each training run that diverged; its
+model is not evaluated. Pieces/s: training speed; other processes on the machine lower it."""
 
 MAIN = {
     "encoding": "encoding",
@@ -86,7 +86,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """Return a line about the weights that the import of --init-from dropped and added; no line without --init-from."""
+    """Return a line about the weights that the import dropped and added, in a list that is empty without an import."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")

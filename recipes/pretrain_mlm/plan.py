@@ -54,7 +54,8 @@ class Planner(planning.Planner[Settings]):
         run, batch = self.settings, self.settings.number("batch-size", 1)
         numbers = [*launch.factors(run), f"--train.batch-size {batch}"]
         total = [f"{run.batches * batch:,}"] if len(numbers) > 1 else []
-        return f"Sequences per update, of {run.length} tokens each: {' = '.join([' x '.join(numbers), *total])}"
+        product = " = ".join([" x ".join(numbers), *total])
+        return f"Number of sequences per update ({run.length} tokens per sequence): {product}"
 
     # --- the text
 
@@ -105,7 +106,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Return what `sources` returns, for published corpora; only C4 has a validation set of its own."""
+        """Return the stages and options of `sources` for published corpora; only C4 has a validation set of its own."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:
@@ -121,13 +122,13 @@ class Planner(planning.Planner[Settings]):
         return before, ["--train", *train, *held_out]
 
     def tokenizer(self, before: list[Stage]) -> list[Stage]:
-        """Return the stage that fetches a published tokenizer; empty if the tokenizer is learned or given."""
+        """Return a list with the stage that fetches a published tokenizer, or an empty list if nothing is fetched."""
         settings = self.settings
         return [self.fetch(TOKENIZERS[settings.tokenizer][0], after=before)] if settings.fetched_tokenizer else []
 
     @property
     def tokenizer_path(self) -> str:
-        """Return the path of the tokenizer; empty if it is learned from the corpus."""
+        """Return the path of the tokenizer, or an empty text if the tokenizer is learned from the corpus."""
         settings = self.settings
         if settings.fetched_tokenizer:
             return f"{settings.raw}/{TOKENIZERS[settings.tokenizer][1]}"
@@ -190,7 +191,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def start(self) -> dict[str, Stage]:
-        """Return the stages of --init-from: one checks the pretrained model, and one for each encoding imports it."""
+        """Return the stages of --init-from: one stage checks the pretrained model, and one per encoding imports it."""
         settings = self.settings
         if not settings.init_from:
             return {}

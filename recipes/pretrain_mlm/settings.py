@@ -211,7 +211,7 @@ class Settings(launch.Training):
         self.tokenizer_path = str(own)
 
     def _need(self, option: str, problem: str) -> None:
-        """Set a missing path to a placeholder, and keep the error message, which is raised before the first stage."""
+        """Replace a missing path by a placeholder, and keep the problem as the error message of `refuse_missing`."""
         self.missing = self.missing or problem
         setattr(self, option, str(places.OWN_FILES / option.replace("_", "-")))
 

@@ -1,5 +1,5 @@
-"""Compute the loss of a model that only knows piece frequencies. Every training run reaches this loss first, and may
-stay there for a while (the plateau).
+"""Compute the unigram loss: the loss of a model that only knows piece frequencies. Every training run first reaches the
+unigram loss, and may stay there for a while (the plateau).
 
 Each piece is counted in the training text, and one is added to its count. The loss is in bits per piece of the
 validation text.
@@ -32,7 +32,7 @@ def counts(prefix: Path, types: int) -> NDArray[np.float64]:
 
 
 def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> float:
-    """Return the bits per piece of a text with counts `valid` [types], given the counts `train` [types] of training."""
+    """Return the bits per piece of a text with the counts `valid` [types], from the training counts `train` [types]."""
     probabilities = (train + 1) / (train + 1).sum()
     return float(-(valid * np.log2(probabilities)).sum() / valid.sum())
 

@@ -344,7 +344,7 @@ def test_a_dry_run_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     asked = ["--preset", "m4m-small", "--books", str(tmp_path / "books"), "--dry-run"]
     assert main(PRETRAIN_MLM, [*asked, "--output", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
-    assert "# Sequences per update, of 512 tokens each: --update-freq 8 x" in printed
+    assert "# Number of sequences per update (512 tokens per sequence): --update-freq 8 x" in printed
     assert "prepare_corpus.py" in printed
     assert not (tmp_path / "new").exists()
 

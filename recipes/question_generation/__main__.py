@@ -17,20 +17,20 @@ DESCRIPTION = """\
 Train models that generate a question from an answer and its context. The encoder can be pretrained or trained from
 scratch. The decoder can copy words from the context and uses any position encoding. The recipe prepares the questions,
 trains a model for each encoding, and generates questions with checkpoint_best.pt. The report compares the ROUGE-L,
-BLEU-4 and chrF of these questions with those of two baselines."""
+BLEU-4 and chrF of the generated questions with those of two baselines."""
 
 LEGEND = """\
 ROUGE-L: F1 in percent between a generated question and the best of its references, over lower-cased words (for Chinese,
 characters) including punctuation. Beta 1.2: ROUGE-L with an F-score for beta = 1.2, which gives more weight to recall
 and is usual for image captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with
-pretrained encoders. The paper does not state how it splits words. Only runs with the paper's encoders, data sets and
-model sizes are comparable with the paper. Distinct: number of different questions divided by the number of questions.
-First and last ROUGE-L: ROUGE-L of greedily decoded questions at the first and the last validation during training. Copy
-gate: mean probability with which the model copies a word from the source, measured on the validation set at the best
-update. Unknown words copied: fraction of the generated pieces that are not in the dictionary. With several seeds,
-scores are means over the seeds, and sd is the standard deviation of ROUGE-L. The column p shows the p-value of Welch's
-t-test between the ROUGE-L of this model and of the first model, after Holm's correction. Diverged: update, loss and
-(with several seeds) seed of each training run that diverged; its model is not scored."""
+pretrained encoders. The paper does not state how it splits text into words. Only runs with the paper's encoders, data
+sets and model sizes are comparable with the paper. Distinct: number of different questions divided by the number of
+questions. First and last ROUGE-L: ROUGE-L of greedily decoded questions at the first and the last validation during
+training. Copy gate: mean probability with which the model copies a word from the source, measured on the validation set
+at the best update. Unknown words copied: fraction of the generated pieces that are not in the dictionary. With several
+seeds, scores are means over the seeds, and sd is the standard deviation of ROUGE-L. The column p shows the p-value of
+Welch's t-test between the ROUGE-L of the row's model and of the first model, after Holm's correction. Diverged: update,
+loss and (with several seeds) seed of each training run that diverged; its model is not scored."""
 
 MAIN = {
     "model": "model",

@@ -136,7 +136,7 @@ def compare(variants: list[Variant], seeds: Seeds, output: Path, data: Path, spl
 def curves(variants: list[Variant], seeds: Seeds, output: Path, split: str) -> None:
     """Draw the validation ROUGE-L of each model, or the loss if a log has no ROUGE-L.
 
-    A horizontal line shows the better baseline, if it was scored on the validation set.
+    A horizontal line shows the better of the two baselines, if `split` is the validation set.
     """
     logs = {
         seeds.label(variant.label, seed): training_log(output, slug)

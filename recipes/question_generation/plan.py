@@ -126,7 +126,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the file questions.json of --dataset if the user prepared this folder; otherwise an empty tuple."""
+        """Return a tuple with the file questions.json of --dataset, or an empty tuple if --dataset is not prepared."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     def baselines(self) -> Stage:
@@ -180,7 +180,7 @@ class Planner(planning.Planner[Settings]):
         return [*command, *self.generate_flags()]
 
     def generate_flags(self) -> list[str]:
-        """Return the flags for decoding. The user's flags come last, so they override the others."""
+        """Return the flags for decoding. The user's flags come last, so they override the recipe's flags."""
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, train: Stage) -> Stage:

@@ -1,4 +1,4 @@
-"""Find the files of the questions and of the encoder, and write the options that name the questions."""
+"""Find the files of the questions and of the encoder, and build the options that name the questions."""
 
 from __future__ import annotations
 

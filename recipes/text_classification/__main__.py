@@ -20,13 +20,13 @@ tasks of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or on your own file
 LEGEND = """\
 Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean over the matched and the mismatched
 test set. The score is the mean over seeds, and sd is the standard deviation over seeds. The column p shows the p-value
-of Welch's t-test between the scores of this encoding and of the first encoding, after Holm's correction. Diverged:
+of Welch's t-test between the scores of the row's encoding and of the first encoding, after Holm's correction. Diverged:
 update, loss and (with several seeds) seed of each training run that diverged; its model is not scored. Checkpoints are
-chosen on the validation set; the test set (GLUE's development set) is scored once. Majority: score of always answering
-the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper: score in Table 1 of
-Qu et al. 2021, the mean over ten seeds of models with GloVe vectors and 8 layers of width 512. Only runs with the same
-settings are comparable with the paper. The column `paper` is empty unless the run has all published rows of the
-task."""
+chosen on the validation set; the test set (for GLUE's tasks, the development set) is scored once. Majority: score of
+always answering the most frequent label. Bag of words: score of logistic regression on the words of a text. Paper:
+score in Table 1 of Qu et al. 2021, the mean over ten seeds of models with GloVe vectors and 8 layers of width 512. Only
+runs with the paper's settings are comparable with the paper. The column `paper` is empty unless the run has all
+published rows of the task."""
 
 MAIN = {
     "encoding": "encoding",

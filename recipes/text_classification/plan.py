@@ -65,7 +65,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def builtin(self) -> list[Stage]:
-        """Return the stage that writes the built-in task; the list is empty for other tasks."""
+        """Return a list with the stage that writes the built-in task, or an empty list for other tasks."""
         if self.settings.task != BUILTIN:
             return []
         command = module("text_classification.builtin")

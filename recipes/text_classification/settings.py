@@ -56,7 +56,8 @@ class Settings(launch.Training):
     )
     label: str = field(default="label", metadata=about("For a --task DIR: name of the column with the label."))
     tokenizer: Literal["nltk", "spaces"] = field(
-        default="nltk", metadata=about("How to split text into words. Use spaces for text that is already tokenised.")
+        default="nltk",
+        metadata=about("How to split text into words: with NLTK's tokenizer, or at spaces (for tokenised text)."),
     )
     glove: str = field(
         default="", metadata=about("Word vectors in GloVe's format, or `published` to download 2.2 GB (default: none).")

@@ -35,7 +35,7 @@ def bootstrap(translations: dict[str, list[str]], references: list[str], languag
     """Compare every system with the first one by sacrebleu's paired bootstrap test.
 
     The result has the score, interval, p-value and signature of each system, keyed by metric. For translations that
-    equal those of the first system, p is 1. For equal translations, sacrebleu itself reports 0.001, because no
+    equal those of the first system, p is set to 1. sacrebleu itself would report a p-value of 0.001, because no
     bootstrap sample has a larger difference.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
@@ -184,7 +184,8 @@ class Own:
             first = earlier.settings.encodings[0].label
             if first != encoding:
                 problem = (
-                    f"for {direction.label}, the earlier run begins with {first}, but this run begins with {encoding}"
+                    f"for {direction.label}, the first encoding is {first} in the earlier run, but {encoding} in this "
+                    "run"
                 )
             elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
                 problem = f"the two runs have different {direction.label} translations by {first}"
@@ -264,7 +265,8 @@ def main() -> None:
     option("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
-    option("--differs", default="", metavar="A,B", help="Difference between the run and the paper.")
+    text = "Differences between the run and the paper, separated by commas."
+    option("--differs", default="", metavar="A,B", help=text)
     option("--unmeasured", action="store_true", help="Leave out parameters, speed and memory of the models.")
     text = "Folder of an earlier run whose rows are added to the table."
     option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)

@@ -60,7 +60,9 @@ class Settings(launch.Training):
         metadata=about("Target language, as in the suffix of the files; replaces the target language of --direction."),
     )
     corpus: str = field(
-        metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a folder with a file per split and language.")
+        metadata=about(
+            f"Text: {WMT18}, {BUILTIN} (a small invented text), or a folder with a file per split and language."
+        )
     )
     raw: str = field(default=RAW, metadata=about(f"Folder for the downloaded archives of {WMT18}."))
     newstest: str = field(
@@ -111,7 +113,8 @@ class Settings(launch.Training):
     train_longest_words: int = launch.at_least(
         0,
         "Train and validate on pairs with at most this number of words per side, and report BLEU by source length "
-        "(0: use all lengths). Pairs longer than --train.max-source-positions are left out.",
+        "(0: use all lengths). Pairs that do not fit into --train.max-source-positions and "
+        "--train.max-target-positions are also left out.",
         default=0,
     )
     lengths: list[int] = field(
@@ -210,7 +213,7 @@ class Settings(launch.Training):
         return sorted({*steps, longest} - {0})
 
     def refuse_missing(self) -> None:
-        """Refuse a corpus without one of the needed files; otherwise the error comes only after the stage `check`."""
+        """Refuse a corpus that lacks a needed file; otherwise the error would come only after the stage `check`."""
         if self.corpus in (BUILTIN, WMT18):
             return
         folder = Path(self.corpus)

@@ -97,7 +97,7 @@ class Text:
 
     @property
     def raw(self) -> str:
-        """Return the folder of --raw. Only the default is a relative path; it is relative to the repository."""
+        """Return the path of the --raw folder: the default is relative to the repository, other paths are absolute."""
         return places.raw(self.settings.raw)
 
     def wmt18(self) -> Stage:

@@ -76,7 +76,7 @@ class Order:
             self.sent += 1
 
     def leave_out(self, line: int, why: str = "") -> None:
-        """Record that a line is not sent to fairseq, because it is empty or for the reason in `why`."""
+        """Record that a line is not sent to fairseq; `why` is the reason, or an empty text if the line is empty."""
         with self.lock:
             if why:
                 self._refuse(line, why)
@@ -84,7 +84,7 @@ class Order:
             self._settle()
 
     def receive(self, number: int, text: str) -> None:
-        """Write a translation from fairseq. Waiting lines before this line count as refused: fairseq skipped them."""
+        """Write a translation from fairseq. Earlier lines that fairseq skipped count as refused."""
         with self.lock:
             while self.waiting and self.waiting[0][1] != number:
                 self._pass_over()
@@ -207,8 +207,8 @@ def chosen(values: list[str], value: str | None, option: str) -> str:
 
 
 def command_of(arguments: argparse.Namespace) -> tuple[list[str], Mapping[str, str]]:
-    """Return the command of fairseq-interactive for the chosen model, and the variables that all commands of the run
-    received, such as the number of threads.
+    """Return the command of fairseq-interactive for the chosen model, and the run's environment variables, for
+    example for the number of threads.
     """
     run: Path = arguments.run
     source = begun(run, "--run")
@@ -232,7 +232,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     option = parser.add_argument
     option("text", nargs="?", type=Path, metavar="FILE", help="Text to translate (default: standard input).")
     option("--run", type=Path, required=True, metavar="DIR", help="Folder (--output) of a run.")
-    text = "Position encoding of the model, as in the table of the run (default: the highest BLEU so far)."
+    text = "Position encoding of the model, as in the table of the run (default: the encoding with the highest BLEU)."
     option("--pos-enc", metavar="NAME", help=text)
     text = "Direction of translation (default: the first direction of the run)."
     option("--direction", metavar="SOURCE-TARGET", help=text)
@@ -271,8 +271,8 @@ def main(words: list[str]) -> int:
         return INTERRUPTED
     if order.refused:
         print(
-            f"error: {name}: {order.refused} lines were not translated. The output has an empty line for each of "
-            "these lines.",
+            f"error: {name}: {order.refused} lines were not translated. In the output, each untranslated line is "
+            "empty.",
             file=sys.stderr,
         )
     return 1 if order.refused else 0

@@ -222,7 +222,7 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
     with pytest.raises(SystemExit, match="the row en-de t5 is already in the table"):
         compare.beside([old.output], rows[:2], own)
     old.finished("t5", "none")
-    with pytest.raises(SystemExit, match="for en-de, the earlier run begins with t5, but this run begins with none"):
+    with pytest.raises(SystemExit, match="for en-de, the first encoding is t5 in the earlier run, but none in"):
         compare.beside([old.output], rows[:1], own)
     old.finished("none", "t5")
     old.model("", "none", "de", 4)

@@ -86,7 +86,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--retries", type=int, default=5, metavar="N", help=text)
     text = "Seconds to wait for the next byte before the connection is closed (default: 60)."
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help=text)
-    add("--dry-run", action="store_true", help="Print what would be downloaded, and write nothing.")
+    text = "Print each file that would be written and its source, and write nothing."
+    add("--dry-run", action="store_true", help=text)
     options = parser.parse_args(arguments)
     if not options.names and not options.list:
         parser.error("Name at least one corpus, file or address. --list shows the corpora.")

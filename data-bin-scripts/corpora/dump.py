@@ -63,7 +63,7 @@ def _name(element: ElementTree.Element) -> str:
 
 
 def _article(path: Path, number: int, page: ElementTree.Element) -> str | None:
-    """Return the markup of a page, empty if it is too long, or None if the page is not an article.
+    """Return the markup of a page (an empty text if it is too long), or None if the page is not an article.
 
     Raises:
         CorpusError: The page has no namespace or no text.

@@ -29,7 +29,9 @@ class Local(LocalPipelineExecutor):
         self._watch = watch
 
     def run(self) -> None:
-        """Run until all tasks are done or one has failed. `Job.reporting_errors` writes the error of a task to a file.
+        """Run the tasks until all are done or one has failed.
+
+        `Job.reporting_errors` writes the error of a task to a file.
 
         Raises:
             CorpusError: A task was killed.
@@ -64,7 +66,7 @@ class Local(LocalPipelineExecutor):
 
 
 def _preload() -> None:
-    """Import the modules once in Python's fork server, so that tasks start quickly; PYTHONPATH names their folder."""
+    """Import the modules once in Python's fork server, so that tasks start quickly; set PYTHONPATH for the imports."""
     here, known = str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))

@@ -75,9 +75,11 @@ class Pieces:
 
 
 def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
-    """Load a tokenizer of this scheme from a folder that holds its `FILES`.
+    """Load a tokenizer from a folder.
 
     Args:
+        scheme: Kind of the tokenizer, a key of `FILES`.
+        folder: Folder with the tokenizer's `FILES`.
         lowercase: Whether to lowercase the text for WordPiece, as uncased vocabularies require.
     Raises:
         CorpusError: Files are missing, have the wrong format, or belong to different tokenizers.
@@ -97,7 +99,7 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
     if missing := [symbol for symbol in symbols if symbol not in known]:
         raise CorpusError(
             f"{folder / DICTIONARY} lacks {len(missing)} pieces of {paths[0]} (the first is {missing[0]!r}), so the "
-            "files belong to different tokenizers. Give the tokenizer and the dict.txt of one model."
+            "files belong to different tokenizers. Give the tokenizer and the dict.txt of the same model."
         )
     return _of_pieces(scheme, tokenise, pieces, listed)
 
@@ -121,7 +123,7 @@ def _begins(scheme: str, pieces: Sequence[str], ids: Ids, symbols: int) -> NDArr
 
 
 def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
-    """Build GPT-2's pieces.
+    """Build the `Pieces` of GPT-2's tokenizer.
 
     The symbols of fairseq's dictionary are GPT-2's ids, sorted by frequency. The symbols of a model that `import-hf`
     wrote are the pieces themselves.
@@ -223,8 +225,8 @@ def user_paths(scheme: str, path: Path) -> dict[str, Path]:
     """Return the user's tokenizer files, keyed by their names in the tokenizer's folder.
 
     Args:
-        path: Value of --tokenizer-path: a file or folder of the tokenizer, or a folder that `import-hf` wrote. In the
-            latter, dict.txt is one folder above the files of the tokenizer, and all tokenizers use it.
+        path: Value of --tokenizer-path: a file or folder of the tokenizer, or a folder that `import-hf` wrote.
+            `import-hf` writes dict.txt one folder above the tokenizer's files; every kind of tokenizer uses this file.
     Raises:
         CorpusError: A file is missing.
     """
@@ -249,8 +251,9 @@ def user_paths(scheme: str, path: Path) -> dict[str, Path]:
 def check_case(vocabulary: Path, *, cased: bool) -> None:
     """Check that --cased fits the user's WordPiece vocabulary.
 
-    A tokenizer_config.json in the same folder says whether the vocabulary is cased. Without that file, a vocabulary is
-    cased if a piece has capitals. fairseq_posenc/hub/tokenizer/sources.py must follow the same rule.
+    A tokenizer_config.json in the same folder says whether the vocabulary is cased. Without
+    tokenizer_config.json, a vocabulary is cased if a piece has capitals. fairseq_posenc/hub/tokenizer/sources.py must
+    follow the same rule.
 
     Raises:
         CorpusError: The vocabulary is cased and --cased is missing, or it is uncased and --cased is given.

@@ -127,7 +127,7 @@ def _check(job: Job, table: Table) -> None:
 
 
 def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
-    """Write corpus.json, which does not depend on the machines."""
+    """Write corpus.json, whose content does not depend on the machines that run the tasks."""
     files = Counter(source.split for source in job.sources())
     factor = smoothed(job, table)
     counts: dict[str, Any] = {

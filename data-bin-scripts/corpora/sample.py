@@ -169,9 +169,9 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
         limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    if tokenizer.get_vocab_size() != vocabulary:
+    if (size := tokenizer.get_vocab_size()) != vocabulary:
         raise CorpusError(
-            f"--vocabulary {vocabulary}: the training text has only {tokenizer.get_vocab_size()} pieces. Give "
-            "this number to --vocabulary, or add training text."
+            f"--vocabulary {vocabulary}: the training text has only {size} pieces. Give --vocabulary {size}, or add "
+            "training text."
         )
     tokenizer.save_model(str(folder))

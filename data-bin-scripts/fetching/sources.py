@@ -50,7 +50,7 @@ class Source:
         return Path(self.corpus) / self.name
 
     def shards(self) -> Iterator[Source]:
-        """Yield the source. If its name has a range such as `{00..99}`, yield a source for each number of the range."""
+        """Yield the source itself or, if its name has a range such as `{00..99}`, a source for each number."""
         shard = SHARDS.search(self.name)
         if shard is None:
             yield self

@@ -65,8 +65,8 @@ class Transfer:
     def _resumable(self) -> Origin | None:
         """Return the origin of the partial file if the download can be resumed, otherwise None.
 
-        The partial file must come from this address. An ETag, a modification date or a published hash must also reveal
-        whether the file on the server has changed.
+        The partial file must come from the address of this transfer. An ETag, a modification date or a published hash
+        must also reveal whether the file on the server has changed.
         """
         origin = self.partial.origin()
         is_change_noticed = origin is not None and (origin.validator or self.source.is_hash_published)

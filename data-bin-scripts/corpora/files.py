@@ -81,7 +81,7 @@ def _files(root: Path) -> list[Path]:
 
 
 def _matching(pattern: Path) -> list[Path]:
-    """Return the files that match a pattern that the shell did not expand."""
+    """Expand a pattern that the shell left as it is, and return the matching files."""
     files = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
     if not files:
         raise CorpusError(f"{pattern}: no file matches this pattern. Fetch the files first, or give other files.")

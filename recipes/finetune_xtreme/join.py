@@ -64,7 +64,7 @@ def average(rows: Sequence[Row], tasks: Sequence[str], label: str, segments: str
 
 
 def numbers_of_seeds(task: str, row: Row) -> dict[str, list[float]]:
-    """Return the numbers of a task that enter the average, for each seed whose training run did not diverge."""
+    """Return a task's scores for the average, keyed by seed; seeds whose training run diverged are missing."""
     by_seed = row["scores of seeds"].items()
     if task == XNLI:
         return {seed: [scores[MEAN]["accuracy"]] for seed, scores in by_seed}

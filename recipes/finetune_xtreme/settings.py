@@ -122,10 +122,9 @@ class Settings(SentenceSettings, QuestionSettings):
         for task in self.task if self.own else []:
             languages = [code for code in self.languages if code in languages_of(task)]
             if missing := without_files(languages, self.files(task)):
-                raise Refused(
-                    f"--data {self.data} has no {task} files for --languages {','.join(missing)}. Add these files, or "
-                    "leave these languages out."
-                )
+                names = ",".join(missing)
+                problem = f"--data {self.data} has no {task} files for {names}"
+                raise Refused(f"--languages {names}: {problem}. Add the files, or leave {names} out.")
 
     def files(self, task: str) -> list[Path]:
         return super().files(task) if task == XNLI else SETS[task].files_in(Path(self.data))

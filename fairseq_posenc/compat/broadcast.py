@@ -18,11 +18,12 @@ _CONFIG = "__fairseq_posenc_config__"
 
 
 def mend() -> None:
-    """Send checkpoints without OmegaConf's objects, and let the receivers read the placeholders for the tensors.
+    """Send checkpoints without OmegaConf's objects, and let the receivers build fairseq's `_TensorPlaceholder`.
 
     A receiver reads the checkpoint with torch.load (distributed/utils.py:805). Configurations are sent as plain
-    dictionaries, so that OmegaConf need not be on the allow-list for all checkpoints. A placeholder is a frozen
-    dataclass with one integer. Files never contain placeholders, so torch.load may build them only here.
+    dictionaries, so that OmegaConf need not be on the allow-list for all checkpoints. fairseq sends tensors separately,
+    and puts a `_TensorPlaceholder`, a frozen dataclass with one integer, in the place of each tensor. Checkpoint files
+    never contain a `_TensorPlaceholder`, so it is on the allow-list of receivers only.
     """
     from fairseq.distributed import utils
 

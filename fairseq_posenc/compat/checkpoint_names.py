@@ -190,7 +190,7 @@ def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str,
 
 
 def _has_attributes(settings: object) -> bool:
-    """Return whether a mapping has attributes, as a pickled OrderedDict can have. fairseq would read them."""
+    """Return whether a mapping has attributes, which fairseq would read; a pickled OrderedDict can have them."""
     return bool(getattr(settings, "__dict__", None))
 
 

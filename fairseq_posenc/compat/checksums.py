@@ -43,11 +43,11 @@ def check(file: Any, *, weights: bool = True) -> bool:
         except DamagedError:
             raise
         except Exception as error:  # a flipped bit in the list of parts may cause any error of zipfile
-            raise DamagedError(f"its list of parts is damaged ({error})") from error
+            raise DamagedError(f"the list of its parts is damaged ({error})") from error
 
 
 def newest_undamaged(folder: Path, *, besides: Path | None = None) -> Path | None:
-    """Return the newest checkpoint of fairseq-train in a folder whose checksums are right, or None."""
+    """Return the newest checkpoint in a folder that has checksums and matches them, or None if there is none."""
     paths = [path for path in folder.glob("checkpoint*.pt") if path.is_file() and path != besides]
     newest_first = sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
     return next((path for path in newest_first if _is_undamaged(path)), None)
@@ -90,4 +90,4 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
             while content.read(_CHUNK):
                 pass
     except zipfile.BadZipFile as error:
-        raise DamagedError(f"its part {part.filename} does not match its checksum") from error
+        raise DamagedError(f"the part {part.filename} does not match its checksum") from error

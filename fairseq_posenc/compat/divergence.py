@@ -1,6 +1,6 @@
 """End a training run whose loss or gradients are not finite with one line, and log the update.
 
-fairseq ends such a run in trainer.py:970, and does not name the update. The recipes read the log line, for example
+fairseq's own error (trainer.py:970) does not name the update. The recipes read the log line, for example
 `diverged | {"num_updates": 340, "loss": 7.3}`.
 """
 
@@ -27,9 +27,9 @@ class DivergedError(FloatingPointError):
 def mend() -> None:
     """If non-finite values end a training, log the update and the mean loss since the last line of the log.
 
-    fairseq also repeats the update, to log the module with the first non-finite value. For this purpose, it watches the
-    gradients of all modules, which fails with StopIteration for an encoder that returns a dictionary. Therefore this
-    function makes fairseq watch only modules without children.
+    fairseq itself repeats the update, to log the module with the first non-finite value. In the repetition, fairseq
+    watches the gradients of all modules, which fails with StopIteration if an encoder returns a dictionary. Therefore
+    this function makes fairseq watch the gradients only of modules without children.
     """
     from fairseq.nan_detector import NanDetector
     from fairseq.trainer import Trainer
@@ -65,7 +65,7 @@ def _message(cfg: Any, update: int, cause: BaseException) -> str:
 
 
 def _backward_at_leaves(original: Callable[..., None], detector: Any, module: Any) -> None:
-    """Watch the gradients of modules without children only: torch cannot watch those that return a dictionary."""
+    """Leave modules with children unwatched, because torch cannot watch a module that returns a dictionary."""
     wanted = detector.backward
     detector.backward = wanted and next(module.children(), None) is None
     original(detector, module)

@@ -73,7 +73,7 @@ def _flag(task: Any, side: int, sides: int) -> str:
 
 
 def _is_of_model(task: Any, over: Sequence[int], limits: Sequence[Any]) -> bool:
-    """Return whether the limit is that of the model, because the task allows longer sentences."""
+    """Return whether the model sets the limit, because the task allows longer sentences."""
     own = _sides(task.max_positions())
     own = own * len(limits) if len(own) == 1 else own
     return all(own[side] is None or own[side] > limits[side] for side in over)

@@ -53,7 +53,7 @@ def literal(text: Any) -> Any:
     """Return the value of a Python literal, or of a calculation such as "[(512, 3)] * 20 + [(256, 3)]" or "1e-3 * 0.5".
 
     Raises:
-        TypeError: `text` is not a string. `eval` raises this error, too, and fairseq relies on it.
+        TypeError: `text` is not a string. fairseq relies on the TypeError that `eval` raises for such values.
         ValueError: `text` is neither a literal nor such a calculation.
     """
     if not isinstance(text, str):
@@ -87,4 +87,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("an option may calculate with numbers only, and may join or repeat only lists and tuples")
+    raise ValueError("only numbers can be added or multiplied, and only lists and tuples can be joined or repeated")

@@ -1,4 +1,4 @@
-"""Patch fairseq in two ways: replace a function, or replace names of an imported module for a single importer."""
+"""Patch fairseq in two ways: replace a function, or change names of a module for one of the modules that import it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def say_once(logger: logging.Logger, message: str) -> None:
 def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
     """Replace the function `owner.name` by a function that calls `mend` with the original function and the arguments.
 
-    A second call with the same `mend` has no effect; one with another `mend` is called first from then on. The function
-    before it stays available as `__wrapped__`. `functools.wraps` also copies attributes of the function, such as
-    `import_user_module.memo`.
+    A second call with the same `mend` has no effect. After a call with another `mend`, the later `mend` runs first. The
+    replaced function stays available as `__wrapped__`. `functools.wraps` also copies attributes of the function, such
+    as `import_user_module.memo`.
     """
     original = getattr(owner, name)
     mends = getattr(original, _MARK, ())
@@ -55,7 +55,7 @@ class Overlay(types.ModuleType):
 
 
 def overlay(owner: types.ModuleType, name: str, **names: Any) -> None:
-    """Make `owner` see other `names` in the module that it imports as `name`; a second call has no effect."""
+    """Replace `names` in the module that `owner` imports as `name`, for `owner` only; a second call has no effect."""
     module = getattr(owner, name)
     if not hasattr(module, "__wrapped__"):
         setattr(owner, name, Overlay(module, **names))

@@ -15,7 +15,7 @@ def mend() -> None:
 
 
 def in_command() -> None:
-    """Hide what only fairseq's commands should not show: debug messages, and a warning on machines without a GPU.
+    """Hide debug messages in fairseq's commands, and a warning of torch on machines without a GPU.
 
     Importing fairseq sets the root logger to DEBUG (models/wav2vec/wav2vec2_classification.py:25), so the level INFO
     that fairseq-generate and fairseq-interactive ask for later has no effect. LOGLEVEL=DEBUG still shows the messages.

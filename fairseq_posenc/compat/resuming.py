@@ -1,8 +1,8 @@
 """Make a resumed training run identical to an uninterrupted one, in any epoch, and stop it at the limits of training.
 
 fairseq restores the position in an epoch, but it builds other batches, because their seed depends on the epoch in which
-the process started (tasks/fairseq_task.py:283). In later epochs, fairseq also keeps the data workers and the order of
-the process's first epoch. Moreover, a resumed run makes one update before fairseq checks whether training has finished.
+the process started (tasks/fairseq_task.py:283). In later epochs, fairseq keeps the batches and the data workers of the
+process's first epoch. Moreover, a resumed run makes one update before fairseq checks whether training has finished.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _with_workers_of_the_epoch(
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
         if iterator.num_workers:
-            say_once(logger, "Each epoch starts new data workers, so that its masks are new. You need not do anything.")
+            say_once(logger, "Each epoch starts new data workers, so that masks differ from epoch to epoch.")
         iterator.dataloader = None
     return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 
@@ -141,7 +141,7 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 
 
 def add_flag(parser: Any) -> None:
-    """Add the flag --restore-previous to the parser of fairseq-train."""
+    """Add the flag --restore-previous, which only training uses, to the parser of a command."""
     parser.add_argument(
         FLAG,
         action="store_true",
@@ -152,7 +152,7 @@ def add_flag(parser: Any) -> None:
 
 @contextmanager
 def _from_previous(cfg: Any, trainer: Any) -> Iterator[None]:
-    """Let fairseq restore the newest undamaged checkpoint beside a damaged or missing one inside a `with` block."""
+    """Inside a `with` block, let fairseq restore the newest undamaged checkpoint if the last one is unusable."""
     if trainer.checkpoint_suffix:
         raise ValueError(f"{FLAG} cannot choose among checkpoints that are split into several files. Leave it out.")
     is_default = cfg.restore_file == "checkpoint_last.pt"
@@ -172,7 +172,11 @@ def _from_previous(cfg: Any, trainer: Any) -> Iterator[None]:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Return whether a checkpoint exists and is undamaged. One that could run code is refused instead."""
+    """Return whether a checkpoint exists and is undamaged.
+
+    Raises:
+        UnsafeCheckpointError: The checkpoint has no checksums, and could run code.
+    """
     try:
         if not checksums.check(checkpoint):
             safe_load(checkpoint)  # a file in the old format has no checksums
@@ -184,10 +188,10 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
-    """Raise CheckpointError if training would start from zero, although --save-dir has checkpoints of it.
+    """Raise CheckpointError if training would start from zero, although --save-dir contains checkpoints.
 
-    If all these checkpoints are copies of a single one, a process was killed after it saved its first checkpoint and
-    before it copied the file to checkpoint_last.pt. This function then makes the copy.
+    If all checkpoints in the folder are equal, a process was killed after it saved its first checkpoint and before it
+    copied the file to checkpoint_last.pt. In this case, the function makes the copy.
     """
     last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"
     is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save
@@ -199,8 +203,8 @@ def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
         if paths:
             raise CheckpointError(
                 f"{last} does not exist, so training would start from zero, but the folder has checkpoints, which are "
-                f"all damaged: {', '.join(map(str, paths))}. Copy one of them again from another place. To start from "
-                "zero, give another --save-dir, or move its checkpoints away."
+                f"all damaged: {', '.join(map(str, paths))}. If an undamaged copy exists elsewhere, copy it into the "
+                "folder. To start from zero, give another --save-dir, or move its checkpoints away."
             )
         return
     if all(filecmp.cmp(other, path, shallow=False) for path in paths):

@@ -56,7 +56,7 @@ def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, ov
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Let no other process write a checkpoint to a folder inside a `with` block; wait until another one has ended."""
+    """Lock a folder for a `with` block, so that one process at a time writes checkpoints there; wait for the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -81,7 +81,7 @@ def _explained(path: Path, needed: int) -> Iterator[None]:
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return the operating system's message if it is the cause, otherwise the first line of the error."""
+    """Return the operating system's message if it caused the error; otherwise, return the error's first line."""
     first = error
     while error is not None:
         if isinstance(error, OSError) and error.strerror:

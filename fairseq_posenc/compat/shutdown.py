@@ -98,12 +98,12 @@ def _without_lasting_workers(original: Callable[..., None], epochs: Any, *args: 
 
 
 def _with_weak_method(original: Callable[..., None], sampler: Any, batches: Any, *args: Any, **kwargs: Any) -> None:
-    """Let the sampler, which the reading thread refers to, not keep the object that owns the thread's iterator."""
+    """Let the sampler hold only a weak reference to its owner, so that the owner and its iterator can be deleted."""
     method = weakref.WeakMethod(batches)
 
     def ordered_batches(*args: Any, **kwargs: Any) -> Any:
         owned = method()
-        assert owned is not None, "the owner of the sampler calls it"
+        assert owned is not None, "the sampler is used after the deletion of its owner"
         return owned(*args, **kwargs)
 
     original(sampler, ordered_batches, *args, **kwargs)

@@ -22,7 +22,7 @@ Bands = tuple[list[Tensor | None], list[Tensor | None]]
 def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
     """Shift logits and targets by pad + 1 in all bands after the first, so that no target equals `pad`.
 
-    The new columns have logit -inf.
+    Each of these bands gets pad + 1 more columns on the left, whose logits are -inf.
     """
     moved_logits: list[Tensor | None] = [logits[0]]
     moved_targets: list[Tensor | None] = [targets[0]]
@@ -97,7 +97,8 @@ class OneMatrixSoftmax(nn.Module):
     def get_log_prob(self, input: Tensor, target: Tensor | None) -> Tensor:
         """Return log-probabilities [B, T, V] of inputs [B, T, d], in at least float32.
 
-        If targets [B, T] are given, only the first band and the band of each target are filled; the rest stays -inf.
+        With targets [B, T], only the words in the first band and in the band of the target get a log-probability. All
+        other words get -inf.
         """
         x = input.flatten(0, -2)
         head = self._log_softmax(self._first(x))

@@ -49,7 +49,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     def using_positions(
         self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
     ) -> Iterator[None]:
-        """Let `forward` use these positions, tensors of the encoding and memory [M, B, d] inside this context."""
+        """Inside a `with` block, let `forward` use these positions, tensors of the encoding, and memory [M, B, d]."""
         self._inputs = (positions, tensors, memory)
         try:
             yield

@@ -1,7 +1,7 @@
 """Implement --pos-enc-log-interval: log the largest logit, the entropy and the table norm of each layer.
 
-The numbers are metrics of fairseq, so that every --log-format, TensorBoard and Weights & Biases show them. They belong
-to all batches and all processes of one update, and are shown until the next update that is measured.
+The numbers are metrics of fairseq, so that every --log-format, TensorBoard and Weights & Biases show them. Each number
+covers all batches and all processes of one update, and is logged until the next update with new numbers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _join_processes(layers: list[LayerStatistics], trainer: Any) -> None:
 def _log(latest: dict[str, float]) -> None:
     """Add the numbers to the metrics of training.
 
-    They are derived metrics, which fairseq reads when it writes a line, and neither averages nor stores in checkpoints.
+    fairseq reads the values of derived metrics when it writes a log line. It neither averages these metrics nor stores
+    them in checkpoints.
     """
     from fairseq.logging import metrics
 

@@ -138,7 +138,10 @@ class PosEncClassifier(FairseqEncoderModel):
             ValueError: --pooling and --init-token contradict each other, or the vectors do not fit.
         """
         if self.encoder.pooling == "cls" and init_token is None:
-            raise ValueError("--pooling cls reads the first token. Give --init-token 0, which puts <s> there.")
+            raise ValueError(
+                "--pooling cls reads the first token, but --init-token is not set. Give --init-token 0, so that each "
+                "sample begins with <s>."
+            )
         if self.encoder.pooling == "max" and init_token is not None:
             raise ValueError(
                 "--init-token has no effect with --pooling max. Leave out --init-token, or give --pooling cls."

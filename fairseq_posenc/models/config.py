@@ -80,7 +80,7 @@ class PosEncConfig(FairseqDataclass):
     pos_enc_path: ATTENTION_PATHS = option(  # type: ignore[valid-type]
         "auto",
         "How self-attention is computed: by separate torch operations (explicit), by scaled_dot_product_attention "
-        "(fused), by FlexAttention on a GPU (flex), or by the best of these that is exact (auto). "
+        "(fused), by FlexAttention on a GPU (flex), or by the best method that is exact for the encoding (auto). "
         "docs/attention-paths.md shows the choice of auto.",
     )
     pos_enc_log_interval: Optional[int] = option(
@@ -213,8 +213,8 @@ def check_overrides(config: Any) -> None:
     """Raise if --pos-enc-args applies neither to the encoder nor to the decoder.
 
     Raises:
-        ValueError: --pos-enc-args is set, but other flags set the encoding or its options in the encoder and in the
-        decoder.
+        ValueError: --pos-enc-args is set, but other flags set the encoding or its options for the encoder, and others
+            for the decoder.
     """
     own = all(
         getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None
@@ -222,8 +222,8 @@ def check_overrides(config: Any) -> None:
     )
     if own and config.pos_enc_args is not None:
         raise ValueError(
-            "--pos-enc-args has no effect, because other flags set the encoding or its options in the encoder and in "
-            "the decoder. Leave it out."
+            "--pos-enc-args has no effect, because the encoder and the decoder both have flags of their own, such as "
+            "--pos-enc-encoder and --pos-enc-decoder-args. Leave --pos-enc-args out."
         )
 
 
@@ -234,9 +234,9 @@ def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, A
 
 
 def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
-    """Set arguments that the user left out to the values of a preset.
+    """Give each argument that the user did not set its value in a preset.
 
-    With --encoder-from, the sizes of the encoder come from the pretrained model instead.
+    With --encoder-from, the sizes of the encoder come from the pretrained model, not from the preset.
     """
     pretrained = getattr(args, "encoder_from", None)
     for name, value in preset.items():

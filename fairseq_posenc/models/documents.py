@@ -11,8 +11,8 @@ from ..data.documents import DOCUMENT, LINE, SEQUENCE
 WITHIN = ChoiceEnum([SEQUENCE, DOCUMENT, LINE])
 #: help text of --attend-within
 WITHIN_HELP = (
-    "Part of a sequence to which the attention of a token is limited: the whole sequence, as in fairseq, its document "
-    "(documents end with an empty line) or its line. Positions begin anew in each document or line."
+    "Part of the input that a token attends to: its whole sequence (as in fairseq), its document or its line. "
+    "Empty lines separate documents. Positions restart in each document or line."
 )
 
 

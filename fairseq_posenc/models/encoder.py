@@ -58,8 +58,8 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
         """Select and repeat samples by new_order [B'] int64.
 
-        All beams of a sample have the same source. If beams only change places within their samples, as at nearly every
-        step, `encoder_out` is returned without a copy.
+        All beams of a sample have the same source. At nearly every step, beams only change places within their samples;
+        `encoder_out` is then returned without a copy.
         """
         before = encoder_out.get("samples", [])  # for each row of the present batch: its row in the encoder's batch
         samples = before[0].index_select(0, new_order) if before else new_order

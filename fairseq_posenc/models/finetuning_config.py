@@ -37,8 +37,8 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
         Optional[str],
         option(
             None,
-            "Pretrained model whose sizes, position encoding and weights are used: a checkpoint of fairseq's RoBERTa "
-            "or of a posenc model, a Hugging Face folder, or a folder that export-hf wrote.",
+            "Pretrained model that provides the sizes, the position encoding and the weights: a checkpoint of "
+            "fairseq's RoBERTa or of a posenc model, a Hugging Face folder, or a folder that export-hf wrote.",
         ),
     )
     yield (

@@ -14,7 +14,9 @@ from .finetuning import encoding
 
 
 def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = "none") -> Composition:
-    """Return the encoding that fine-tuning will use for a pretrained model, on the meta device, which takes no memory.
+    """Return the encoding that fine-tuning will use for a pretrained model.
+
+    Its tensors are on the meta device, so they take no memory.
 
     Args:
         pretrained: Model to fine-tune.

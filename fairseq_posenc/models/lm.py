@@ -66,9 +66,15 @@ class LMDecoder(PosEncDecoder):
             memory: States of earlier segments; without a cache, the states of this segment are added to the memory.
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
+            raise ValueError(
+                "--decoder-layerdrop skips layers, but the memory of earlier segments needs all layers. Leave "
+                "--decoder-layerdrop out."
+            )
         if memory is not None and memory.length and self.attend_within != SEQUENCE:
-            raise ValueError(f"{without_memory(self.attend_within)}. Leave the memory out.")
+            raise ValueError(
+                f"{without_memory(self.attend_within)}. Use a memory of length 0, or a model that was trained with "
+                "--attend-within sequence."
+            )
         x, extra = self.extract_features_scriptable(prev_output_tokens, encoder_out, incremental_state, memory=memory)
         if memory is not None and incremental_state is None:
             memory.keep(extra["inner_states"][:-1])  # type: ignore[arg-type]

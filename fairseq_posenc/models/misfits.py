@@ -1,8 +1,8 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
 fairseq itself says at most 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even
-if the order of the dictionary or the number of heads differs. A model that is loaded from such a checkpoint computes
-nonsense.
+if the order of the dictionary or the number of heads differs. A model that is loaded in spite of such a difference
+computes nonsense.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
             raise CheckpointError(refusal(filename, None, _misfits(trainer, state), theirs, mine)) from error
     for difference in differences(theirs, mine, _COMPUTING):
         problem = f"{filename} is loaded, but it was trained with other settings: {difference}"
-        logger.warning(f"{problem}. Give the value of the checkpoint, unless you want another value.")
+        logger.warning(f"{problem}. Give the checkpoint's value, unless you changed it on purpose.")
     return loaded
 
 
@@ -148,8 +148,8 @@ def _spelled(
 ) -> Sequence[str]:
     """Return the pieces that the GPT-2 ids in a dictionary stand for.
 
-    Without encoder.json, the pieces are unknown. In this case, return the first symbols of `others`, the dictionary
-    that the result is compared with, so that only different sizes are reported.
+    Without encoder.json, the pieces are unknown. The result then consists of symbols of the other dictionary,
+    `others`, so that a comparison of the two dictionaries finds at most a difference in size.
 
     Raises:
         CheckpointError: The encoder.json cannot be read, or lacks one of the ids.
@@ -158,9 +158,9 @@ def _spelled(
 
     if encoder is None:
         logger.warning(
-            f"{description}. Only the sizes of this dictionary and the data's dictionary are compared, because one "
-            "lists GPT-2 ids and the other lists pieces. To compare all symbols, put GPT-2's encoder.json into a "
-            "folder tokenizer/ next to the dict.txt with ids, or one level higher."
+            f"{description}. Only the sizes of the checkpoint's dictionary and the data's dictionary are compared, "
+            "because one lists GPT-2 ids and the other lists pieces. To compare all symbols, put GPT-2's encoder.json "
+            "into a folder tokenizer/, next to the dictionary that lists ids or one level higher."
         )
         return [*others[: len(symbols)], *symbols[len(others) :]]
     try:

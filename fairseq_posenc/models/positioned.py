@@ -77,7 +77,7 @@ class Positioned:
         return self.dictionary.bos(), self.dictionary.eos()
 
     def max_positions(self) -> int:
-        """Return the length of the longest sequence for which the encoding is defined and gets positions."""
+        """Return the limit of the encoding or, with --pos-enc-random, the maximum length in the model's options."""
         if self.pos.stack.drawn is not None:
             return self.pos.stack.drawn
         return UNLIMITED if self.pos.limit is None else self.pos.limit

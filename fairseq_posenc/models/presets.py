@@ -1,6 +1,6 @@
 """Define the sizes of the architectures: the values that each preset writes into the arguments.
 
-`config/model/` contains the same values as YAML, because Hydra ignores architectures.
+The YAML files in `config/model/` repeat these values for Hydra, which ignores architectures.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ class QuestionGenerationConfig(LayersConfig):
     pos_enc: str = option("sinusoidal", f"Position encoding of the decoder's self-attention. {SEVERAL}")
     encoder_from: Optional[str] = option(
         None,
-        "Pretrained BERT or RoBERTa whose encoder, embedding, sizes and positions are used: a Hugging Face folder or a "
-        "fairseq checkpoint.",
+        "Pretrained BERT or RoBERTa that provides the encoder, its embedding, its sizes and its positions: a Hugging "
+        "Face folder or a fairseq checkpoint.",
     )
     freeze_encoder: bool = option(
         False, "Do not train the encoder of --encoder-from and its embedding, which the decoder shares."
@@ -78,7 +78,7 @@ class QuestionGenerationConfig(LayersConfig):
 
 
 def complete(flat: Any) -> dict[str, Any]:
-    """Return all options by name; options of the encoder that are still unset get the values of `SCRATCH`."""
+    """Return all options by name; unset options of the encoder get the defaults for training from scratch."""
     values = values_of(flat, QuestionGenerationConfig)
     return {**values, **{name: default for name, default in SCRATCH.items() if values[name] is None}}
 
@@ -133,7 +133,10 @@ def check(values: dict[str, Any]) -> None:
         ValueError: Options have no effect or contradict each other; the message names the flags.
     """
     if values["freeze_encoder"] and not values["encoder_from"]:
-        raise ValueError("--freeze-encoder would keep random weights. Set --encoder-from, or omit --freeze-encoder.")
+        raise ValueError(
+            "--freeze-encoder without --encoder-from would keep random weights in the encoder. Give --encoder-from, or "
+            "leave --freeze-encoder out."
+        )
     if values["pos_enc_random"] is not None and values["encoder_from"]:
         raise ValueError(
             "--pos-enc-random does not fit the model of --encoder-from, which was trained at consecutive positions. "

@@ -72,7 +72,7 @@ def damaged(path: Path, part: str = "data/1") -> Path:
 @pytest.mark.parametrize("opened", [False, True])
 def test_the_part_and_the_file_are_named(tmp_path: Path, opened: bool) -> None:
     path = damaged(tmp_path / "model.pt")
-    expected = r"model\.pt: .*its part model/data/1 does not match its checksum.*or give another checkpoint"
+    expected = r"model\.pt: .*the part model/data/1 does not match its checksum.*or give another checkpoint"
     with pytest.raises(CheckpointError, match=expected), path.open("rb") as file:
         safe_load(file if opened else path)
 

@@ -45,7 +45,7 @@ def test_the_decoder_is_the_papers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--freeze-encoder", "--freeze-encoder would keep random weights"),
+        ("--freeze-encoder", "--freeze-encoder without --encoder-from would keep random weights"),
         ("--decoder-attention-heads 5", "--decoder-attention-heads 5 does not divide the width 64"),
         ("--offload-activations", "--offload-activations has no effect without --checkpoint-activations"),
         ("--pos-enc nonsense", "nonsense"),

@@ -141,8 +141,9 @@ def report(items: list[Ranks]) -> list[str]:
     """Return a line of text for each model with the ranks, averaged over heads and texts."""
     return [
         f"{item.title}: with {item.columns} tokens and head width {item.head_dim}, the mean rank of the logits is "
-        f"{_mean(item.logits)}. On average, the {_mean(item.effective)} largest singular values hold {ENERGY:.0%} of "
-        f"the sum of squares. The rank of the part that depends on positions only is {_mean(item.position)}."
+        f"{_mean(item.logits)}. On average, the squares of the {_mean(item.effective)} largest singular values "
+        f"make up {ENERGY:.0%} of the sum of all squares. The rank of the part that depends on positions only is "
+        f"{_mean(item.position)}."
         for item in items
     ]
 

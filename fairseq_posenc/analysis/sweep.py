@@ -27,7 +27,9 @@ class Point(NamedTuple):
 
 
 def data(items: list[Score], name: str) -> list[Point]:
-    """Return the points of all curves: the scores whose encoding or run has a numeric option or setting `name`.
+    """Return the points of all curves.
+
+    A score is a point if `name` is a numeric option of its encoding or a numeric setting of its run.
 
     Raises:
         ResultsError: The results contain fewer than two values of `name`.

@@ -31,16 +31,16 @@ INTRODUCTION = f"""\
 
 Self-attention is computed on one of three paths, which give the same results except for rounding errors:
 
-- *explicit* uses separate torch operations. This path stores the logits of all pairs of queries and keys in float32.
-- *fused* is torch's `scaled_dot_product_attention`. This path is exact if the encoding adds nothing to the logits, or
-  if the kernel does not round the bias that the encoding adds.
+- *explicit* uses separate torch operations, and stores the logits of all pairs of queries and keys in float32.
+- *fused* is torch's `scaled_dot_product_attention`. The path *fused* is exact if the encoding adds nothing to the
+  logits, or if the kernel does not round the bias that the encoding adds.
 - *flex* is torch's FlexAttention on a GPU. The kernel of FlexAttention adds the terms of an encoding to the logits in
   float32.
 
-`--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
-chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error
-gives the reason. With the option `layers`, each layer takes the path that fits the encodings that are active in this
-layer.
+`--pos-enc-path auto` (the default) chooses the best path that is exact for the encoding. A log line says once which
+path was chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact,
+an error gives the reason. With the option `layers`, each layer takes the path that fits the encodings that are active
+in this layer.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
 checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,
@@ -55,14 +55,14 @@ Triton compiles for a GPU. *flex* needs torch 2.8 or newer; with an older torch,
 The table shows the paths for sequences of {LENGTH} tokens and heads of width {HEAD_DIM}, and for a GPU with Triton. In
 the headings, *half* means bfloat16 or float16. A further row shows an encoding with `{FEWER_ROWS}` or `{VALUES}` if
 this option changes its path. The option `buckets` of `deberta` has the same effect as `clip`. No other option of an
-encoding changes the path at this length. On a GPU, inference takes the same path as training. Decoding one token at a
-time is an exception, because it computes few logits: it takes *fused* if this path is exact for the encoding, otherwise
-*explicit*. On a CPU, training takes *explicit* in every precision, and so does decoding one token at a time.
+encoding changes the path at {LENGTH} tokens. On a GPU, inference takes the same path as training. Decoding one token at
+a time is an exception, because it computes few logits: it takes *fused* if this path is exact for the encoding,
+otherwise *explicit*. On a CPU, training takes *explicit* in every precision, and so does decoding one token at a time.
 """
 
 DROPOUT = """\
-With attention dropout, FlexAttention cannot be used. In this case, `auto` takes *fused* or *explicit*, as the last
-column shows. The presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so they cannot use *flex*.
+With attention dropout, FlexAttention cannot be used, so `auto` takes *fused* or *explicit*, as the last column of the
+table shows. The presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so they cannot use *flex*.
 In `recipes/pretrain_mlm`, the presets `m1-m4-flex` (BERT) and `base-flex` (RoBERTa) set the attention dropout to 0, and
 leave every other dropout as in the papers. To use *flex* with other models, give `--attention-dropout 0`.
 
@@ -74,11 +74,11 @@ LOW_RANK = """\
 ## Why factors are not appended to queries and keys
 
 The bias of `diet-abs` is a product of two tables. The bias of `alibi` in a decoder is s (j - i), where s is a slope.
-This bias has the same effect as s j, because the softmax cancels the term that depends only on the query. Instead of
-adding such a bias to the logits, one can append its two factors to the queries and keys as additional features, and
+The bias s j has the same effect, because the softmax cancels the term that depends only on the query. Instead of adding
+the bias to the logits, one can append its two factors to the queries and keys as additional features, and
 call torch's fused kernel without a bias. The same number of zeros must be appended to the values, because the kernel
-needs queries, keys and values of equal width. We tried this method outside of the package, with heads of width 64.
-These are the results:
+needs queries, keys and values of equal width. We appended factors in experiments outside of the package, with heads of
+width 64. These are the results:
 
 - *Drift* is the rms of the difference between the outputs and the outputs in float64, divided by the rms of the outputs
   in float64. In float32, `alibi` has a drift of 2.3e-6 at n = 512 and of 9.8e-6 at n = 2048, because the logits grow to
@@ -87,8 +87,8 @@ These are the results:
   The rounding disappears if each position is written as the sum of a multiple of 256 and a remainder, and each slope as
   the sum of three numbers in bfloat16. In float16, multiples of 2048 (instead of 256) and two numbers for each slope
   (instead of three) are enough. With the resulting 6 features (in float16: 4), the drift is as small as that of
-  *explicit*. In float32, bfloat16 and float16, the drift of `diet-abs` is as small as that of *explicit*. This also
-  holds if the tables are in float32, as under autocast.
+  *explicit*. In float32, bfloat16 and float16, the drift of `diet-abs` is as small as that of *explicit*, even if
+  the tables are in float32, as under autocast.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
   keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, *flex* also keeps 16 MiB
   for the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be
@@ -100,7 +100,7 @@ These are the results:
 Appended features would therefore be an improvement in two cases only. On a CPU, `alibi` would be faster, but the drift
 in float32 is too large for long sequences. On a GPU, training in half precision with attention dropout would need much
 less memory. However, `--attention-dropout 0` with *flex* saves at least as much memory for `alibi`. The package
-therefore does not use this method. For `diet-abs` with attention dropout, *auto* takes *explicit*, and the log gives
+therefore does not append factors. For `diet-abs` with attention dropout, *auto* takes *explicit*, and the log gives
 the reason.
 """
 

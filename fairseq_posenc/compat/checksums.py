@@ -43,7 +43,7 @@ def check(file: Any, *, weights: bool = True) -> bool:
         except DamagedError:
             raise
         except Exception as error:  # a flipped bit in the list of parts may cause any error of zipfile
-            raise DamagedError(f"the list of its parts is damaged ({error})") from error
+            raise DamagedError(f"its list of parts is damaged ({error})") from error
 
 
 def newest_undamaged(folder: Path, *, besides: Path | None = None) -> Path | None:

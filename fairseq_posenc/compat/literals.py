@@ -87,4 +87,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("only numbers can be added or multiplied, and only lists and tuples can be joined or repeated")
+    raise ValueError("arithmetic is allowed only on numbers, and only lists and tuples can be joined or repeated")

@@ -17,13 +17,13 @@ from .runs import Entry
 
 
 class Target(NamedTuple):
-    """Describe which recipe reproduces a number of a paper, and which columns of its results hold the two numbers.
+    """Describe which recipe reproduces a number of a paper, and which columns hold our score and the paper's number.
 
     Args:
         recipe: Folder in recipes/.
         task: Task of the row, as the main table shows it; empty if any task will do.
         score: Column of our score.
-        paper: Column in which the recipe writes the paper's number, if the row can be compared with it.
+        paper: Column in which the recipe writes the paper's number, if it can be compared with our score.
         arguments: Arguments of the recipe.
     """
 
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 class PaperCell(NamedTuple):
-    """Hold a paper's number with our score and how our run differs, or with the command that computes our score."""
+    """Hold a paper's number, and either our score with the differences of our run or the command for our score."""
 
     printed: str
     ours: Score | None
@@ -112,7 +112,7 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
     """Return whether a row of results reproduces this number of a paper.
 
     The recipe must have written the number into this row. The encoding and its options must be those of the paper's
-    row. The row must not list `text` among its differences from the paper.
+    row. The training text must be that of the paper: the row must not name `text` as a difference.
     """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
@@ -130,15 +130,15 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
 def _same_segments(entry: Entry, figure: Figure) -> bool:
     """Return whether the run and the paper's row have the same segment encoding.
 
-    If a row lists its encoding as `encoding`, this name includes the segments. The encoding of a pretrained model does
-    not include them, so the row lists the segments separately.
+    The column `encoding` of a row names the segment encoding, too. A row of a fine-tuned model names the segments in
+    the column `segments` instead, because its encoding is that of the pretrained model.
     """
     wanted = figure.conditions.get("segments")
     return not (wanted and _pretrained(entry)) or wanted in str(entry.facts.get("segments") or "").split("/")
 
 
 def _same_encoding(label: str, figure: Figure) -> bool:
-    """Return whether a label names the encoding of a paper's row: the names and the values of all options."""
+    """Return whether a label names the encoding of a paper's row, and all options have the same values."""
     if label.partition("[")[0] != figure.encoding.partition("[")[0]:
         return False
     return are_those_of(figure.paper, _values(figure.encoding, figure), _values(label, figure))

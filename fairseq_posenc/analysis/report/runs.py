@@ -102,7 +102,9 @@ class Run:
 
 
 def read_runs(paths: Iterable[Path]) -> list[Run]:
-    """Read the results of runs, each run once. A path is the folder of a run or its result.json.
+    """Read the results of recipe runs. A path is the folder of a run or its result.json.
+
+    A run with several paths is read once.
 
     Raises:
         ResultsError: A path is not the result of a recipe.
@@ -119,7 +121,7 @@ def read_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def _names(folders: list[Path]) -> list[str]:
-    """Return a name for each folder: the last parts of its path, as few as make all names different."""
+    """Return a different name for each folder: the last parts of its path, and no more of them than necessary."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1)):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):

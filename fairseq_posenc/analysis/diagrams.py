@@ -120,7 +120,7 @@ def _wrapped(acting: list[str], width: int = 54) -> str:
 
 
 def rows() -> list[Row]:
-    """Return as rows the numbers of the first three diagrams and the encoding names of the last diagram."""
+    """Return rows with the numbers in the first three diagrams and the names of encodings in the last diagram."""
     cells: list[Row] = [
         {"diagram": name, "row": layer, "column": number - len(values) // 2, "value": value}
         for name, matrix in ranges().items()

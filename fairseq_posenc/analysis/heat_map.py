@@ -58,8 +58,8 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
     - vectors of counts of keys (CoPE): rows are counts, columns are dimensions.
 
     Args:
-        farthest: Largest distance that a map of distances shows. A map of absolute positions shows 2 * farthest
-            positions.
+        farthest: Largest distance that a map of distances shows. A map of absolute positions shows the first
+            2 * farthest positions.
 
     Raises:
         FigureError: No encoding of the encoder or decoder has a table.

@@ -40,11 +40,10 @@ def data(lengths: Sequence[int]) -> Lengths:
     Raises:
         ValueError: There are no lengths, or one of them is less than 1.
     """
-    if not len(lengths) or min(lengths) < 1:
-        raise ValueError(
-            "the list of lengths is empty, or contains a number below 1. Give at least one text, and remove empty "
-            "texts."
-        )
+    if not len(lengths):
+        raise ValueError("the list of lengths is empty. Give the length of at least one text.")
+    if min(lengths) < 1:
+        raise ValueError(f"the lengths contain {min(lengths)}, but must be at least 1. Remove empty texts.")
     counts = np.bincount(np.asarray(lengths))
     at_least = counts[::-1].cumsum()[::-1]  # items of at least so many tokens
     return Lengths(counts, at_least[::-1].cumsum()[::-1][1:])  # sum over lengths of count * (length - p)

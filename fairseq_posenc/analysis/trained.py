@@ -186,7 +186,7 @@ def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCal
 def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None = None) -> Tensor:
     """Return the part of a layer's logits that does not depend on the tokens, [h, length, length] in float32.
 
-    This part is the sum of all biases. If the encoding adds vectors P at the input, their product
+    The result is the sum of all biases. If the encoding adds vectors P at the input, their product
     P W_Q W_K^T P^T / sqrt(D) is added (Chen et al. 2021, Theorem 1). The biases of the projections, and a layer norm
     before the layer, are left out. If the encoding has gates that depend on the layer's input, they are computed
     from P, or from zeros if the encoding adds no vectors at the input.

@@ -41,7 +41,7 @@ The table shows how many MiB each path keeps from the forward pass to the backwa
 {LENGTH} tokens in bfloat16. Each number is the total size of the tensors that autograd saves: the queries, keys and
 values, and the results that the path keeps. A tensor that is saved twice is counted once. The sizes were measured on a
 CPU, where FlexAttention runs uncompiled; they were not measured on a GPU. A bias that does not depend on the content is
-counted for this sample, although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path
+counted in full, although all samples of a batch share it. The column *auto* shows the path that `--pos-enc-path
 auto` takes on a GPU. A dash means that the path is not exact for the encoding.
 """
 
@@ -52,8 +52,8 @@ LAYER_SIZE = (
 LAYER = f"""
 ## A whole layer
 
-Attention is only a part of the memory of a layer. This table counts a whole layer for each encoding that takes *flex*:
-{LAYER_SIZE}, bfloat16, without dropout.
+Attention is only a part of the memory of a layer. The next table counts a whole layer for each encoding that takes
+*flex*: {LAYER_SIZE}, bfloat16, without dropout.
 The column *MiB* shows how much memory the layer keeps for the backward pass, without its parameters. The column *ratio*
 divides this memory by the memory of a layer without positions on the path *fused*. `!` marks a ratio above
 {MEMORY:.2f}, which is our target for the peak memory on a GPU. The products of queries or keys with the rows of a table

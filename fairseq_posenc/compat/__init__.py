@@ -1,8 +1,8 @@
 """Fix faults of fairseq, many of which occur with current versions of Python, torch and numpy.
 
 Each fault is fixed in a file of its own, and most fixes are logged when they first take effect. A fault is fixed only
-where there is no doubt about what fairseq should do; everything else stays as in fairseq. These files import fairseq
-only inside functions, so that the encodings work without it.
+where there is no doubt about what fairseq should do; everything else stays as in fairseq. The files of this package
+import fairseq only inside functions, so that the encodings work without fairseq.
 """
 
 from __future__ import annotations

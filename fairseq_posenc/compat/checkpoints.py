@@ -1,8 +1,8 @@
 """Load checkpoints as data only, and explain why a file was refused.
 
 `torch.load(weights_only=True)` builds only objects whose types are on its allow-list. Building a type that this file
-adds to the list must never run code. Nothing ever falls back to `weights_only=False`. `checkpoint_names` checks the
-configuration in a checkpoint.
+adds to the allow-list must never run code. No function of this package loads a file with `weights_only=False`.
+`checkpoint_names` checks the configuration in a checkpoint.
 """
 
 from __future__ import annotations

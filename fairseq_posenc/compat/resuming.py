@@ -232,7 +232,7 @@ def _train_modules() -> Iterator[ModuleType]:
 
 def _unless_finished(original: Callable[..., Any], cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
     if reason := _reason_to_stop(cfg, trainer):
-        logger.info(f"training has already finished: {reason}. Raise this limit to continue.")
+        logger.info(f"training has already finished: {reason}. To continue, raise this limit.")
         return [None], True
     return original(cfg, trainer, task, epoch_itr)
 

@@ -1,8 +1,8 @@
 """Save checkpoints either whole or not at all, and say in one line why a checkpoint cannot be saved.
 
 fairseq copies a new checkpoint over checkpoint_last.pt and checkpoint_best.pt (checkpoint_utils.py:136), so a killed
-process may leave half a file under these names. If writing fails, fairseq writes again at the place in the file where
-the first attempt ended, leaves a file that ends with .tmp, and raises an error that does not name the file.
+process may leave an incomplete checkpoint. If writing fails, fairseq writes again at the place in the file where
+the first attempt ended, leaves a .tmp file, and raises an error that does not name the checkpoint.
 
 Two training runs in one folder write one after the other, so that neither of them renames half a file of the other.
 """

@@ -2,7 +2,7 @@
 
 fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. In each band
 after the first, target ids start at 0 again. So fairseq ignores the loss of one real word in each band after the first.
-This module shifts the ids in those bands so that no target equals the padding id.
+This module shifts the ids in all bands after the first, so that no target equals the padding id.
 
 Legend: N tokens, d width, V size of the vocabulary.
 """

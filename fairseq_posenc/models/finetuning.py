@@ -40,7 +40,7 @@ _DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
 class PosEncPretrained(PosEncRoberta):
     """Fine-tune a `posenc_roberta` whose masked-LM head is frozen.
 
-    Fine-tuning does not use that head, and distributed training needs a gradient for every trainable weight.
+    Fine-tuning does not use the masked-LM head, and distributed training needs a gradient for every trainable weight.
     """
 
     @classmethod
@@ -126,8 +126,8 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
     """Return --pos-enc and --pos-enc-args for fine-tuning.
 
-    By default, these are the values of the pretrained model. `name` and `args` change these values, and `segments` adds
-    segments.
+    The flags of the user change the values of the pretrained model: `name` replaces the encoding, `args` sets options,
+    and `segments` adds an encoding of segments.
 
     Args:
         own: Settings of the pretrained model.

@@ -81,7 +81,7 @@ def take_sizes(cfg: Any, pretrained: Pretrained) -> None:
     take(cfg, "no_encoder_embedding_norm", not pretrained.config.layernorm_embedding, False, description)
     allowed, longest = cfg.max_source_positions, pretrained.config.max_length
     if allowed != longest:
-        sizes = f"--max-source-positions is {allowed}, but {description} keeps its {longest} positions."
+        sizes = f"--max-source-positions is {allowed}, but {description} has {longest} positions."
         logger.info(f"{sizes} Sources may have up to {min(allowed, longest)} tokens.")
     cfg.max_source_positions = longest
 

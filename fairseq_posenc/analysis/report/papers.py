@@ -80,7 +80,7 @@ BOOKS = "BOOKS"
 
 
 def paper_tables(entries: Sequence[Entry]) -> list[PaperTable]:
-    """Return the papers' tables that the recipes of these rows reproduce."""
+    """Return the papers' tables that the recipes of the runs reproduce."""
     recipes = {entry.recipe for entry in entries}
     tables: dict[str, PaperTable] = {}
     for figure in every():

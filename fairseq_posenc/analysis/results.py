@@ -113,7 +113,7 @@ def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
 
     For a single run, the recipe computed the interval over the sentences of the test set. For several runs, the
     interval is that of their mean score. A median has no interval, because the interval of the mean need not contain
-    the median. The p-value of several runs is their largest p-value, which has no interval either.
+    the median. The p-value of several runs is their largest p-value, which has no interval.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):

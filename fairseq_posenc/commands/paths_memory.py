@@ -55,7 +55,7 @@ LAYER = f"""
 Attention is only a part of the memory of a layer. The next table counts a whole layer for each encoding that takes
 *flex*: {LAYER_SIZE}, bfloat16, without dropout.
 The column *MiB* shows how much memory the layer keeps for the backward pass, without its parameters. The column *ratio*
-divides this memory by the memory of a layer without positions on the path *fused*. `!` marks a ratio above
+divides the layer's memory by the memory of a layer without positions on the path *fused*. `!` marks a ratio above
 {MEMORY:.2f}, which is our target for the peak memory on a GPU. The products of queries or keys with the rows of a table
 are not kept: the backward pass computes them again, for one layer at a time. We have not measured the peak memory on a
 GPU. The peak memory also contains the products that are computed again, the gradients and other temporary tensors.

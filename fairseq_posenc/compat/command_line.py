@@ -23,8 +23,8 @@ def mend() -> None:
 
     fairseq takes `--bf16` for `--tpu` (options.py:200), which fails without torch_xla. The flag
     `--allow-checkpoint-names` is added with the options of CommonConfig: fairseq adds these to a parser just after it
-    has imported the plugin. `--restore-previous` is added with the options of CheckpointConfig. The parsers of
-    fairseq-generate and fairseq-interactive also have these options, but only training uses this flag.
+    has imported the plugin. `--restore-previous` is added with the options of CheckpointConfig. fairseq-generate and
+    fairseq-interactive therefore also accept `--restore-previous`, but only training uses it.
     """
     from fairseq import options, utils
 

@@ -190,8 +190,8 @@ def _is_whole(checkpoint: Path) -> bool:
 def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
     """Raise CheckpointError if training would start from zero, although --save-dir contains checkpoints.
 
-    If all checkpoints in the folder are equal, a process was killed after it saved its first checkpoint and before it
-    copied the file to checkpoint_last.pt. In this case, the function makes the copy.
+    If all checkpoints have the same content, a process was killed after it saved its first checkpoint and before it
+    copied the file to checkpoint_last.pt. Then this function copies the checkpoint to checkpoint_last.pt.
     """
     last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"
     is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save

@@ -22,7 +22,7 @@ Bands = tuple[list[Tensor | None], list[Tensor | None]]
 def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
     """Shift logits and targets by pad + 1 in all bands after the first, so that no target equals `pad`.
 
-    Each of these bands gets pad + 1 more columns on the left, whose logits are -inf.
+    Each band after the first gets pad + 1 more columns on the left; the logits in these columns are -inf.
     """
     moved_logits: list[Tensor | None] = [logits[0]]
     moved_targets: list[Tensor | None] = [targets[0]]

@@ -49,7 +49,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     def using_positions(
         self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
     ) -> Iterator[None]:
-        """Inside a `with` block, let `forward` use these positions, tensors of the encoding, and memory [M, B, d]."""
+        """Inside a `with` block, let `forward` use the given positions, encoding tensors, and memory [M, B, d]."""
         self._inputs = (positions, tensors, memory)
         try:
             yield

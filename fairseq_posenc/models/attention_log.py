@@ -1,7 +1,7 @@
 """Implement --pos-enc-log-interval: log the largest logit, the entropy and the table norm of each layer.
 
 The numbers are metrics of fairseq, so that every --log-format, TensorBoard and Weights & Biases show them. Each number
-covers all batches and all processes of one update, and is logged until the next update with new numbers.
+covers all batches and all processes of one update, and log lines repeat the number until the next measured update.
 """
 
 from __future__ import annotations

@@ -213,8 +213,7 @@ def check_overrides(config: Any) -> None:
     """Raise if --pos-enc-args applies neither to the encoder nor to the decoder.
 
     Raises:
-        ValueError: --pos-enc-args is set, but other flags set the encoding or its options for the encoder, and others
-            for the decoder.
+        ValueError: --pos-enc-args is set, but both the encoder and the decoder have flags of their own.
     """
     own = all(
         getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None
@@ -234,7 +233,7 @@ def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, A
 
 
 def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
-    """Give each argument that the user did not set its value in a preset.
+    """Take the value of a preset for each argument that the user did not set.
 
     With --encoder-from, the sizes of the encoder come from the pretrained model, not from the preset.
     """

@@ -16,7 +16,7 @@ from .finetuning import encoding
 def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = "none") -> Composition:
     """Return the encoding that fine-tuning will use for a pretrained model.
 
-    Its tensors are on the meta device, so they take no memory.
+    The tensors of the encoding are on the meta device, so they take no memory.
 
     Args:
         pretrained: Model to fine-tune.

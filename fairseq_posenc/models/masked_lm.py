@@ -104,7 +104,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
 
         Args:
             unmasked_tokens: Tokens before masking, [B, T], from --task posenc_masked_lm; masks may hide the ends of
-                sentences. With --attend-within, masked language modelling finds documents or lines in these unmasked
+                sentences. With --attend-within, masked language modelling finds documents or lines in the unmasked
                 tokens. For features, all tokens attend to each other, whatever the value of --attend-within.
             segments: Segment of each token, [B, T]. By default, masked language modelling uses one segment, and other
                 tasks use the segments of sentence pairs.

@@ -1,8 +1,8 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
 fairseq itself says at most 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even
-if the order of the dictionary or the number of heads differs. A model that is loaded in spite of such a difference
-computes nonsense.
+if the order of the dictionary or the number of heads differs. A model with another dictionary or
+another number of heads than its checkpoint computes nonsense.
 """
 
 from __future__ import annotations

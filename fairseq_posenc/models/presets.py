@@ -1,6 +1,6 @@
 """Define the sizes of the architectures: the values that each preset writes into the arguments.
 
-The YAML files in `config/model/` repeat these values for Hydra, which ignores architectures.
+The YAML files in `config/model/` repeat the values of the presets for Hydra, which ignores architectures.
 """
 
 from __future__ import annotations

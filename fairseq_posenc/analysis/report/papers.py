@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 class PaperCell(NamedTuple):
-    """Hold a paper's number, and either our score with the differences of our run or the command for our score."""
+    """Hold a paper's number with our score or, if there is none, with the command that computes our score."""
 
     printed: str
     ours: Score | None
@@ -130,15 +130,15 @@ def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
 def _same_segments(entry: Entry, figure: Figure) -> bool:
     """Return whether the run and the paper's row have the same segment encoding.
 
-    The column `encoding` of a row names the segment encoding, too. A row of a fine-tuned model names the segments in
-    the column `segments` instead, because its encoding is that of the pretrained model.
+    The column `encoding` of a row names the segment encoding, too. A row of a fine-tuned model names only the
+    pretrained model's encoding, and has a column `segments`.
     """
     wanted = figure.conditions.get("segments")
     return not (wanted and _pretrained(entry)) or wanted in str(entry.facts.get("segments") or "").split("/")
 
 
 def _same_encoding(label: str, figure: Figure) -> bool:
-    """Return whether a label names the encoding of a paper's row, and all options have the same values."""
+    """Return whether a label and a paper's row have the same encoding with the same values of all options."""
     if label.partition("[")[0] != figure.encoding.partition("[")[0]:
         return False
     return are_those_of(figure.paper, _values(figure.encoding, figure), _values(label, figure))

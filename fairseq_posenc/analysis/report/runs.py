@@ -104,7 +104,7 @@ class Run:
 def read_runs(paths: Iterable[Path]) -> list[Run]:
     """Read the results of recipe runs. A path is the folder of a run or its result.json.
 
-    A run with several paths is read once.
+    A run that several paths name is read once.
 
     Raises:
         ResultsError: A path is not the result of a recipe.

@@ -53,8 +53,8 @@ def test_pairs_at_each_distance_are_counted(sizes: list[int]) -> None:
 
 
 def test_lengths_of_nothing_are_refused() -> None:
-    for sizes in ([], [0]):
-        with pytest.raises(ValueError, match="at least one text"):
+    for sizes, message in (([], "at least one text"), ([3, 0], "the lengths contain 0")):
+        with pytest.raises(ValueError, match=message):
             lengths.data(sizes)
 
 

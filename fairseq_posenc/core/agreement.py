@@ -43,11 +43,11 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
 
 
 def check_drawn(positions: Positions, stack: StackShape) -> None:
-    """Raise ValueError if the stack draws the positions of its tokens, but the given positions are the columns."""
+    """Raise ValueError if the stack draws the positions of its tokens, but the given positions are column numbers."""
     if stack.drawn is not None and positions.ids is None:
         raise ValueError(
-            "the stack draws the positions of its tokens at random (StackShape.drawn), but these positions are the "
-            f"columns (Positions.ids is None): {CURE}"
+            "the stack draws the positions of its tokens at random (StackShape.drawn), but the given positions are "
+            f"the column numbers 0, 1, 2 and so on (Positions.ids is None): {CURE}"
         )
 
 

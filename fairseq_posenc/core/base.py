@@ -309,7 +309,7 @@ class PositionEncoding(nn.Module):
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters by their names; see `tables.shape` for tables.
 
-        The layers of `stack` are those in which the encoding is active.
+        `stack` contains only the layers in which the encoding is active.
         """
         return {}
 
@@ -419,9 +419,9 @@ class PositionEncoding(nn.Module):
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
         """Return the results of the hooks `bias`, `content_bias` and `scores` as tables that a kernel reads.
 
-        An encoding that has only the hook `bias` of these three hooks need not implement this method. Other encodings
-        implement the method with a few small tables; an encoding that does not implement it cannot use this kernel (see
-        `pairwise`). The arguments are those of `content_bias`.
+        An encoding with the hook `content_bias`, `scores` or `adapt` can use such a kernel only if it implements this
+        method (see `pairwise`); it should return small tables. Other encodings inherit the method. The arguments are
+        those of `content_bias`.
         """
         if not self.pairwise:
             raise TypeError(f"{type(self).__name__} does not implement the method terms()")
@@ -448,7 +448,7 @@ class PositionEncoding(nn.Module):
         return torch.zeros_like(content)
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Compute the result of `values` literally by the paper's formula, or return None if there is no such hook."""
+        """Compute the result of the hook `values` literally by the paper's formula; return None without this hook."""
         return None
 
 

@@ -32,7 +32,7 @@ STEPS = OptimizerSteps()
 
 
 class EvaluationCache:
-    """Keep a tensor that is computed from parameters, in evaluation mode only.
+    """Cache a tensor that is computed from parameters, but only in evaluation mode.
 
     The tensor is computed again after a parameter was written, replaced, cast or moved, and after any optimizer step.
     In training, and whenever gradients are needed, the tensor is computed at every call. Torch does not notice writes
@@ -69,8 +69,8 @@ class EvaluationCache:
         """Return the tensor for a length N of at least `length`, and N itself.
 
         Args:
-            length: Minimum length. N grows geometrically, because each decoding step needs a length that is larger by
-                one.
+            length: Minimum of N. N grows geometrically, so that decoding, which needs one more position in each step,
+                seldom computes the tensor again.
             parameters: The parameters and buffers from which the tensor is computed.
             compute: Function that computes the tensor for any N.
             training: Whether the encoding is in training mode.

@@ -12,7 +12,7 @@ CLOSED = 141  # exit status of a program that SIGPIPE ends: 128 + 13
 
 
 def discard_output() -> int:
-    """Discard the output that is not written to standard output yet, and return the exit status `CLOSED`.
+    """Discard the output that is still in the buffer of standard output, and return the exit status `CLOSED`.
 
     Python flushes standard output once more when it exits, which would raise BrokenPipeError again.
     """

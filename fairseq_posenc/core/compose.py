@@ -180,7 +180,7 @@ class Composition(nn.Module):
             member.check(positions)
 
     def check_documents(self) -> None:
-        """Raise ValueError if an encoding or the drawing of positions cannot separate documents in a sequence."""
+        """Raise ValueError if an encoding cannot separate documents in a sequence, or positions are drawn at random."""
         if self.stack.drawn is not None:
             raise ValueError(
                 "several documents in one sequence do not work with positions that are drawn at random "
@@ -206,7 +206,7 @@ class Composition(nn.Module):
 
     @property
     def _only_columns(self) -> str:
-        """Return the reason why positions must be the columns, or an empty text if any positions are possible."""
+        """Return the reason why positions must be column numbers, or an empty text if any positions are possible."""
         for name, member in self.members.items():
             if not member.capabilities.any_positions:
                 return f"{name} works with columns only ({member.only_columns})"
@@ -260,7 +260,7 @@ class Composition(nn.Module):
     def _refuse_stack(self) -> None:
         can = self.capabilities
         if self.stack.causal and not can.causal:
-            cure = f". In an encoder-decoder, give it to the encoder only: --pos-enc-encoder {self.name}"
+            cure = f". In an encoder-decoder, choose this encoding for the encoder only: --pos-enc-encoder {self.name}"
             cure = cure if self.stack.name_flag == "--pos-enc" else ""
             raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder{cure}")
         if not self.stack.causal and not can.bidirectional:
@@ -316,7 +316,7 @@ class LayerView:
         return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
-        """Return the hooks for the positions of one forward pass, with the tensors that `per_layer` returned."""
+        """Return an object that calls the hooks in one forward pass; `tensors` are the tensors from `per_layer`."""
         return LayerCall(self, positions, tensors)
 
 
@@ -345,13 +345,13 @@ class LayerCall:
         return k_in, v_in
 
     def project_q(self, q: Tensor) -> Tensor:
-        """Encode positions in the queries by all `project_q`, and return q', [B, h, Q, D] -> the same shape."""
+        """Apply each encoding's hook `project_q` to the queries, and return q', [B, h, Q, D] -> the same shape."""
         for member, layer in self._members("project_q"):
             q = member.project_q(q, self.positions, layer)
         return q
 
     def project_k(self, k: Tensor) -> Tensor:
-        """Encode positions in the new keys by all `project_k`, and return k', [B, h, T, D] -> the same shape."""
+        """Apply each encoding's hook `project_k` to the new keys, and return k', [B, h, T, D] -> the same shape."""
         for member, layer in self._members("project_k"):
             k = member.project_k(k, self.positions, layer)
         return k
@@ -368,11 +368,11 @@ class LayerCall:
         }
 
     def with_inputs(self, x: Tensor) -> LayerCall:
-        """Return the hooks, given the layer's inputs x at all K columns, [B, K, d]."""
+        """Apply `project_input` to the inputs x [B, K, d] of all columns, and return hooks that read the results."""
         return self.reading(self.project_input(x))
 
     def reading(self, projected: Mapping[str, Tensor]) -> LayerCall:
-        """Return the hooks, given the results of `project_input` for all K columns by the encodings' names."""
+        """Return hooks that read the results of `project_input` for all K columns, given by the encodings' names."""
         if not projected:
             return self
         named = {f"{name}.project_input": tensor for name, tensor in projected.items()}

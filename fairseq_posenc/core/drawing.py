@@ -24,8 +24,8 @@ SEEDS = {False: 1, True: 2}
 def drawn_positions(positions: Positions, stack: StackShape, *, training: bool) -> Positions:
     """Return `positions` with `ids` that are drawn at random.
 
-    In training, torch's generator shuffles the numbers 0 to N-1, so the draw follows the seed of the run. A sample with
-    T tokens gets the first T of these numbers, sorted. Samples with equally many tokens share their positions, as in
+    In training, torch's generator shuffles the numbers 0 to N-1, so they depend on the seed of the run. A sample with T
+    tokens gets the first T of these numbers, sorted. Samples with equally many tokens share their positions, as in
     the authors' code, which draws once per batch.
 
     In evaluation, the authors' code seeds its generator and draws new positions for every batch. This code uses the
@@ -61,7 +61,7 @@ def _order(stack: StackShape, *, training: bool) -> Tensor:
 def _sorted_subsets(order: Tensor, positions: Positions) -> Tensor:
     """Return the first T numbers of `order` in increasing order, [K] or, if samples differ in length T, [B, K].
 
-    The entries after the first T of a sample are N - 1, and no token reads these entries.
+    The rest of a sample's row is filled with N - 1, which no token reads.
     """
     if positions.padding is None:
         return order[: positions.key_length].sort().values
@@ -71,7 +71,7 @@ def _sorted_subsets(order: Tensor, positions: Positions) -> Tensor:
 
 
 def _of_columns(chosen: Tensor, padding: Tensor | None) -> Tensor:
-    """Return the position of each column, given the positions of the tokens without padding, [K] or [B, K]."""
+    """Return the position of each column; `chosen` [K] or [B, K] holds the positions of the tokens, without padding."""
     if padding is None:
         return chosen
     token = (~padding).cumsum(-1).sub(1).clamp(min=0)  # [B, K]

@@ -68,7 +68,7 @@ class Extended(PositionEncoding):
             ids: Positions from 0, which may exceed n - 1 unless `extend=error`.
 
         Returns:
-            The rows, [*ids.shape, width] or, for [..., n, width], [..., len(ids), width].
+            The rows: [*ids.shape, width] for a table [n, width], otherwise [..., len(ids), width].
         """
         if self.options.extend == "interpolate":
             return self._stretched(table, ids)

@@ -65,7 +65,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         return self.costs_of_factors("n^2")
 
     def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
-        """Return the value of `costs`; `logits` says how many logits a head has, as a formula: `n^2` or `nk`."""
+        """Return the value of `costs`; `logits` is the formula for the number of logits per head, `n^2` or `nk`."""
         products = f"{tables.axes(self.options.share)}{logits}"
         return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
 

@@ -86,7 +86,7 @@ def written(field: dataclasses.Field[Any]) -> str:
 
 
 def written_range(field: dataclasses.Field[Any]) -> str:
-    """Return the smallest and the largest value of an option, such as `1 to n`; empty if it has no range."""
+    """Return the smallest and the largest value of an option, such as `1 to n`, or an empty text if it has no range."""
     between = field.metadata.get("between")
     return "" if between is None else " to ".join(b if isinstance(b, str) else f"{b:.10g}" for b in between)
 

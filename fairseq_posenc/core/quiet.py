@@ -21,10 +21,10 @@ def warnings_only(name: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def unchanged() -> Iterator[None]:
-    """Keep the level and the handlers of the root logger.
+    """Restore the level and the handlers of the root logger at the end of the `with` block.
 
-    A model of fairseq lets the root logger show debug messages. Torch then writes thousands of debug messages when it
-    compiles.
+    Importing fairseq would let the root logger show debug messages, for example thousands of messages that torch
+    writes when it compiles.
     """
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]

@@ -1,4 +1,4 @@
-"""Read text files of the user.
+"""Read text files that the user gives.
 
 This file imports the standard library only: data scripts load it without the package, which needs torch.
 """

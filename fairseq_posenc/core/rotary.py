@@ -1,4 +1,4 @@
-"""Define the base class of encodings that rotate pairs of features of queries and keys by angles per position."""
+"""Define the base class of encodings that rotate features of queries and keys by angles that depend on positions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class RotaryOptions(Options):
 
     layout: str = option(
         "interleaved",
-        "Features that form pair m: 2m and 2m+1 as in RoFormer (interleaved), or m and m + D/2 as in GPT-NeoX and "
-        "Hugging Face (half).",
+        "Features that form pair m: 2m and 2m+1 as in RoFormer (interleaved), or m and m + R/2 as in GPT-NeoX and "
+        "Hugging Face (half), where R is the number of features of a head that form pairs.",
         choices=("interleaved", "half"),
     )
     base: float = option(
         10000.0,
-        "Base of the angles: pair m is rotated by position * base^(-2m/D) radians.",
+        "Base of the angles: pair m is rotated by position * base^(-2m/R) radians, where R is the number of features of "
+        "a head that form pairs.",
         between=(1.001, 1e12),
         example=100.0,
     )
@@ -51,7 +52,7 @@ class Rotary(PositionEncoding):
         return self.options.base**-exponents
 
     def turns(self, length: int) -> tuple[Tensor, ...]:
-        """Return the real and imaginary parts of the factors, [length, R/2] float64 each.
+        """Return the real and imaginary parts of the rotation factors, [length, R/2] float64 each.
 
         A subclass may return four tensors: two for queries, then two for keys.
         """
@@ -90,13 +91,13 @@ class Rotary(PositionEncoding):
         return bool(self.options.layout == "interleaved")
 
     def literal_product(self, q: Tensor, k: Tensor, turns: Tensor) -> Tensor:
-        """Return Re sum_m q_m conj(k_m) turns_m (RoFormer (12)) plus the dot product of the other features.
+        """Return Re sum_m q_m conj(k_m) turns_m (RoFormer's equation 12) plus the dot product of the other features.
 
         The pairs q_m and k_m are complex numbers. Only the slow reference formulas use this method.
 
         Args:
             q, k: [B, h, Q, D] and [B, h, K, D].
-            turns: Factors of the distances i - j, [Q, K, R/2] complex.
+            turns: Rotation factors for each distance i - j, [Q, K, R/2] complex.
         """
         q_pairs, k_pairs = self._complex(q[..., : self.features]), self._complex(k[..., : self.features])
         turned = torch.einsum("bhim,bhjm,ijm->bhij", q_pairs, k_pairs.conj(), turns).real

@@ -1,4 +1,4 @@
-"""Extend rotary encodings to longer sequences: divide the speeds of pairs, and scale queries and keys.
+"""Extend rotary encodings to longer sequences: slow down the rotation of pairs, and scale queries and keys.
 
 Legend: s is the factor by which sequences become longer, L the original length, n the maximum length of the stack, R
 the number of rotated features and m the number of a pair. A pair's speed is its angle from one position to the next.
@@ -41,14 +41,14 @@ class ScalingOptions(RotaryOptions):
     scaling: str = option(
         "none",
         "How to extend a model to sequences that are `factor` times as long: divide positions by `factor` (linear), "
-        "enlarge the base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3), do the same and "
-        "also scale the logits (yarn), or divide the angle of each pair by a number of its own (longrope).",
+        "enlarge the base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3; also yarn, which "
+        "scales the logits too), or divide the angle of each pair by a number of its own (longrope).",
         choices=("none", "yarn", "linear", "ntk", "llama3", "longrope"),
     )
     factor: float | None = option(
         None,
-        "Factor s by which sequences become longer. Every scaling except longrope needs this option (longrope, "
-        "unset: n divided by original_length).",
+        "Factor s by which sequences become longer. Every scaling except longrope needs this option; with longrope, s "
+        "is n divided by original_length if this option is unset.",
         between=(1.001, 10_000),
         example=4.0,
     )
@@ -66,35 +66,37 @@ class ScalingOptions(RotaryOptions):
     )
     low_freq_factor: float | None = option(
         None,
-        "Number of turns: if a pair makes fewer turns within L positions, scaling=llama3 divides its angles by "
-        "`factor` (unset: 1).",
+        "Number of turns within original_length positions below which scaling=llama3 divides the angles of a pair by "
+        "`factor` (unset: 1 turn).",
         between=(0.001, 1e6),
         example=0.5,
     )
     high_freq_factor: float | None = option(
         None,
-        "Number of turns: if a pair makes more turns within L positions, scaling=llama3 does not change it (unset: 4).",
+        "Number of turns within original_length positions above which scaling=llama3 does not change the angles of a "
+        "pair (unset: 4 turns).",
         between=(0.001, 1e6),
         example=3.0,
     )
     short_factor: tuple[float, ...] | None = option(
         None,
-        "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are not longer than L: one "
+        "Numbers by which scaling=longrope divides the angles of the pairs if s is at most 1 (see `factor`): one "
         "number per pair, such as 1.0:1.1:1.3, or a single number for all pairs.",
         between=(0.001, 1e6),
         example=(1.5,),
     )
     long_factor: tuple[float, ...] | None = option(
         None,
-        "Numbers by which scaling=longrope divides the angles of the pairs if the sequences are longer than L "
-        "(factor s above 1), written like those of short_factor. Only one of the two lists has an effect in a model.",
+        "Numbers by which scaling=longrope divides the angles of the pairs if s is above 1 (see `factor`), in the "
+        "format of short_factor. A model uses short_factor or long_factor, never both.",
         between=(0.001, 1e6),
         example=(2.5,),
     )
     attention_factor: float | None = option(
         None,
-        "Factor by which scaling=yarn and longrope multiply queries and keys; the logits are therefore multiplied "
-        "by its square (unset: 0.1 ln s + 1 for yarn, and sqrt(1 + ln s / ln L) for longrope if s is above 1).",
+        "Factor by which scaling=yarn or scaling=longrope multiplies queries and keys, so that their products are "
+        "multiplied by its square (unset: 0.1 ln s + 1 for yarn; sqrt(1 + ln s / ln L) for longrope if s is above 1, "
+        "otherwise 1; s is `factor` and L is original_length).",
         between=(0.001, 100),
         example=1.2,
     )
@@ -125,10 +127,9 @@ class ScalingOptions(RotaryOptions):
 
     @property
     def turns(self) -> tuple[float, float]:
-        """Return two numbers of turns within L.
+        """Return the lower and the upper limit on the number of turns that a pair makes within L positions.
 
-        Pairs with fewer turns than the first number are slowed down by s. Pairs with more turns than the second number
-        keep their speed.
+        The speed of pairs below the lower limit is divided by s. Pairs above the upper limit keep their speed.
         """
         if self.scaling != "llama3":
             return SLOW, FAST
@@ -137,7 +138,7 @@ class ScalingOptions(RotaryOptions):
 
 
 class Scaling:
-    """Scale the speeds of a rotary encoding according to its options.
+    """Scale the speeds of the pairs of a rotary encoding according to its options.
 
     Args:
         options: The options.
@@ -159,7 +160,7 @@ class Scaling:
 
     @property
     def attention_factor(self) -> float:
-        """Return the factor on queries and on keys, whose square is the factor on their product."""
+        """Return the factor by which both queries and keys are multiplied."""
         if self.options.attention_factor is not None:
             return self.options.attention_factor
         if self.options.scaling == "yarn":
@@ -170,7 +171,7 @@ class Scaling:
 
     @property
     def divisors(self) -> tuple[float, ...]:
-        """Return the numbers by which longrope divides the speeds: one per pair, or a single one."""
+        """Return the numbers by which longrope divides the speeds: one per pair, or a single number for all pairs."""
         return (self.options.long_factor if self.factor > 1 else self.options.short_factor) or ()
 
     def scaled(self, plain: Tensor) -> Tensor:
@@ -189,7 +190,7 @@ class Scaling:
         return torch.lerp(plain / self.factor, plain, gamma)
 
     def gamma_by_turns(self, speeds: Tensor) -> Tensor:
-        """Return YaRN's gamma, [R/2]: 1 for pairs that keep their speed, 0 for pairs that are slowed down by s."""
+        """Return YaRN's gamma, [R/2]: 1 for pairs that keep their speed, 0 for pairs that turn s times as slowly."""
         slow, fast = self.options.turns
         turns = self.length * speeds / (2 * math.pi)
         return ((turns - slow) / (fast - slow)).clamp(0, 1)
@@ -210,8 +211,8 @@ class Scaling:
         pairs, needed = self.features // 2, "long_factor" if self.factor > 1 else "short_factor"
         if not self.divisors:
             raise ValueError(
-                f"scaling=longrope needs {needed}, because s = {self.factor:g} (`factor`, or n divided by "
-                f"original_length): give one number per pair ({pairs}), with colons between them as in "
+                f"scaling=longrope needs {needed} if s is {self.factor:g}, where s is `factor` or, if unset, n divided "
+                f"by original_length: give {pairs} numbers (one per pair of features) with colons between them, as in "
                 f"{needed}=1.0:1.5:2.0, or a single number for all pairs"
             )
         for name in ("short_factor", "long_factor"):

@@ -54,7 +54,7 @@ def _listed(text: str, layers: int) -> tuple[int, ...]:
 
 
 def _bounds(text: str, part: str) -> tuple[int, int]:
-    """Return the first and the last layer of a part such as `4` or `1-4`."""
+    """Return the first and the last layer that a part of the option names, such as `4` or `1-4`."""
     match = _ONE_OR_RANGE.fullmatch(part.replace("_", "-"))
     if not match:
         forms = "numbers of layers with colons between them (4:8:12), ranges (1-4), every-N or every-N-skip"

@@ -46,7 +46,7 @@ def clip_option() -> Any:
 
 
 def copies(share: str, stack: StackShape) -> tuple[int, int]:
-    """Return the numbers of tables along layers and along heads."""
+    """Return how many layers and how many heads have tables of their own (1: all share a table)."""
     layers = stack.layers if share in ("none", "head-wise") else 1
     heads = stack.heads if share in ("none", "layer-wise") else 1
     return layers, heads

@@ -18,17 +18,17 @@ from ..positions import Positions
 
 
 class Term(Protocol):
-    """Give a number for each pair of a query and a key. The kernel reads this number from the table `numbers()`."""
+    """Give a number for each pair of a query and a key, which a kernel reads from the table `numbers()`."""
 
     @property
     def width(self) -> int:
-        """Return how many numbers the table holds for each pair of a sample and a token; 0 if samples share it."""
+        """Return how many numbers the table holds per sample, head and token; 0 if content has no effect on them."""
 
     def numbers(self) -> Tensor:
         """Return the table in at least float32, so that gradients from many pairs are summed in float32."""
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        """Return the number of one pair."""
+        """Return the number for query i and key j of head h in sample b."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ class Rows:
         by_distance: Row of each of the L distances, [L]; None means that each distance has its own row.
         offset: Column of the first query, as a zero-dimensional tensor.
         cls_column: Column of [CLS], [1 or B]; None means that [CLS] is an ordinary token.
-        special: The row for all pairs whose query is [CLS]. The row `special` + 1 is for other pairs whose key is
-            [CLS].
+        special: The row for all pairs whose query is [CLS]. All other pairs whose key is [CLS] use row `special` + 1.
     """
 
     last: Tensor
@@ -89,9 +88,10 @@ class OfDistance:
     width = 0
 
     def numbers(self) -> Tensor:
-        """Return the table, without the axis of heads if they share it.
+        """Return the table, [h, R] or, if the heads share it, [R].
 
-        In torch 2.8, the index of a head cannot be the number 0 next to indices that are tensors.
+        The axis of heads is left out because torch 2.8 does not accept the number 0 as the index of a head if the
+        other indices are tensors.
         """
         return promoted(self.table if len(self.table) > 1 else self.table[0])
 
@@ -155,7 +155,7 @@ class Difference:
 
     @classmethod
     def of(cls, table: Tensor, positions: Positions) -> Difference:
-        """Return the differences at the given positions."""
+        """Return the term for a table of the numbers c at the given positions."""
         return cls(table, torch.full((), positions.offset, device=positions.device))
 
     def numbers(self) -> Tensor:
@@ -183,12 +183,12 @@ class OfPair:
     width = 0
 
     def __post_init__(self) -> None:
-        """Store the axes of the table, so that `at` need not read the table, for which it would need a gradient."""
+        """Store which axes the table has, so that `at` does not use the tensor `table`, which may need a gradient."""
         object.__setattr__(self, "by_sample", self.table.shape[0] > 1)
         object.__setattr__(self, "by_head", self.table.shape[1] > 1)
 
     def numbers(self) -> Tensor:
-        """Return the table, without the axis of samples or heads if its size is 1; see `OfDistance.numbers`."""
+        """Return the table; leave out the axis of samples or of heads if they share it (see `OfDistance.numbers`)."""
         return promoted(self.table)[slice(None) if self.by_sample else 0, slice(None) if self.by_head else 0]
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -209,5 +209,5 @@ class Terms:
 
     @property
     def width(self) -> int:
-        """Return how many numbers all tables together hold for each token of each sample."""
+        """Return how many numbers all tables together hold for each sample, head and token."""
         return sum(term.width for term in (*self.factors, *self.added))

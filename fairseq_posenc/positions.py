@@ -117,8 +117,8 @@ class Positions:
     def _check_cls(self, column: Tensor) -> None:
         """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
 
-        On an accelerator, `common_cls_column` checks the range later, because reading the numbers takes time there. A
-        compiled graph cannot read the numbers.
+        On an accelerator, where reading numbers takes time, `common_cls_column` checks the range later. A compiled
+        graph cannot read the numbers.
         """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(
@@ -161,7 +161,7 @@ class Positions:
 
     @property
     def _rows(self) -> dict[str, Tensor]:
-        """Return the tensors that have a row [K] for every sample, by name, without those that are None."""
+        """Return by name those tensors that are not None and have a row [K] for every sample."""
         named = {"padding": self.padding, "restart_ids": self.restart_ids, "segments": self.segments}
         named["documents"] = self.documents
         if self.ids is not None and self.ids.dim() == 2:
@@ -269,7 +269,7 @@ class Positions:
     def left_padded(self) -> bool:
         """Return whether a sample may have padding to the left of a token, as a Python bool to branch on.
 
-        A compiled graph cannot read the data, so there the result is true if the batch has any padding.
+        A compiled graph cannot read the data, so in such a graph the result is true if the batch has any padding.
         """
         if self.padding is None or torch.compiler.is_compiling():
             return self.padding is not None
@@ -366,7 +366,7 @@ class Positions:
     def empty_rows(self) -> Tensor | None:
         """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has an allowed key.
 
-        A compiled graph cannot read the data, so there the tensor is returned even if it is false everywhere.
+        A compiled graph cannot read the data, so it always gets a tensor, which may be false everywhere.
         """
         if self.padding is None:
             return None

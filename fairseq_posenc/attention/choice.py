@@ -64,9 +64,10 @@ class Mode(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Hold the chosen path, the reasons against better paths (flex, then fused), and the terms for FlexAttention.
+    """Hold the chosen path, the reasons why preferred paths were not chosen, and the terms for FlexAttention.
 
-    The terms are None if they were not needed for the choice.
+    On a GPU, the order of preference is flex, fused, explicit; on a CPU, it is fused, explicit. The terms are None if
+    they were not needed for the choice.
     """
 
     path: str
@@ -90,7 +91,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, device: torch.device) -> Place:
-        """Return the place of tensors on this device."""
+        """Return the `Place` that describes this device."""
         on_gpu = device.type == "cuda"
         return cls(on_gpu, on_gpu and has_triton())
 
@@ -152,14 +153,14 @@ def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str
         "the caller needs the attention weights": mode.need_weights,
         "FlexAttention has no attention dropout": mode.dropout > 0,
         "the keys are compressed": not x.positioned,
-        "the distances do not follow from the columns": call.positions.ids is not None,
+        "the caller gives positions, so distances do not follow from the columns": call.positions.ids is not None,
         "the encoding adds a term to the values": call.view.has("values"),
         f"FlexAttention cannot compute the logits of {', '.join(call.without_terms)}": bool(call.without_terms),
         "FlexAttention trains on a GPU only": not on_gpu and mode.training,
         "FlexAttention has no float64 on a GPU": on_gpu and x.q.dtype == torch.float64,
         "the backward pass of FlexAttention is not deterministic": bool(_not_repeatable(mode)),
         f"FlexAttention needs a head width of at least {LEAST_WIDTH} on a GPU": on_gpu and x.q.shape[-1] < LEAST_WIDTH,
-        "FlexAttention needs Triton on a GPU, which is not installed": on_gpu and not place.triton,
+        "on a GPU, FlexAttention needs Triton, which is not installed": on_gpu and not place.triton,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -168,9 +169,9 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     """Return the reason why another path is better on a GPU, or the terms for FlexAttention.
 
     This function compares how many numbers the two paths need for a layer. FlexAttention reads `terms.width` numbers in
-    float32 for each sample, head and token. It does not keep these numbers, so the backward pass computes
-    them again, and a gradient for each of them. If there is a number for each query and distance, the explicit path
-    needs less memory.
+    float32 for each sample, head and token. FlexAttention does not keep these numbers, so the
+    backward pass computes all of them again, and a gradient for each number. If there is a number for each query and
+    distance, the explicit path needs less memory.
     """
     reason = _cannot_flex(x, call, mode, place)
     if reason:
@@ -183,7 +184,7 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
     if terms.width > kept * call.positions.key_length:
         text = f"FlexAttention would read tables of {terms.width} rows for each token"
-        return f"{text}, which are larger than what the explicit path stores for a layer", None
+        return f"{text}, which take more memory than the explicit path needs for a layer", None
     return "", terms
 
 

@@ -54,7 +54,7 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, positions: Positions, sc
 
 
 def score_mod_of(factors: Sequence[Read], added: Sequence[Read]) -> ScoreMod | None:
-    """Return the function of a logit, sample, head, query row and key column that computes the changed logit."""
+    """Return a function that gets a logit, sample, head, query row and key column, and returns the changed logit."""
     if not factors and not added:
         return None
 
@@ -69,7 +69,7 @@ def score_mod_of(factors: Sequence[Read], added: Sequence[Read]) -> ScoreMod | N
 
 
 def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
-    """Return a context in which autograd saves none of these tables that hold products of tokens with rows.
+    """Return a context in which autograd does not save those `tables` that hold products of tokens with rows.
 
     Such a table can be larger than all other tensors of a layer. The backward pass computes such a table again from the
     queries or keys, which are saved anyway. Models that torch compiles are left as they are: there, the compiler

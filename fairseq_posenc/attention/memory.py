@@ -71,7 +71,10 @@ class SegmentMemory:
         if not self.length:
             return
         if self.states and len(inputs) != len(self.states):
-            raise ValueError(f"the memory has {len(self.states)} layers, but the inputs are from {len(inputs)} layers")
+            raise ValueError(
+                f"the memory has {len(self.states)} layers, but keep() got the inputs of {len(inputs)} layers: give "
+                "one tensor for every layer"
+            )
         self.kept = self.segment
         old = self.states or (None,) * len(inputs)
         self.states = tuple(self._last(*pair) for pair in zip(old, inputs, strict=True))

@@ -22,8 +22,8 @@ from .paths import attend
 class SelfAttention(nn.Module):
     """Compute multi-head self-attention, and call the hooks of a position encoding.
 
-    The names and initial values of the parameters are those of fairseq's MultiheadAttention. Weights can therefore be
-    copied in both directions.
+    The parameters have the same names and initial values as in fairseq's MultiheadAttention. Weights can therefore be
+    copied from either module to the other.
 
     Args:
         dim: Model width, d.

@@ -38,8 +38,8 @@ def attend(
     Args:
         x: Queries, keys and values.
         call: The encoding's hooks at the positions of this forward pass.
-        training: Whether the module is in training mode. The choice of the path depends on this mode, because
-            activation checkpointing runs the first forward pass without gradients.
+        training: Whether the module is in training mode. If so, the choice of the path does not depend on whether
+            gradients are enabled, because activation checkpointing runs the first forward pass without gradients.
         dropout: Dropout probability of the weights; the caller passes 0 in evaluation.
         need_weights: Whether to return the weights too, which only the explicit path can do.
         path: `auto`, `explicit`, `fused` or `flex`.
@@ -84,7 +84,7 @@ def logits(x: Projected, call: LayerCall) -> Tensor:
 
 
 def _adapted(x: Projected, call: LayerCall) -> Tensor:
-    """Return the logits with the terms of `adapt`, which reads content and biases apart from each other."""
+    """Return the logits with the terms of `adapt`, which reads content and biases separately."""
     scores, bias = call.scores(x.raw_q, x.raw_k), call.additive(x.raw_q, x.raw_k)
     content = Content(x.q, x.k, call.view.scale).product() if scores is None else promoted(scores)
     assert bias is not None, "a composition refuses `adapt` without a bias"
@@ -120,7 +120,7 @@ def _softmax(scores: Tensor) -> Tensor:
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     """Compute attention by `scaled_dot_product_attention`, with the biases as a 4-D float mask.
 
-    Torch still uses a fused kernel with a 4-D mask.
+    Torch uses a fused kernel even if the mask has four axes.
     """
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None

@@ -88,7 +88,7 @@ def table_norm(view: LayerView) -> Tensor:
 
 @torch.no_grad()
 def _of_pass(x: Projected, call: LayerCall) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the largest logit, the sum of the entropies, and the number of rows [B, h, Q] that these are from."""
+    """Return the largest logit, the sum of the entropies of all real rows [B, h, Q], and the number of these rows."""
     scores = logits(x, call).expand(x.q.shape[0], x.q.shape[1], -1, -1)
     if x.positioned and call.positions.forbidden is not None:
         scores = scores.masked_fill(call.positions.forbidden, -math.inf)
@@ -113,7 +113,7 @@ def _ignored(positions: Positions) -> Tensor | None:
 
 
 def values_of(layers: Sequence[LayerStatistics]) -> dict[str, float]:
-    """Return the numbers by their names, such as `largest_logit_encoder_1`; layers that did not run are left out."""
+    """Return the statistics by name, such as `largest_logit_encoder_1`; layers that did not run are left out."""
     values: dict[str, float] = {}
     for layer in layers:
         if layer.rows:

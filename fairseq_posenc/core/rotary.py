@@ -26,8 +26,8 @@ class RotaryOptions(Options):
     )
     base: float = option(
         10000.0,
-        "Base of the angles: pair m is rotated by position * base^(-2m/R) radians, where R is the number of features of "
-        "a head that form pairs.",
+        "Base of the angles: pair m is rotated by position * base^(-2m/R) radians, where R is the number of features "
+        "of a head that form pairs.",
         between=(1.001, 1e12),
         example=100.0,
     )

@@ -119,7 +119,7 @@ def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
         name = f"{kind}-{before + 1}" if before else kind
         if member not in (kind, name):
             raise ValueError(
-                f"--pos-enc {spec}: {member} must be called {name}, because it is number {before + 1} of its kind"
+                f"--pos-enc {spec}: {member} must be called {name}, because it is {kind} number {before + 1}"
             )
     return [(member, get(kind)) for member, kind in zip(members, kinds, strict=True)]
 
@@ -137,7 +137,7 @@ def _build_encoding(
 
 
 def _refuse_unlayered(encoding: PositionEncoding) -> None:
-    """Raise ValueError if the option `layers` is set, but the encoding does not act in the layers."""
+    """Raise ValueError if the option `layers` is set, but the encoding acts at the input only or does nothing."""
     layers, hooks = encoding.options.layers, encoding.hooks
     if layers is None or (hooks and "embed" not in hooks):
         return

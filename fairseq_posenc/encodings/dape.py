@@ -42,9 +42,9 @@ class Dape(PositionEncoding):
         formula=r"e_{ij} = a_{ij} + b_{ij} + f(a_{ij}, b_{ij}),\quad a_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}},\quad "
         r"f(a, b) = W_2\,\mathrm{LeakyReLU}(W_1 [a; b] + c_1) + c_2",
         count="m (3 h w + w + h), where w is `hidden`",
-        notes="The paper combines DAPE with ALiBi, KERPLE and FIRE. The tables show `alibi+dape`, because `alibi` has "
-        "no parameters of its own. Training needs much memory: each layer keeps a float32 number for each hidden unit "
-        "and each pair of tokens.",
+        notes="The paper combines DAPE with ALiBi, KERPLE and FIRE. Tables in the documentation show `alibi+dape`, "
+        "because `alibi` has no parameters of its own. Training needs much memory: each layer keeps a float32 number "
+        "for each hidden unit and each pair of tokens.",
     )
     companion = "alibi"
     options: DapeOptions

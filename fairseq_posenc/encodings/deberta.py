@@ -73,9 +73,9 @@ class Deberta(CachingEncoding, RelativeProducts):
         paper="He et al. 2020, equation (4); for form=paper: Huang et al., M4M (arXiv)",
         equation="equation (13)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
-        count="m ((2k+1) d/h + 2 (d/h)^2), where k is `clip` (n-1 if unset). With `tie_wr_wt`, the number is "
-        "m ((2k+1) d/h + (d/h)^2), which is the number in the papers. With `form=original`, the number is 2 k d + 2 m "
-        "(d^2 + d), where k is `buckets` or, without buckets, `clip` (n if unset).",
+        count="m ((2k+1) d/h + 2 (d/h)^2), where k is `clip` (n-1 if unset). With `tie_wr_wt`, the number of "
+        "parameters is m ((2k+1) d/h + (d/h)^2), as in the papers. With `form=original`, the number of parameters is "
+        "2 k d + 2 m (d^2 + d), where k is `buckets` or, without buckets, `clip` (n if unset).",
     )
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions

@@ -175,7 +175,7 @@ def _longest(options: DebertaOptions, stack: StackShape) -> int:
     if buckets is not None and buckets % 2:
         raise ValueError(
             f"buckets={buckets} must be an even number: half of the buckets hold a single distance each, "
-            "the other half hold ranges of distances"
+            "and the other half hold ranges of distances"
         )
     if options.clip is None:
         return max(stack.max_length, buckets or 1)

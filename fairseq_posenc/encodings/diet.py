@@ -83,7 +83,8 @@ class DietAbs(Extended, FactoredBias):
         paper=PAPER,
         equation="equation (1)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
-        count="2 h n r, where r is `rank` (d/h if unset). With `share=none`, this number is multiplied by m.",
+        count="2 h n r, where r is `rank` (d/h if unset). With `share=none`, the number of parameters is multiplied "
+        "by m.",
         notes=DIVISOR,
     )
     options: DietAbsOptions

@@ -57,7 +57,7 @@ class Fire(SharedBias, CachingEncoding):
         equation="section 3 and the code in the appendix",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + "
         r"f_h\left(\frac{\log(|c(i-j)|+1)}{\log(|c\max(i,T)|+1)+\epsilon}\right)",
-        count="m (2 + 2 w + (w + 1) h), where w is `width`. By default, the number is m (66 + 33 h).",
+        count="m (2 + 2 w + (w + 1) h), where w is `width`. By default, the number of parameters is m (66 + 33 h).",
     )
     options: FireOptions
 

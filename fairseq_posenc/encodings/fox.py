@@ -32,9 +32,10 @@ class Fox(PositionEncoding):
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{t=j+1}^{i} \log f_t,\quad "
         r"f_t = \sigma(w_h \cdot x_t + b_h)",
         count="m h (d + 1)",
-        notes="By default, the paper's models have no other position encoding; the paper's models with RoPE "
-        "correspond to `rope+fox`. The paper's variant 'Pro' also has output gates, norms of queries and keys, and "
-        "shifts of keys and values. These parts are left out, because they are not position encodings.",
+        notes="`fox` alone corresponds to the paper's default models, which have no other position encoding; "
+        "`rope+fox` corresponds to its models with RoPE. The paper's variant 'Pro' also has output gates, norms of "
+        "queries and keys, and shifts of keys and values. These parts are left out, because they are not position "
+        "encodings.",
     )
     reads_keys = False
 
@@ -54,7 +55,7 @@ class Fox(PositionEncoding):
         }
 
     def reset_parameters(self) -> None:
-        """Draw w ~ N(0, 0.02) and set b = 0, as in the authors' code. All gates then start near 1/2."""
+        """Draw w ~ N(0, 0.02) and set b = 0, as in the authors' code, so that all gates start near 1/2."""
         nn.init.normal_(self.gate_weight, std=0.02)
         nn.init.zeros_(self.gate_bias)
 

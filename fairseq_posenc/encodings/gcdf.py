@@ -43,7 +43,8 @@ class GCDF(XL):
         equation="equations (8), (14) and (15)",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}},\quad"
         r" R_{p,k} = \lambda\,\Phi(p / d^{k/d})",
-        count="m (d^2 + 2 d). With `biases=tied`, the number is m d^2 + 2 d. With `biases=none`, the number is m d^2.",
+        count="m (d^2 + 2 d). With `biases=tied`, the number of parameters is m d^2 + 2 d. With `biases=none`, the "
+        "number of parameters is m d^2.",
     )
     options: GCDFOptions
 

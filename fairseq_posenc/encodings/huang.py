@@ -113,7 +113,8 @@ class M2(_Scalars):
         paper=PAPER,
         equation="equations (12) and (13)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
-        count="m (2k+1), where k is `clip` (n-1 if unset). With `share=none`, this number is multiplied by h.",
+        count="m (2k+1), where k is `clip` (n-1 if unset). With `share=none`, the number of parameters is multiplied "
+        "by h.",
         notes=PER_HEAD,
     )
 
@@ -134,9 +135,9 @@ CHUNK_ON_GPU = 1 << 24
 class M3(RelativeTable):
     """M3 multiplies q_i, k_j and a vector of the distance elementwise: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
 
-    The table starts at ones, so training starts exactly from the model without positions. The sum is not a matrix
-    product. M3 is therefore computed for a few queries at a time, and computed again in the backward pass. Distances
-    that share a vector because of `clip` need only one matrix product per direction.
+    The table starts at ones, so training starts exactly from the model without positions. This sum over d is not a
+    matrix product. M3 is therefore computed for a few queries at a time, and computed again in the backward pass.
+    Distances that share a vector because of `clip` need only one matrix product per direction.
     """
 
     Options = M2Options
@@ -145,7 +146,8 @@ class M3(RelativeTable):
         paper=PAPER,
         equation="equations (14) and (15)",
         formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
-        count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `share=none`, this number is multiplied by h.",
+        count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `share=none`, the number of parameters is "
+        "multiplied by h.",
         notes=PER_HEAD,
     )
     no_decay = ("weight",)  # for the same reason as M1 and M2
@@ -184,8 +186,11 @@ class M3(RelativeTable):
         return torch.cat(parts, -2)
 
     def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
-        """Return the products for all pairs, by two matrix products for distances that share a vector and `_near` for
-        the rest."""
+        """Return the products for all pairs.
+
+        Distances of at least k share a vector, so each direction needs one matrix product. `_near` computes the
+        products for all smaller distances.
+        """
         distances, clip = positions.distances, self.clip
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:
@@ -220,7 +225,7 @@ def _of_pairs(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
-    """Split the queries, each with `vectors` vectors, into chunks whose products have at most CHUNK numbers."""
+    """Split the queries into chunks so that a chunk times `vectors` vectors per query gives at most CHUNK numbers."""
     batch, heads, _, dim = q.shape
     numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
     return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)

@@ -47,7 +47,7 @@ class Kerple(RelativeBias):
         paper="Chi et al. 2022 (KERPLE)",
         equation="section 4 (logarithmic and power variants)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - p_h \log(1 + a_h |i - j|)",
-        count="2 h. With `share=none`, this number is multiplied by m.",
+        count="2 h. With `share=none`, the number of parameters is multiplied by m.",
     )
     options: KerpleOptions
 

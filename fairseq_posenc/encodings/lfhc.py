@@ -24,8 +24,8 @@ class LFHCOptions(Options):
 
     clip: int | None = option(
         None,
-        "Number k of table rows per direction. Layer l divides every distance by l and rounds it; if the result is "
-        "larger than k, it uses the row of k (unset: 16, or n - 1 if that is smaller).",
+        "Number k of table rows per direction (unset: the smaller one of 16 and n - 1). Layer l divides every distance "
+        "by l and rounds the result; results larger than k use the row of k.",
         between=(1, N),
         example=2,
     )

@@ -119,8 +119,8 @@ class Linformer(Compressing):
         paper="Wang et al. 2020; Chen et al. 2021 (DIET)",
         equation="equation (4) without the position term",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}},\quad z_i = \sum_j \alpha_{ij} (F X W_V)_j",
-        count="2 m k n, where k is `slots` (n/4 if unset). `share_kv` divides this number by 2, and `share_layers` "
-        "divides it by m.",
+        count="2 m k n, where k is `slots` (n/4 if unset). `share_kv` halves the number of parameters, and "
+        "`share_layers` divides it by m.",
     )
     options: LinformerOptions
 

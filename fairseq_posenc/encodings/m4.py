@@ -25,7 +25,12 @@ class M4Options(Options):
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
-    scale: float = option(1.0, "Scale s: all three terms are divided by sqrt(s D).", between=(1e-6, 1e6), example=3.0)
+    scale: float = option(
+        1.0,
+        "Scale s: all three terms are divided by sqrt(s D), or by s sqrt(D) with scale_mode=linear.",
+        between=(1e-6, 1e6),
+        example=3.0,
+    )
     scale_mode: str = option(
         "sqrt",
         "Divisor of all terms: sqrt(s D) as in the papers (sqrt), or s sqrt(D) (linear).",
@@ -69,8 +74,8 @@ class M4(RelativeTable, RelativeProducts):
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). `reset=vector` adds 2 m d/h, and `reset=scalar` adds "
         "2 m. With `share=none`, the sum is multiplied by h.",
-        notes=f"{PER_HEAD} The heads also share it in the authors' code and in the later M4M paper, although Figure 4 "
-        "of the M1-M4 paper shows a table of the first head.",
+        notes=f"{PER_HEAD} In the authors' code and in the later M4M paper, the heads of a layer also share their "
+        "table, although Figure 4 of the M1-M4 paper shows a table of the first head.",
     )
     options: M4Options
     theta: Tensor
@@ -174,8 +179,8 @@ class M4MOptions(Options):
     share: str = tables.share_option("head-wise")
     gate_offset: float = option(
         0.0,
-        "Offset o in (q.k) (o + q.a) (o + k.a); the paper has no offset. With o = 1 and a small table, adding M4M "
-        "hardly changes the outputs of a model that was trained without positions.",
+        "Offset o in (q.k) (o + q.a) (o + k.a); the paper has no offset. With o = 1 and a table of small numbers, "
+        "adding M4M hardly changes the outputs of a model that was trained without positions.",
         between=(0, 1000),
         example=1.0,
     )
@@ -191,19 +196,20 @@ class M4MOptions(Options):
         super().__post_init__()
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(
-                "a table of zeros never learns, because all its gradients are zero: choose another init or init_std"
+                "with gate_offset=0, a table of zeros never learns, because all its gradients are zero: choose another "
+                "init or init_std"
             )
 
 
 class M4M(RelativeTable):
     """M4M multiplies three dot products: e_ij = (q_i·k_j) (q_i·a_ij) (k_j·a_ij) / sqrt(D), with a_ij as in M4.
 
-    A table of zeros is refused, because all gradients through the logits would be zero. The table starts from a normal
-    distribution with standard deviation D^-0.5. With the usual standard deviation 0.02, the first logits would be a
-    hundred times smaller than without positions and would grow slowly.
+    Without `gate_offset`, a table of zeros is refused, because all its gradients would be zero. The table starts from
+    a normal distribution with standard deviation D^-0.5. With the usual standard deviation 0.02, the first logits would
+    be a hundred times smaller than without positions and would grow slowly.
 
     The option `gate_offset` is not in the paper: (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D). With o = 1 and a
-    small table, adding M4M hardly changes the outputs of a model that was trained without positions.
+    table of small numbers, adding M4M hardly changes the outputs of a model that was trained without positions.
     """
 
     Options = M4MOptions

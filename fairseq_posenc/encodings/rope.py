@@ -22,14 +22,14 @@ class RopeOptions(ScalingOptions):
     fraction: float = option(
         1.0,
         "Fraction of each head's features that is rotated (GPT-NeoX: 0.25), rounded down to whole pairs. The angles "
-        "are those of a head that has only the rotated features.",
+        "are computed as for a head that has only the rotated features.",
         between=(0.001, 1),
         example=0.5,
     )
     proportion: float = option(
         1.0,
-        "Proportion p of the pairs that are rotated, rounded down to whole pairs. These are the pairs with the "
-        "largest angles, and the angles are those of the whole head (p-RoPE; Gemma 4: 0.25).",
+        "Proportion p of the pairs that are rotated, rounded down to whole pairs. The pairs with the largest angles "
+        "are rotated, by the same angles as if all pairs were rotated (p-RoPE; Gemma 4: 0.25).",
         between=(0.001, 1),
         example=0.5,
     )
@@ -49,7 +49,7 @@ class Rope(rotary.Rotary):
     R_p rotates each pair m of features by the angle p base^(-2m/D). A model that was trained with one `layout` works
     with the other `layout` only if its projections are permuted.
 
-    Two options rotate only a part of each head. They differ in the angles and in the pairs:
+    Two options rotate only a part of each head, with different pairs and angles:
 
     - fraction (GPT-NeoX): the first R = fraction D features form R/2 pairs, and pair m is rotated by p base^(-2m/R).
       The smallest angle is therefore almost as small as in a head that is rotated as a whole. The other features are
@@ -65,16 +65,17 @@ class Rope(rotary.Rotary):
     - ntk (bloc97; Peng et al. 2023, section 3.1): multiply the base by s^(R/(R-2)). The base does not depend on the
       length, unlike in Hugging Face's 'dynamic' variant.
     - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that make less than one turn within L
-      positions, R_p for pairs that make more than 32 turns, and a mixture for the others. Multiply all logits by (0.1
-      ln s + 1)^2.
+      positions, R_p for pairs that make more than 32 turns, and a mixture for all pairs in between. Multiply all
+      logits by (0.1 ln s + 1)^2.
     - llama3 (Llama 3.1, in Hugging Face's `modeling_rope_utils`): like yarn, but with `low_freq_factor` (1) and
       `high_freq_factor` (4) as the limits on the number of turns, and without a factor on the logits.
     - longrope (Ding et al. 2024, in Hugging Face's `modeling_rope_utils`): divide the angle of pair m by
       long_factor[m], and multiply rotated queries and keys by sqrt(1 + ln s / ln L). s is n/L unless `factor` sets it.
-      If s is not above 1, use short_factor instead and multiply by 1. The choice depends on n and not on the length of
-      a sequence, because keys in a cache must not change. Hugging Face's Phi-3 and newer versions of `rope_utils`
-      choose by the length of each sequence: for sequences of up to L tokens, they use short_factor, but the multiplier
-      of long_factor. To compute the same for short sequences, set short_factor, original_length=n and attention_factor.
+      If s is at most 1, divide by short_factor[m], and do not multiply queries and keys. The choice depends on n and
+      not on the length of a sequence, because keys in a cache must not change. Hugging Face's Phi-3 and newer
+      versions of `rope_utils` choose by the length of each sequence: for sequences of up to L tokens, they divide by
+      short_factor, but multiply queries and keys as for longer sequences. To get their results for short sequences, set
+      short_factor, original_length=n and attention_factor.
 
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option `form`).
     YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated
@@ -136,7 +137,7 @@ class Rope(rotary.Rotary):
         return self.options.factor or self.stack.max_length / (self.options.original_length or self.stack.max_length)
 
     def _literal_speed(self, m: int) -> float:
-        """Return the speed theta_m of pair m, as the paper of the chosen scaling defines it."""
+        """Return theta_m, the rotation angle of pair m per position, as the paper of the chosen scaling defines it."""
         base, count, s = self.options.base, self.features, self._literal_factor
         if m + 1 > self.options.proportion * self.stack.head_dim / 2:
             return 0.0
@@ -157,7 +158,7 @@ class Rope(rotary.Rotary):
         return (1 - gamma) * theta / s + gamma * theta
 
     def _literal_llama3(self, theta: float, s: float, length: int) -> float:
-        """Return the speed of a pair, for three ranges of wavelengths as in Hugging Face's code."""
+        """Return the angle of a pair per position, for three ranges of wavelengths as in Hugging Face's code."""
         low, high = self.options.low_freq_factor or 1, self.options.high_freq_factor or 4
         wavelength = 2 * math.pi / theta
         if wavelength < length / high:

@@ -55,7 +55,8 @@ class Segmented(PositionEncoding):
         lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:
             raise ValueError(
-                f"{self.name}: Positions.segments contains {lowest}, but segment ids start at 0, also at padding"
+                f"{self.name}: Positions.segments contains {lowest}, but segment ids start at 0: use "
+                "ids of at least 0 in all columns, also at padding"
             )
         if highest >= self.options.segments:
             raise ValueError(

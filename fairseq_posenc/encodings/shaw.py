@@ -40,7 +40,7 @@ class Shaw(RelativeTable, RelativeProducts):
         paper="Shaw et al. 2018; Huang et al., M4M (arXiv)",
         equation="equations (7) to (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
-        count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `values`, this number is doubled.",
+        count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `values`, the number of parameters is doubled.",
         notes=PER_HEAD,
     )
     options: ShawOptions

@@ -27,7 +27,7 @@ class T5Options(Options):
     )
     content_scale: str = option(
         "head",
-        "Divide q.k by sqrt(D), as BERT does (head), or do not divide it (one). T5 does not divide, and instead "
+        "Divide q.k by sqrt(D), as BERT does (head), or do not divide it (one). T5 does not divide q.k, but "
         "initialises the query projection with smaller weights.",
         choices=("head", "one"),
     )
@@ -50,7 +50,8 @@ class T5(RelativeBias):
         paper="Raffel et al. 2020",
         equation="section 2.1 and the released code",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",
-        count="b h, where b is `buckets` (32 by default). With `share=none`, this number is multiplied by m.",
+        count="b h, where b is `buckets` (32 by default). With `share=none`, the number of parameters is multiplied "
+        "by m.",
     )
     options: T5Options
 

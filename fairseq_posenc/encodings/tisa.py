@@ -31,8 +31,8 @@ class Tisa(RelativeBias):
 
     Each head has S such radial basis functions with an amplitude a, a sharpness b and a centre c; the sign of b has no
     effect. By default each layer has its own functions. With share=layer-wise all layers share the same functions, as
-    in the paper's experiments with ALBERT. Far from all centres f is close to zero, so attention to far keys depends on
-    the content alone.
+    in the paper's experiments with ALBERT. Far from all centres, f is close to zero, so attention to far keys depends
+    on the content alone.
     """
 
     Options = TisaOptions

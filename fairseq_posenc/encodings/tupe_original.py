@@ -25,7 +25,7 @@ EPSILON = 1e-5
 class OriginalTupe(Tupe):
     """Learn p [n, d] with a layer norm, U^Q and U^K [d, d] with biases, and a scalar for each of T5's 32 buckets.
 
-    All layers share all parameters, which the option `share` cannot change. With reset, p has an additional first row
+    All layers share all parameters, so the option `share` is refused. With reset, p has an additional first row
     p_0, which is used for theta_1 only: theta_1 = (p_0 U^Q)·(p_0 U^K) / sqrt(2D) + b_16. theta_2 is computed in the
     same way from the first position and b_32. The absolute and relative parts are thus reset separately. No distance
     falls into bucket 16 or 32; these buckets are used for the reset only.
@@ -65,7 +65,7 @@ class OriginalTupe(Tupe):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities of the encoding; in a decoder, T5's buckets are for the left direction only."""
+        """Return the capabilities; the buckets in a decoder are for keys on the left, so an encoder cannot use them."""
         one_way = self.options.relative and self.stack.causal
         return replace(super().capabilities, bidirectional=not one_way)
 
@@ -75,7 +75,7 @@ class OriginalTupe(Tupe):
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """Return the parameters of theta_1 or, without reset, the bias of U^K, which is added to every position."""
+        """Return the parameters of theta_1; without reset, return the bias of U^K, which cancels in the softmax."""
         if not self.resets:
             return ("u_k_bias",)
         return ("weight[0]", f"scalars[..., {BUCKETS // 2}]") if self.options.relative else ("weight[0]",)

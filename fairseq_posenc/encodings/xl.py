@@ -43,10 +43,11 @@ class XLOptions(Options):
 class XL(CachingEncoding, RelativeProducts):
     """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u)·k_j + (q_i + v)·W_r R_{i-j}] / sqrt(D).
 
-    R_p is the sinusoid of p [d], with all sines first. Each layer has its own W_r [d, d], in which row h D + c is for
-    feature c of head h. u and v are [h, D]; `biases` sets whether layers share them. The option `init` applies to W_r.
-    u and v start at zero instead of Transformer-XL's N(0, 0.02), so that no key is preferred at first. Transformer-XL
-    also applies dropout to R; this is not implemented, because encodings do not know the dropout rate of the model.
+    R_p [d] holds the sines and cosines of p, with all sines first. Each layer has its own W_r [d, d], in which row
+    h D + c is for feature c of head h. u and v are [h, D]; `biases` sets whether layers share them. The option
+    `init` applies to W_r. u and v start at zero instead of Transformer-XL's N(0, 0.02), so that no key is preferred at
+    first. Transformer-XL also applies dropout to R; this is not implemented, because encodings do not know the dropout
+    rate of the model.
     """
 
     Options = XLOptions
@@ -55,7 +56,8 @@ class XL(CachingEncoding, RelativeProducts):
         paper="Dai et al. 2019, section 3.3; without u and v: Huang et al. 2020 (M1-M4)",
         equation="section 3.4",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",
-        count="m (d^2 + 2 d). With `biases=tied`, the number is m d^2 + 2 d. With `biases=none`, the number is m d^2.",
+        count="m (d^2 + 2 d). With `biases=tied`, the number of parameters is m d^2 + 2 d. With `biases=none`, the "
+        "number of parameters is m d^2.",
     )
     options: XLOptions
     reads_keys = False

@@ -24,7 +24,7 @@ class XPosOptions(rotary.RotaryOptions):
 
     scale_base: float = option(
         512.0,
-        "Distance at which the product of pair m has decayed to (2m/D + 0.4) / 1.4.",
+        "Distance at which the part of q.k that comes from pair m has decayed by the factor (2m/D + 0.4) / 1.4.",
         between=(1, 1e9),
         example=64.0,
     )

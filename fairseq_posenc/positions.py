@@ -53,15 +53,15 @@ class Positions:
         query_length: Number of queries, Q.
         key_length: Number of keys, K >= Q. With a cache or memory, K is larger than Q.
         device: Device of the derived tensors.
-        causal: Whether a query may not attend to the keys to its right.
+        causal: Whether keys to the right of a query are hidden from it.
         padding: [B, K] bool, true at padding; None if the batch has no padding.
         memory: Number of columns at the beginning that hold memory of earlier segments.
         span: Maximum number of keys to which a causal query attends, including its own (Transformer-XL's
             `same_length`).
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, number of the segment to which each column belongs.
-        documents: [B, K] int, number of the document to which each column belongs. A query may only attend to keys of
-            its own document, and absolute positions begin anew in each document, unless `ids` gives the positions. The
+        documents: [B, K] int, number of the document to which each column belongs. A query may attend only to keys of
+            its own document. Absolute positions begin anew in each document unless `ids` gives the positions. The
             numbers never decrease from left to right. None means that each sample is a single document.
         cls_column: [B] int, column of [CLS], if the samples begin with [CLS].
         ids: [K] or [B, K] int, positions that the caller gives for all columns, from 0; None means that the positions

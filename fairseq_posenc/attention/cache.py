@@ -9,8 +9,8 @@ from torch import Tensor
 class KeyValueCache:
     """Hold projected keys k', values and, if encodings read them, raw keys and numbers from the layer's input.
 
-    Each tensor is [B, h, columns, D]. Numbers from the input can have another last axis than D, and another
-    dtype than keys and values.
+    Each tensor is [B, h, columns, D]. Numbers from the input may have a last axis other than D, and a
+    dtype of their own.
 
     The buffers grow geometrically, so that most decoding steps write one column instead of copying all columns.
     Methods return views of the buffers, which are valid until the next call of `reorder`.

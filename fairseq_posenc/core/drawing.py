@@ -24,9 +24,9 @@ SEEDS = {False: 1, True: 2}
 def drawn_positions(positions: Positions, stack: StackShape, *, training: bool) -> Positions:
     """Return `positions` with `ids` that are drawn at random.
 
-    In training, torch's generator shuffles the numbers 0 to N-1, so they depend on the seed of the run. A sample with T
-    tokens gets the first T of these numbers, sorted. Samples with equally many tokens share their positions, as in
-    the authors' code, which draws once per batch.
+    In training, torch's generator shuffles the numbers 0 to N-1, so their order depends on the seed of the run. A
+    sample with T tokens gets the first T of these numbers, sorted. Samples with equally many tokens share
+    their positions, as in the authors' code, which draws once per batch.
 
     In evaluation, the authors' code seeds its generator and draws new positions for every batch. This code uses the
     same seed for every batch, so the positions of a sequence depend only on its length. A decoder cannot know the

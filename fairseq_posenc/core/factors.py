@@ -83,7 +83,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         raise TypeError(f"{type(self).__name__} does not implement the method key_rows()")
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
-        """Read the product of all positions [h or 1, N, C] at the positions of a batch: [1 or B, h or 1, Q, K]."""
+        """Select a batch's entries [1 or B, h or 1, Q, K] from the product of both tables, [h or 1, N, C]."""
         raise TypeError(f"{type(self).__name__} does not implement the method read()")
 
     def product_at(self, query: Tensor, key: Tensor, positions: Positions) -> Tensor:
@@ -128,13 +128,13 @@ class FactoredBias(SharedBias, CachingEncoding):
         return self.read(self._product(tensors["query"], tensors["key"], positions.key_length), positions)
 
     def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
-        """Return the product of all positions, [..., length, C]."""
+        """Return the product of both tables for positions 0 to length - 1, [..., length, C]."""
         rows, columns = self.query_rows(query, length), self.key_rows(key, length)
         return exact_product(rows, columns.transpose(-1, -2))
 
 
 def of_columns(product: Tensor, positions: Positions) -> Tensor:
-    """Read the product of all positions, [h or 1, N, N], at the positions of a batch: [1 or B, h or 1, Q, K]."""
+    """Select the entries at the positions of a batch, [1 or B, h or 1, Q, K], from `product` [h or 1, N, N]."""
     offset, length = positions.offset, positions.key_length
     if positions.in_columns:
         return product[None, :, offset:length, :length]

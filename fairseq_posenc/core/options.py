@@ -92,7 +92,7 @@ def written_range(field: dataclasses.Field[Any]) -> str:
 
 
 def names(cls: type[Options]) -> list[str]:
-    """Return the option names of an encoding; the options that all encodings have come last."""
+    """Return the option names of an encoding; the options that are common to all encodings come last."""
     return [written(field) for field in [*own_fields(cls), *dataclasses.fields(Options)]]
 
 
@@ -207,7 +207,7 @@ def _whole(value: Any) -> int:
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
-    """Return the numbers of a text such as `1.0:1.5:2.0`, of a sequence, or of a single number."""
+    """Return a tuple of numbers, given as a text such as `1.0:1.5:2.0`, a sequence or a single number."""
     parts = value if isinstance(value, list | tuple) else str(value).split(":")
     return tuple(_finite(part) for part in parts)
 

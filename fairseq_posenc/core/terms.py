@@ -155,7 +155,7 @@ class Difference:
 
     @classmethod
     def of(cls, table: Tensor, positions: Positions) -> Difference:
-        """Return the term for a table of the numbers c at the given positions."""
+        """Return the `Difference` for the table c, [B, h, K], at the given positions."""
         return cls(table, torch.full((), positions.offset, device=positions.device))
 
     def numbers(self) -> Tensor:
@@ -188,7 +188,7 @@ class OfPair:
         object.__setattr__(self, "by_head", self.table.shape[1] > 1)
 
     def numbers(self) -> Tensor:
-        """Return the table; leave out the axis of samples or of heads if they share it (see `OfDistance.numbers`)."""
+        """Return the table; leave out the axis of samples or of heads if it has size 1 (see `OfDistance.numbers`)."""
         return promoted(self.table)[slice(None) if self.by_sample else 0, slice(None) if self.by_head else 0]
 
     def at(self, numbers: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:

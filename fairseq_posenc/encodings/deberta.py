@@ -92,7 +92,7 @@ class Deberta(CachingEncoding, RelativeProducts):
 
     @property
     def flat_from(self) -> int:
-        """Return the distance from which all larger distances in the same direction share one row."""
+        """Return the distance from which on all distances in the same direction share one row."""
         raise TypeError(f"{type(self).__name__} does not implement the method flat_from()")
 
     def project(self, first: int, rows: int) -> Tensor:

@@ -225,7 +225,7 @@ def _of_pairs(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
-    """Split the queries into chunks so that a chunk times `vectors` vectors per query gives at most CHUNK numbers."""
+    """Split the queries into chunks whose products with `vectors` vectors per query have at most CHUNK numbers."""
     batch, heads, _, dim = q.shape
     numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
     return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)

@@ -197,7 +197,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return torch.einsum("bhid,bhjd->bhij", q, k) / (2 * self.stack.head_dim) ** 0.5 + torch.stack(parts)
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""
+        """Return the products [h, K, K] and scalars [h, Q, K] of all pairs of positions, and theta [h, 2]."""
         raise TypeError(f"{type(self).__name__} does not implement the method reference_parts()")
 
 

@@ -69,10 +69,10 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ),
     ("rope", "scaling=llama3,factor=2,attention_factor=2", DECODER, ["attention_factor has an effect with", "yarn or"]),
     ("rope", "scaling=llama3,factor=2,long_factor=2", DECODER, ["long_factor has an effect with scaling=longrope"]),
-    ("rope", "scaling=longrope", DECODER, ["needs short_factor", "s = 1", "short_factor=1.0:1.5:2.0"]),
+    ("rope", "scaling=longrope", DECODER, ["needs short_factor", "if s is 1,", "short_factor=1.0:1.5:2.0"]),
     (
         *("rope", "scaling=longrope,short_factor=1,factor=2", DECODER | {"head_dim": 8}),
-        ["needs long_factor", "s = 2", r"one number per pair \(4\), with colons between them"],
+        ["needs long_factor", "if s is 2,", r"give 4 numbers \(one per pair of features\) with colons"],
     ),
     (
         *("rope", "scaling=longrope,short_factor=1:2:3", DECODER | {"head_dim": 8}),

@@ -90,7 +90,7 @@ class Capabilities:
         causal: Whether the encoding works in a decoder.
         bidirectional: Whether the encoding works in an encoder.
         memory: Whether queries may attend to keys of earlier segments.
-        documents: Whether a sequence may consist of several documents whose tokens do not attend to each other.
+        documents: Whether a sequence may consist of several documents, where tokens attend only to their own document.
         extrapolates: Whether the encoding is defined for sequences longer than n.
         shift_invariant: Whether the logit of query i and key j depends on j - i, not on i and j separately.
         directional: Whether the encoding distinguishes left from right.

@@ -32,8 +32,8 @@ class Divergence(NamedTuple):
     """Describe how a training run diverged.
 
     Args:
-        update: Update at which a loss or a gradient was not finite (if the log does not say, the last update before
-            it), or first update at which the loss was again as high as at the start.
+        update: Update at which a loss or a gradient was not finite, or first update at which the loss was again as high
+            as at the start. If the log does not name the update, `update` is the last one with a finite loss (or 0).
         loss: Mean of the last tenth of the losses or, if a loss or a gradient was not finite, the last finite loss.
             None means that no finite loss was logged.
         finite: Whether all losses and gradients were finite.
@@ -54,8 +54,8 @@ def read_divergence(log: Path) -> Divergence | None:
     """Return how a training run diverged, or None if it did not diverge or has no log.
 
     A run has diverged if fairseq-train ended because a loss or a gradient was not finite. A run has also diverged if
-    the mean of the last tenth of its logged losses is not below the first loss, although lower losses were logged
-    before.
+    the mean of the last tenth of its logged losses is at least the first loss, and at least `RISEN` times the lowest
+    loss.
     """
     if not log.is_file():
         return None

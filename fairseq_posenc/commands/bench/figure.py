@@ -20,7 +20,7 @@ BLUE, RED = COLOURS[:2]
 def chosen(rows: Sequence[Row]) -> list[Row]:
     """Return the rows to draw: layers of the first shape without padding, at one length.
 
-    The length is 512, or the greatest length if no layer has this length.
+    The length is 512 if a layer was measured at this length, otherwise the greatest length.
 
     Args:
         rows: Measurements of the benchmark.

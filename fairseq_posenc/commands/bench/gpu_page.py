@@ -45,7 +45,7 @@ for base layers.
 
 
 def section(results: Mapping[str, Any] | None) -> str:
-    """Return the section. Without the content of gpu.json, the cells of the table say that nothing was measured."""
+    """Return the section about GPUs. Without `results`, the cells of its table say that nothing was measured."""
     rows = [] if results is None else [row for row in results["rows"] if row["part"] == "cost" and "ratio" in row]
     state = UNMEASURED_TEXT if results is None else f"These costs were measured on {_machine(results['setting'])}."
     with warnings_only("fairseq_posenc"):

@@ -19,7 +19,7 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str
 
 
 def pinned(env: Mapping[str, str], libc: str) -> dict[str, str] | None:
-    """Return the environment with the allocator's missing settings added; None if none is missing or without glibc."""
+    """Return the environment with the missing settings of glibc's allocator, or None if there is nothing to add."""
     missing = {name: value for name, value in ALLOCATOR.items() if not env.get(name)}
     return {**env, **missing} if missing and libc == "glibc" else None
 

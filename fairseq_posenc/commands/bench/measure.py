@@ -78,8 +78,8 @@ def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measur
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
     """Return the target and the aim of an encoding in a setting; None stands for no target or no aim.
 
-    For translation, there is a target in every setting. For anything else, there are targets only on a CPU, for shapes
-    with `has_targets` and without padding. Only layers have aims.
+    Translation has targets in every setting. Layers and decoding have targets only on a CPU without padding, and only
+    for shapes with `has_targets`. Only layers have aims.
     """
     if setting.what == "translation":
         return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None

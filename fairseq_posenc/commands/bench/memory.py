@@ -1,8 +1,8 @@
 """Measure the peak memory of the attention core by counting every allocation instead of sampling.
 
 The core is everything between the projections: the forward pass from q, k and v to the attended values, and the
-backward pass. The memory of the core's inputs and parameters is not counted. Everything that is computed from them is
-counted, including temporary memory inside kernels.
+backward pass. The memory of the core's inputs and parameters is not counted. The memory of all results that are
+computed from the inputs and parameters is counted, including temporary memory inside kernels.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def measured(subject: Subject, setting: Setting) -> int:
 
 
 def rows(pairs: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
-    """Yield one row per encoding, relative to the core without positions, which does not use a fused kernel either."""
+    """Yield one row per encoding, with its memory relative to the core without positions and without a fused kernel."""
     plain: dict[Setting, int] = {}
     for i, (subject, setting) in enumerate(pairs):
         tell(f"{setting}: {subject}", len(pairs) - i)

@@ -29,36 +29,36 @@ fairseq_posenc cost` writes this page from the measurements of `bench`; do not e
 
 Each ratio is a median over several rounds. In each round, the layers with and without an encoding run in turn in one
 process, so that other programs on the machine slow both layers equally. The number after ± is half the interquartile
-range. Times in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the targets after
-measuring prototypes. A ratio that exceeds its target by more than 0.03 is measured again, up to three times, and the
-page shows the median over all rounds. `!` marks a ratio above its target. An *aim* is the ratio that we expect from the
-best known method.
+range of the ratios. Times in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the
+targets after measuring prototypes. A ratio that exceeds its target by more than 0.03 is measured again, up to three
+times, and the page shows the median over all rounds. `!` marks a ratio above its target. An *aim* is the ratio that we
+expect from the best known method.
 
 ![ratios of a base layer](cost.png)
 """
 
 STOPS = """\
-These costs keep the encodings of each family from reaching their aim:
+The layers of each family have these costs, which the baseline does not have:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have a cost that is too small to be distinguished from noise.
   The bias of these encodings is computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
-  the vectors of distances that occur in it. The blocks approximately halve the number of products, but this number is
-  still 1.12 times the number of products of queries and keys. The products must then be copied into the logits. XL and
-  GCDF also project the vectors of the distances.
+  the vectors of distances that occur in it. With blocks, the number of products with these vectors is about half as
+  large, but still 1.12 times the number of products of queries and keys. The products of queries with these vectors
+  must also be copied into the logits. XL and GCDF also project the vectors of the distances.
 - M4 and DeBERTa multiply both the queries and the keys by the vectors of the distances, which is twice as much work as
-  in Shaw. The products with the keys must also be transposed. In C++, transposing takes as long as copying; without a
-  C++ compiler, it takes several times as long. Judging by the number of operations alone, the ratio of M4 and DeBERTa
-  would be 1.14.
-- M4M has the same costs as M4. In addition, its forward and backward pass multiply three matrices element by element:
-  the content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M stores
-  the gate from the keys for the backward pass. The backward pass computes the other two matrices again, which saves the
-  memory of two matrices per layer.
+  in Shaw. M4 and DeBERTa must also transpose the products of the keys with these vectors. In C++, transposing takes as
+  long as copying; without a C++ compiler, it takes several times as long. By the number of operations alone, M4 and
+  DeBERTa would each have a ratio of 1.14.
+- M4M has the same costs as M4. In addition, the forward and backward pass of M4M multiply three matrices element by
+  element: the content logits (the products of queries and keys), a gate from the queries and a gate from the keys. M4M
+  stores the gate from the keys for the backward pass. The backward pass computes the content logits and the gate from
+  the queries again, which saves the memory of two matrices per layer.
 - If distances are clipped, each query has only a few different products with the vectors of distances. A loop in C++
   adds these products to the content logits, or multiplies the content logits by them. Without a C++ compiler, the
-  products are computed in blocks, as for Shaw without clipping. The remaining cost is the time to compute these
-  products and to read and write all logits once more.
+  products are computed for blocks of queries, as they are without clipping. With a compiler, two costs remain:
+  computing these products, and reading and writing all logits once more.
 - The logits of M3 cannot be computed as a matrix product. M3's forward pass is a loop in C++, which needs two
   multiplications where a matrix product needs one. M3's backward pass consists of loops that torch.compile generates.
   Without a C++ compiler, M3 uses separate torch operations, which are slower.
@@ -80,15 +80,15 @@ REPRODUCE = """\
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless these variables
-are set. With its default thresholds, glibc maps new memory for every large tensor. With these defaults, attention to
-512 tokens without a fused kernel takes 2.3 times as long as fused attention. With higher thresholds, attention without
-a fused kernel takes only 1.2 times as long. The recipes set these two environment variables, too. For your own runs,
-set them with:
+are set. With its default thresholds, glibc maps new memory for every large tensor. With glibc's defaults, attention to
+512 tokens without a fused kernel takes 2.3 times as long as fused attention. With the higher thresholds, attention
+without a fused kernel takes only 1.2 times as long as fused attention. The recipes also set these two environment
+variables. For your own runs, set them with:
 
     export {allocator}
 
-`DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k. The translation recipe writes such a folder into
-its results.
+`DATA-BIN` is the output folder of `fairseq-preprocess` for Multi30k, which the translation recipe writes into its
+results.
 """
 
 TITLES = {
@@ -181,7 +181,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
         raise SystemExit(f"cost: {path}: {error}. Give the bench.json that bench --output wrote.") from error
     if missing:
         raise SystemExit(
-            f"cost: {path}: the rows have no {', '.join(missing)}. Run bench again with the installed version."
+            f"cost: {path}: the measurements lack {', '.join(missing)}. Run bench again with the installed version."
         )
     return rows
 

@@ -57,7 +57,10 @@ def rows(args: Namespace) -> list[Row]:
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
-    """Plan `--rounds` rounds. With `--quick` and without `--rounds`, plan as many rounds as fit into QUICK_SECONDS."""
+    """Return a plan with `--rounds` rounds.
+
+    With `--quick` and without `--rounds`, return a plan with as many rounds as fit into `QUICK_SECONDS`.
+    """
     if args.quick and not args.rounds:
         return Plan(LEAST, MOST, QUICK_SECONDS, step_of, tell)
     rounds = args.rounds or ROUNDS
@@ -90,7 +93,7 @@ def _decoding(args: Namespace) -> Iterator[Pair]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """Measure decoding and, if fairseq is installed, fairseq's layer, whose cost limits our targets."""
+    """Measure decoding and, if fairseq is installed, fairseq's layer, whose cost is the upper limit of our targets."""
     pairs = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.origin.missing() else [peers.FAIRSEQ]
     pairs += [(peer, setting) for peer in stock for setting in dict.fromkeys(setting for _, setting in pairs)]
@@ -101,7 +104,7 @@ def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
 
 
 def _at_most(row: Row, limit: float | None) -> Row:
-    """Lower the target of a row to the cost of fairseq's layer, `limit`. Only the target of DeBERTa may be higher."""
+    """Return the row with a target of at most `limit`, the cost of fairseq's layer. DeBERTa keeps its target."""
     if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
         return row
     return replace(row, target=min(limit, row.target or limit))

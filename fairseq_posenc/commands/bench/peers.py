@@ -1,4 +1,4 @@
-"""Measure other packages' implementations of position encodings, each next to ours with the same sizes.
+"""Measure the position encodings of other packages, and our layers with the same encodings and sizes.
 
 Each implementation is a whole layer, as its package builds it. All layers have the same width, no dropout, and an FFN
 of four times the width. Some layers are pre-norm. The layers of T5 and DeBERTa include computations that a model does
@@ -47,7 +47,7 @@ class Peer(Subject):
         return False
 
     def hooks(self) -> set[str]:
-        """Return a placeholder that no hook is called, so that no target applies to other implementations."""
+        """Return a name that no hook has, so that other implementations have no targets."""
         return {"of a peer"}
 
     @property

@@ -29,7 +29,7 @@ class Row:
         mib: Memory of one sequence in MiB.
         exponent: Exponent with which time (or memory, if `mode` is memory) grows between the lengths `first` and
             `length`; None if `what` is not exponent.
-        peer: Package and version of another implementation; None for ours.
+        peer: Package and version of another implementation; None for our own.
     """
 
     encoding: str
@@ -79,7 +79,10 @@ class Row:
 
     @property
     def noise(self) -> float:
-        """Return by how much a ratio may exceed its target: 0 for memory and for the small targets of lm-memory."""
+        """Return by how much a ratio may exceed its target.
+
+        The result is 0 for memory, and for lm-memory in inference, because its targets are smaller than the noise.
+        """
         exact = self.what == "memory" or (self.what, self.mode) == ("lm-memory", "infer")
         return 0.0 if exact else targets.NOISE
 

@@ -100,7 +100,7 @@ class Setting:
     Args:
         what: What is measured: layer, model, decode, memory, translation or lm-memory.
         mode: train or infer.
-        length: Number n of tokens in a sequence; in decoding, the number of tokens to which the last one attends.
+        length: Number n of tokens in a sequence; in decoding, the number of tokens to which the last token attends.
         batch: Number of sequences.
         layers: Number of layers.
         padded: Whether sequences are padded on the left, by up to half of their length.

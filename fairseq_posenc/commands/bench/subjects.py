@@ -1,9 +1,9 @@
 """Build the steps that a benchmark times: steps of a layer, a model or decoding, with or without an encoding.
 
 The baseline is the same layer without an encoding, and uses `F.scaled_dot_product_attention`. The layers have no
-dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
-input and all parameters. A step has no optimizer, because an optimizer would cost the same with and without an
-encoding. Each forward pass computes its positions, as in a model.
+dropout, because torch does not fuse attention with dropout on a CPU. A training step is a forward pass, and a backward
+pass to the input and all parameters. A step has no optimizer, because an optimizer would cost the same with and without
+an encoding. Each forward pass computes the positions of the tokens, as in a model.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
@@ -96,8 +96,8 @@ class Batch:
         """Return the positions of queries and keys.
 
         Args:
-            columns: Number of keys, which are the first tokens; None for all tokens.
-            queries: Number of queries, which are the last of these tokens; None for all of them.
+            columns: Number of tokens from the start that are keys; None for all tokens.
+            queries: Number of keys from the end that are also queries; None for all keys.
         """
         seen = self.tokens[:, :columns]
         pos = stack.pos

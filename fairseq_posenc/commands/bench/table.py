@@ -37,7 +37,7 @@ def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
 
 
 def markdown_tables(rows: Sequence[Row], title: str) -> str:
-    """Return only the tables as Markdown. `title` is the format of their titles, such as `### {}`."""
+    """Return only the tables as Markdown. `title` is the format of each table's title, such as `### {}`."""
     return _tables(rows, f"{title}\n\n", "github")
 
 
@@ -109,7 +109,7 @@ def _cells(row: Row) -> list[str]:
 def _verdict(rows: Sequence[Row]) -> str:
     with_target = [row for row in rows if row.holds is not None]
     met = sum(row.holds is True for row in with_target)
-    return f"{met} of {len(with_target)} targets are met; {MISSED.strip()} marks the others."
+    return f"{met} of {len(with_target)} targets are met; {MISSED.strip()} marks a missed target."
 
 
 def _below(facts: Mapping[str, Any]) -> str:

@@ -92,7 +92,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """Return which parts of a translation model (encoder, decoder) support this encoding; they have no [CLS]."""
+    """Return the parts of a translation model (encoder, decoder) that support this encoding without a [CLS]."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")

@@ -40,7 +40,7 @@ def test_the_page_has_every_row_and_the_numbers_of_the_paper(run: Any, time: Clo
     ("content", "message"),
     [
         ("{", "bench.json that bench --output wrote"),
-        ('[{"encoding": "shaw"}]', "the rows have no .*Run bench again with the installed version"),
+        ('[{"encoding": "shaw"}]', "the measurements lack .*Run bench again with the installed version"),
     ],
 )
 def test_invalid_results_are_refused(content: str, message: str, tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ fairseq_posenc drift --output docs/half-precision.md` writes this page in a few 
 
 ## How the plugin limits the drift
 
-Products of queries with keys, and products of both with position tables, are computed in the precision of the model.
-Everything after these products is computed at least in float32: distances, biases, further products, logits and
-softmax. Queries are scaled before they are multiplied by keys, and the mask is applied last. A table is converted to
-float32 before its rows are read, so that the gradient of a row is summed in float32. These rules also hold under
-autocast, where parameters stay float32. `tests/laws/test_half.py` checks the rules for every encoding and every option.
+Products of queries with keys, and products of queries or keys with position tables, are computed in the precision of
+the model. All later results are computed at least in float32: distances, biases, further products, logits and softmax.
+Queries are scaled before they are multiplied by keys, and the mask is applied last. A table is converted to float32
+before its rows are read, so that the gradient of a row is summed in float32. The same rules hold under autocast, where
+parameters stay float32. `tests/laws/test_half.py` checks the rules for every encoding and every option.
 
 ## What is measured
 
@@ -67,7 +67,7 @@ OUTPUT_TEXT = """\
 ## Outputs
 
 Each number is the root mean square (rms) of the difference from the output in float64, divided by the rms of that
-output. The number in brackets is the largest difference divided by the largest output. Both numbers are computed over
+output. The number in brackets is the largest difference divided by the largest output. Each number in the table covers
 the outputs of a training step and of inference together. All numbers are multiplied by 1,000,000 for float32 and by
 1,000 for the other precisions.
 """

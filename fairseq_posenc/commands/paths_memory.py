@@ -55,7 +55,7 @@ LAYER = f"""
 Attention is only a part of the memory of a layer. The next table counts a whole layer for each encoding that takes
 *flex*: {LAYER_SIZE}, bfloat16, without dropout.
 The column *MiB* shows how much memory the layer keeps for the backward pass, without its parameters. The column *ratio*
-divides the layer's memory by the memory of a layer without positions on the path *fused*. `!` marks a ratio above
+shows the memory of the layer divided by that of a layer without positions on the path *fused*. `!` marks a ratio above
 {MEMORY:.2f}, which is our target for the peak memory on a GPU. The products of queries or keys with the rows of a table
 are not kept: the backward pass computes them again, for one layer at a time. We have not measured the peak memory on a
 GPU. The peak memory also contains the products that are computed again, the gradients and other temporary tensors.
@@ -111,7 +111,7 @@ def kept_for_backward(name: str, options: str, path: str, length: int) -> int | 
 def kept_by_layer(name: str, options: str, path: str, length: int = LAYER_LENGTH) -> int:
     """Return how many bytes autograd keeps for a whole layer and `LAYER_BATCH` samples, without the parameters.
 
-    This function counts two small batches, because every further sample keeps as much as the second one.
+    This function counts two small batches, because every further sample keeps as much memory as the second one.
     """
     causal = on_meta(name, options, shape_of(False)) is None
     shape = StackShape(1, LAYER_HEADS, LAYER_DIM, length, causal=causal, has_cls=not causal)
@@ -149,7 +149,7 @@ def counted(leave_out: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
         return x
 
     def with_keep(save: Callable[[Tensor], Tensor | OfToken], load: Callable[..., Tensor]) -> saved_tensors_hooks:
-        """Return hooks that save tensors like `flex.computed_again` and also count them."""
+        """Return hooks that call `save` and `load`, and count the tensors that `save` returns."""
 
         def keep_also(x: Tensor) -> Tensor | OfToken:
             saved = save(x)

@@ -32,15 +32,15 @@ INTRODUCTION = f"""\
 Self-attention is computed on one of three paths, which give the same results except for rounding errors:
 
 - *explicit* uses separate torch operations, and stores the logits of all pairs of queries and keys in float32.
-- *fused* is torch's `scaled_dot_product_attention`. The path *fused* is exact if the encoding adds nothing to the
-  logits, or if the kernel does not round the bias that the encoding adds.
+- *fused* is torch's `scaled_dot_product_attention`. *fused* is exact if the encoding adds nothing to the logits, or if
+  the kernel does not round the encoding's bias.
 - *flex* is torch's FlexAttention on a GPU. The kernel of FlexAttention adds the terms of an encoding to the logits in
   float32.
 
-`--pos-enc-path auto` (the default) chooses the best path that is exact for the encoding. A log line says once which
-path was chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact,
-an error gives the reason. With the option `layers`, each layer takes the path that fits the encodings that are active
-in this layer.
+`--pos-enc-path auto` (the default) chooses the best of the paths that are exact. A log line says once which path was
+chosen, and why. `--pos-enc-path explicit`, `fused` or `flex` forces a path. If the forced path is not exact, an error
+gives the reason. With the option `layers`, the path is chosen for each layer separately, because layers may have
+different encodings.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
 checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,
@@ -54,17 +54,19 @@ Triton compiles for a GPU. *flex* needs torch 2.8 or newer; with an older torch,
 
 The table shows the paths for sequences of {LENGTH} tokens and heads of width {HEAD_DIM}, and for a GPU with Triton. In
 the headings, *half* means bfloat16 or float16. A further row shows an encoding with `{FEWER_ROWS}` or `{VALUES}` if
-this option changes its path. The option `buckets` of `deberta` has the same effect as `clip`. No other option of an
-encoding changes the path at {LENGTH} tokens. On a GPU, inference takes the same path as training. Decoding one token at
-a time is an exception, because it computes few logits: it takes *fused* if this path is exact for the encoding,
-otherwise *explicit*. On a CPU, training takes *explicit* in every precision, and so does decoding one token at a time.
+this option changes its path. The option `buckets` of `deberta` has the same effect as `clip`. No option except `clip`,
+`buckets` and `values` changes the path for {LENGTH} tokens. On a GPU, inference takes the same path as training.
+Decoding one token at a time is an exception, because it computes few logits: it takes *fused* if this path is exact for
+the encoding, otherwise *explicit*. On a CPU, training takes *explicit* in every precision, and so does decoding one
+token at a time.
 """
 
 DROPOUT = """\
-With attention dropout, FlexAttention cannot be used, so `auto` takes *fused* or *explicit*, as the last column of the
-table shows. The presets of BERT and RoBERTa have attention dropout 0.1, as in their papers, so they cannot use *flex*.
-In `recipes/pretrain_mlm`, the presets `m1-m4-flex` (BERT) and `base-flex` (RoBERTa) set the attention dropout to 0, and
-leave every other dropout as in the papers. To use *flex* with other models, give `--attention-dropout 0`.
+With attention dropout, FlexAttention cannot be used, so `auto` takes *fused* or *explicit*. The last column of the
+table shows the path with attention dropout. The presets of BERT and RoBERTa have attention dropout 0.1, as in their
+papers, so they cannot use *flex*. In `recipes/pretrain_mlm`, the presets `m1-m4-flex` (BERT) and `base-flex` (RoBERTa)
+set the attention dropout to 0, and leave every other dropout as in the papers. To use *flex* with other models, give
+`--attention-dropout 0`.
 
 If deterministic algorithms are requested (`torch.use_deterministic_algorithms`), training takes the path *explicit*. A
 call that requests the attention weights also takes *explicit*. In float64, attention takes *fused* or *explicit*.
@@ -74,21 +76,21 @@ LOW_RANK = """\
 ## Why factors are not appended to queries and keys
 
 The bias of `diet-abs` is a product of two tables. The bias of `alibi` in a decoder is s (j - i), where s is a slope.
-The bias s j has the same effect, because the softmax cancels the term that depends only on the query. Instead of adding
-the bias to the logits, one can append its two factors to the queries and keys as additional features, and
-call torch's fused kernel without a bias. The same number of zeros must be appended to the values, because the kernel
-needs queries, keys and values of equal width. We appended factors in experiments outside of the package, with heads of
-width 64. These are the results:
+The bias s (j - i) has the same effect as s j, because the softmax cancels the term -s i, which depends only on the
+query. Instead of adding such a bias to the logits, one can append its two factors to the queries and keys as additional
+features, and call torch's fused kernel without a bias. The same number of zeros must be appended to the values, because
+the kernel needs queries, keys and values of equal width. We tried this method outside of the package, with heads of
+width 64. We found these results:
 
 - *Drift* is the rms of the difference between the outputs and the outputs in float64, divided by the rms of the outputs
   in float64. In float32, `alibi` has a drift of 2.3e-6 at n = 512 and of 9.8e-6 at n = 2048, because the logits grow to
   s n. Our bound is 5e-6, and the drift of *explicit* is 8e-8. In bfloat16, `alibi` with a single additional feature has
   a drift of 0.19 at n = 512 and of 0.52 at n = 2048 (*explicit*: 0.0023), because bfloat16 rounds integers above 256.
-  The rounding disappears if each position is written as the sum of a multiple of 256 and a remainder, and each slope as
-  the sum of three numbers in bfloat16. In float16, multiples of 2048 (instead of 256) and two numbers for each slope
-  (instead of three) are enough. With the resulting 6 features (in float16: 4), the drift is as small as that of
-  *explicit*. In float32, bfloat16 and float16, the drift of `diet-abs` is as small as that of *explicit*, even if
-  the tables are in float32, as under autocast.
+  The rounding disappears if each position is the sum of a multiple of 256 and a remainder, and each slope is the sum of
+  three numbers in bfloat16. In float16, multiples of 2048 (instead of 256) and two numbers for each slope (instead of
+  three) are enough. With the resulting 6 features (in float16: 4), the drift is as small as that of *explicit*. In
+  float32, bfloat16 and float16, the drift of `diet-abs` is as small as that of *explicit*. The drift of `diet-abs` is
+  also small under autocast, where the tables are in float32.
 - *Memory*, counted as in [Memory](attention-memory.md): `alibi` would keep 1.13 MiB, and `diet-abs` of rank 64 would
   keep 2.01 MiB. *flex* keeps 1.03 MiB for `alibi` and 1.02 MiB for `diet-abs`. For `diet-abs`, *flex* also keeps 16 MiB
   for the product of the tables, which all samples of a batch share. With attention dropout, where *flex* cannot be
@@ -154,9 +156,9 @@ def _explained(reason: str) -> str:
 
 
 def subjects(*others: str) -> Iterator[tuple[str, str]]:
-    """Yield every encoding with its default options, and with each of the other options that changes a path.
+    """Yield every encoding with its default options, and with each of the options `others` that changes a path.
 
-    Without arguments, the other options are `FEWER_ROWS`.
+    If `others` is empty, `FEWER_ROWS` is the only other option.
     """
     for name in specs():
         yield name, ""
@@ -188,7 +190,7 @@ def shape_of(causal: bool, length: int = LENGTH) -> StackShape:
 def chosen(name: str, options: str, column: Column) -> Choice:
     """Return the path that `auto` takes for an encoding, and why.
 
-    An encoding that does not work in encoders is in a decoder.
+    If the encoding does not work in encoders, return its path in a decoder.
     """
     causal = on_meta(name, options, shape_of(False)) is None
     with torch.no_grad():
@@ -215,5 +217,5 @@ def inputs(
 
 
 def content(x: Tensor) -> Tensor:
-    """Split x [B, T, d] into heads, [B, h, T, d / h], as a layer's projection does, but do not project it."""
+    """Split x [B, T, d] into heads [B, h, T, d / h], without a projection."""
     return x.unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)

@@ -1,7 +1,7 @@
 """`python -m fairseq_posenc docs`: write a page for every encoding and an index of them, from the registry's facts.
 
-The command also fills the generated blocks of docs/which-encoding.md and README.md (see `choosing.py`). It also writes
-a file with facts about the encodings, which recipes read before torch is installed.
+The command also fills the generated blocks of docs/which-encoding.md and README.md (see `choosing.py`). The command
+also writes a file with facts about the encodings, which recipes read before torch is installed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ and `interpolate` stretches the table."""
 LAYERS = "Active in some layers"
 SCHEDULES = """\
 Every encoding that acts in the layers of a stack has the option `layers`, which says in which layers it is active. In
-the other layers, attention is computed as with `none`. An encoding that adds vectors at the input, such as `learned`,
-does not have this option. Layers are counted from 1, separately in the encoder and in the decoder. Without the option,
-an encoding is active in all layers.
+layers where no encoding is active, attention is computed as with `none`. An encoding that adds vectors at the input,
+such as `learned`, does not have this option. Layers are counted from 1, separately in the encoder and in the decoder.
+Without the option, an encoding is active in all layers.
 
 | value | active layers |
 |---|---|
@@ -50,8 +50,9 @@ an encoding is active in all layers.
 | `layers=every-4-skip` | all except 4, 8, 12 and so on |
 
 If the value names no layer, names a layer twice, or names a layer that does not exist, an error says what is wrong. A
-periodic value must leave out at least one layer. A table that has an entry for each layer then has entries for the
-active layers only. The layer number in the formula of `lfhc` is still the number of the layer in the whole stack.
+value with `every` must leave out at least one layer. If a table normally has an entry for each layer, it has entries
+for the active layers only. The layer number in the formula of `lfhc` is still the number of the layer in the whole
+stack.
 
 In a composition, write the name of the encoding before the option: `--pos-enc learned+t5 --pos-enc-args t5.layers=1-4`.
 Encodings that cannot be combined in one layer can be combined in different layers, for example `rope` and `m4m`. An
@@ -64,7 +65,7 @@ differ from this plugin's models in other ways, such as attention that is limite
 
 - SmolLM3 and Llama 4 use RoPE, but every 4th layer has no positions: `--pos-enc rope --pos-enc-args
   layers=every-4-skip`.
-- Gemma 3 uses RoPE. In every 6th layer, attention is global and the base of RoPE is 1,000,000. In the other layers,
+- Gemma 3 uses RoPE. In every 6th layer, attention is global and the base of RoPE is 1,000,000; in all other layers,
   attention is local and the base is 10,000: `--pos-enc rope+rope-2 --pos-enc-args
   rope.layers=every-6-skip,rope-2.layers=every-6,rope-2.base=1000000`."""
 
@@ -213,8 +214,8 @@ def _without_effect(name: str) -> list[str]:
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
     text = (
-        "These parts add the same number to all logits of a query. The softmax cancels this number, so these parts get "
-        "no gradient:"
+        "The softmax cancels a number that is added to all logits of a query. The following parameters only add such a "
+        "number, so they get no gradient:"
     )
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
 
@@ -284,7 +285,7 @@ def _write(folder: Path) -> int:
 def _is_ours(path: Path) -> bool:
     """Return whether this command wrote the file, as its first line shows.
 
-    A file without this line may belong to the user.
+    A file with another first line may belong to the user.
     """
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith(f"# `{path.stem}`:")

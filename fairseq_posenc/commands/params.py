@@ -72,7 +72,7 @@ NOTES = {
     "shaw[share=none]": _WITHOUT_WIDTH,
     "t5": "one table per stack",
     "m1": "the heads share their table",
-    "m2[share=none]": "the paper's text gives this number for Shaw, M3 and M4",
+    "m2[share=none]": "the paper's text gives the number of this row for Shaw, M3 and M4",
     "m3[share=none]": _WITHOUT_WIDTH,
     "m4[share=none]": _WITHOUT_WIDTH,
     "m4[reset=vector]": "two more vectors per layer",
@@ -85,14 +85,14 @@ NOTES = {
     "deberta[tie_wr_wt=true]": "one matrix for both terms",
     "deberta[form=original]": "as in the authors' code, with one table for all layers",
     "tupe": "the paper counts only one of U^Q and U^K, and does not count theta of the reset",
-    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; there is no theta without reset",
+    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without the reset, there is no theta",
     "tupe[form=original]": "TUPE-R as in the authors' code, with reset",
     "tupe[form=original,relative=false]": "TUPE-A as in the authors' code, with reset",
 }
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return a row for each number that the papers print, and one for each other formula or encoding."""
+    """Return a row for each printed number, and a row for each formula or encoding without a printed number."""
     formulas = {row.encoding: row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="formula")}
     formulas |= FORMULAS
     labels = dict.fromkeys([*formulas, *specs()])
@@ -253,8 +253,10 @@ def main(argv: Sequence[str]) -> int:
     )
     for flag in MODEL_FLAGS:
         default = " Default: none." if flag == "--pos-enc" else ""
-        metavar, kind = ("OPTIONS", "Options") if flag.endswith("-args") else ("NAME", "Position encoding")
-        parser.add_argument(flag, metavar=metavar, help=f"{kind} of the model of --arch, as in fairseq-train.{default}")
+        is_name = not flag.endswith("-args")
+        metavar, kind = ("NAME", "Position encoding") if is_name else ("OPTIONS", "Options of the position encoding")
+        text = f"{kind} in the model that --arch names. The flag has the same meaning as in fairseq-train.{default}"
+        parser.add_argument(flag, metavar=metavar, help=text)
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if flags and not args.arch:

@@ -165,9 +165,9 @@ class Deberta(CachingEncoding, RelativeProducts):
 class PaperDeberta(RelativeTable, Deberta):
     """Compute r_ij = a_ij W^R and t_ij = a_ij W^T with a_ij = w[clip(j - i, -k, k)], as in the M4M papers.
 
-    This is equation (13) of M4M (arXiv). The papers print d_x x d_z as the shape of the matrices, but only D x D fits
-    the equation. The numbers of parameters in these papers include only one of the two matrices. `share` applies to the
-    table and to the matrices.
+    Equation (13) of M4M (arXiv) defines `form=paper`. The papers print d_x x d_z as the shape of the matrices, but only
+    D x D fits the equation. The numbers of parameters in these papers include only one of the two matrices. `share`
+    applies to the table and to the matrices.
     """
 
     w_r: Tensor

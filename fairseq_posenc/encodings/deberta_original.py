@@ -23,11 +23,11 @@ class OriginalDeberta(Deberta):
     """Compute r = P W_k and t = P W_q from row clip(i - j + k, 0, 2k - 1) of P [2k, d], as in the authors' code.
 
     In the paper's text, t belongs to the distance from j to i, but the authors' code reads i - j in both terms. The
-    rows are ordered by i - j as in the authors' code, so that its tables can be loaded. As in the authors' code, the
-    distance k to the left shares the row of k - 1. Each layer has its own projections with biases; the bias of W_k
-    changes all logits of a query by the same number. With share_att_key, the layer's projections of the content are
-    used, and the table is projected again at every decoding step. All layers share one table, and each head has its own
-    columns of the projections. The option `share` is refused, because there is only one table.
+    rows are ordered by i - j, as in the authors' code, so that tables of the authors' models can be loaded. As in the
+    authors' code, the distance k to the left shares the row of k - 1. Each layer has its own projections with biases;
+    the bias of W_k changes all logits of a query by the same number. With share_att_key, the layer's projections of
+    queries and keys also project the table, again at every decoding step. All layers share one table, and each head has
+    its own columns of the projections. The option `share` is refused, because there is only one table.
     """
 
     norm_weight: Tensor

@@ -135,9 +135,10 @@ CHUNK_ON_GPU = 1 << 24
 class M3(RelativeTable):
     """M3 multiplies q_i, k_j and a vector of the distance elementwise: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
 
-    The table starts at ones, so training starts exactly from the model without positions. This sum over d is not a
-    matrix product. M3 is therefore computed for a few queries at a time, and computed again in the backward pass.
-    Distances that share a vector because of `clip` need only one matrix product per direction.
+    The table starts at ones, so training starts exactly from the model without positions. The sum is not a matrix
+    product, so compiled loops compute it if possible. Without compiled loops, torch operations compute M3 for a few
+    queries at a time, and compute it again in the backward pass. If distances share a vector because of `clip`, the
+    torch operations need only one matrix product per direction for these distances.
     """
 
     Options = M2Options

@@ -36,9 +36,9 @@ class Kerple(RelativeBias):
     Each head has one p and one a, both at least 0.01. All layers share p and a by default, because the released code
     gives all layers the same module. In the power form, the released code calls the factor a and the exponent p; here p
     is the factor in both forms. The released code clamps the parameters themselves before each forward pass. This code
-    clamps only the values that enter the formula. In both implementations, a parameter at its bound still gets a
-    gradient and so can leave the bound again. In an encoder the penalty is symmetric, so that it does not distinguish
-    left from right.
+    clamps only the values that enter the formula. In this code and in the released code, a parameter at its bound still
+    gets a gradient and so can leave the bound again. In an encoder the penalty is symmetric, so that it does not
+    distinguish left from right.
     """
 
     Options = KerpleOptions

@@ -52,12 +52,12 @@ class Rope(rotary.Rotary):
     Two options rotate only a part of each head, with different pairs and angles:
 
     - fraction (GPT-NeoX): the first R = fraction D features form R/2 pairs, and pair m is rotated by p base^(-2m/R).
-      The smallest angle is therefore almost as small as in a head that is rotated as a whole. The other features are
-      not changed.
+      With `fraction`, the smallest angle is almost as small as in a head that is rotated as a whole. The last D - R
+      features are not changed.
     - proportion (p-RoPE, Barbero et al. 2024; 'proportional' in Hugging Face's Gemma 4): all D features form pairs. The
-      pairs m < proportion D/2 are rotated by p base^(-2m/D), as without this option. The other pairs, which would have
-      the smallest angles, are not rotated. With layout=half, the features that are not rotated are the last ones of
-      each half.
+      pairs m < proportion D/2 are rotated by p base^(-2m/D), which is their angle without this option. The pairs with
+      smaller angles are not rotated. With layout=half, the features that are not rotated are the last ones of each
+      half.
 
     The option `scaling` extends a model that was trained on sequences of length L, by the factor s:
 
@@ -79,8 +79,8 @@ class Rope(rotary.Rotary):
 
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option `form`).
     YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated
-    features of q and k by the square root of this factor. With `fraction`, Hugging Face therefore does not scale the
-    features that are not rotated. With longrope, this code also scales only the rotated features.
+    features of q and k by the square root of YaRN's factor. With `fraction`, Hugging Face therefore does not scale the
+    features that are not rotated. Longrope scales only the rotated features, in Hugging Face's code and in this code.
     """
 
     Options = RopeOptions

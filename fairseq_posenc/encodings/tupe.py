@@ -204,8 +204,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 class PaperTupe(Tupe):
     """Learn p [n, D], U^Q and U^K [D, D], a [2n-1] and theta [2] in each layer, as in the M4M papers.
 
-    These are equations (14), (15) and (19) of M4M (arXiv). `share` applies to all of these tables. The papers' numbers
-    of parameters include only one of the two matrices.
+    Equations (14), (15) and (19) of M4M (arXiv) define `form=paper`. `share` applies to p, both matrices, a and theta.
+    The papers' numbers of parameters include only one of U^Q and U^K.
     """
 
     @classmethod

@@ -27,8 +27,8 @@ class OriginalTupe(Tupe):
 
     All layers share all parameters, so the option `share` is refused. With reset, p has an additional first row
     p_0, which is used for theta_1 only: theta_1 = (p_0 U^Q)·(p_0 U^K) / sqrt(2D) + b_16. theta_2 is computed in the
-    same way from the first position and b_32. The absolute and relative parts are thus reset separately. No distance
-    falls into bucket 16 or 32; these buckets are used for the reset only.
+    same way from the first position and b_32. With `form=original`, reset changes the absolute part and the relative
+    part separately. No distance falls into bucket 16 or 32; these buckets are used for the reset only.
     """
 
     norm_weight: Tensor

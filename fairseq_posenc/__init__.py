@@ -73,7 +73,7 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
         source: A folder written by `export-hf` or `import-hf`, a folder with Hugging Face's BERT, RoBERTa or GPT-2,
             or a fairseq checkpoint of a masked language model or a language model.
     Raises:
-        CheckpointError: The source cannot be read. The message names the file and says what to do.
+        CheckpointError: The source cannot be read. The error names the file and says what to do.
     """
     from .hub import load
 

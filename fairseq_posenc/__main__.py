@@ -14,7 +14,7 @@ COMMANDS = {
     "drift": ("commands.drift", "Measure the rounding errors of each encoding in half precision and under autocast."),
     "bench": (
         "commands.bench",
-        "Measure the time and memory of each encoding, relative to the same model without one.",
+        "Measure the time and memory of each encoding, relative to a model without an encoding.",
     ),
     "gpu-check": ("commands.gpu_check", "Check and measure all encodings on a GPU."),
     "cost": ("commands.bench.page", "Write docs/cost.md from the measurements of bench."),

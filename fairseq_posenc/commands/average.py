@@ -104,11 +104,11 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
 def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
     """Return the checkpoints of the last `number` updates that are multiples of `every`, newest first.
 
-    fairseq writes no checkpoint_E_N.pt for an update that ends an epoch. For the last update of the training,
-    checkpoint_last.pt is used instead.
+    fairseq writes no checkpoint_E_N.pt for an update that ends an epoch. The checkpoint of the last update of the
+    training is checkpoint_last.pt.
 
     Raises:
-        CheckpointError: A checkpoint is missing. An older one in its place would change the mean.
+        CheckpointError: A checkpoint is missing. An older checkpoint in its place would change the mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -189,7 +189,7 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
 
 
 def main(argv: list[str]) -> int:
-    """Average checkpoints as the command line says. Return 0, or 1 after printing a one-line error."""
+    """Average the checkpoints that the command line names. Return 0, or 1 after printing a one-line error."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:

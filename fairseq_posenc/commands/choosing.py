@@ -50,8 +50,8 @@ def filled(text: str, folder: Path = Path("docs")) -> str:
         folder: The folder of the pages that the text quotes.
 
     Raises:
-        ValueError: An encoding is unknown, another page does not have what a block quotes, or a block has no start or
-            no end, so that filling it could overwrite hand-written text.
+        ValueError: An encoding is unknown, a quoted row or table is missing on its page, or a block has no start or no
+            end. Filling a block without a start or an end could overwrite hand-written text.
     """
     counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
     if len(set(counts)) > 1:
@@ -157,7 +157,7 @@ def _reads(built: Composition, spec: str, options: str) -> list[str]:
 def _of_cls(spec: str, options: str) -> str:
     """Return how the encoding uses a [CLS].
 
-    An encoding uses [CLS] if it has another number of parameters in encoders with a [CLS] than in encoders without one.
+    An encoding uses [CLS] if its number of parameters depends on whether the encoder has a [CLS].
     """
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:

@@ -17,7 +17,7 @@ now, busy = time.perf_counter, time.process_time
 
 @dataclass(frozen=True)
 class Rounds:
-    """Limit the rounds: do at least `least` rounds and at most `most`, and begin no other after the time `until`."""
+    """Allow from `least` to `most` rounds. After `least` rounds, no round begins later than `until`."""
 
     least: int
     most: int

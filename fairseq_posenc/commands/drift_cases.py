@@ -104,7 +104,7 @@ def _readings(default: Case) -> list[Case]:
 
 
 def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
-    """Return each choice of an option that is not its default, or the option's example if it has no choices."""
+    """Return the choices of an option except its default, or the option's example if it has no choices."""
     choices, example = field.metadata["choices"], field.metadata["example"]
     values = [choice for choice in choices if choice != field.default] if choices else [example]
     return [{written(field): value} for value in values if value is not None]

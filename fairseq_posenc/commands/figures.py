@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     """Describe a kind of figure that the command can draw.
 
     Args:
-        paper: Paper and number of the figure or table there.
+        paper: Paper, and number of the figure or table in the paper.
         text: What the figure shows.
         reads: Options that affect this kind of figure, with their defaults; None for an option without a default.
         make: Function that returns the figures, keyed by the suffix of their file names (empty for a single figure).
@@ -171,7 +171,7 @@ KINDS = {
     "patterns": Kind(
         *(
             "DIET, Figures 4, 6 and 7",
-            "Show the part of each head's logits that depends on positions, and how much of it distances explain.",
+            "Show the part of each head's logits that depends on positions, and how well distances alone explain it.",
         ),
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,
@@ -251,7 +251,12 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--checkpoint", type=Path, action="append", metavar="FILE", help="fairseq checkpoint; the flag may be repeated."
     )
-    add("--data", type=Path, metavar="DIR", help="Folder with dictionary and text (default: the training data).")
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="Folder with the dictionary and the text (default: the folder of the training data).",
+    )
     add("--side", choices=("encoder", "decoder"), help="Part of an encoder-decoder model to draw (default: encoder).")
     add(
         "--split",
@@ -267,14 +272,14 @@ def _parser() -> argparse.ArgumentParser:
         "--second-segment",
         type=_whole(0),
         metavar="N",
-        help="Position of a second segment's first token (default: none).",
+        help="Position of the first token of a second segment (default: there is only one segment).",
     )
     add("--dim", type=_whole(2), metavar="N", help="Width of the vectors that encode the distances (default: 512).")
     add(
         "--lengths",
         type=_numbers,
         metavar="A,B",
-        help="Lengths of the texts in tokens, separated by commas, instead of texts from --data (default: 5).",
+        help="Lengths of texts in tokens, separated by commas, for a figure without --data (default: 5).",
     )
     add(
         "--results",
@@ -289,7 +294,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Draw a figure as the command line says. Return 0, or 1 after printing a one-line error."""
+    """Draw the figure that the command line names. Return 0, or 1 after printing a one-line error."""
     parser = _parser()
     options = parser.parse_args(argv)
     kind = KINDS[options.name]

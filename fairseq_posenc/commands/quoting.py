@@ -42,7 +42,7 @@ def quote(block: str, folder: Path) -> str:
 
 
 def _table(page: Path, words: str) -> Table:
-    """Return the cells of the first table after a paragraph or heading with the words, with the head first."""
+    """Return the head and the rows of the first table after a paragraph or heading that contains `words`."""
     paragraphs = page.read_text(encoding="utf-8").split("\n\n")
     after = dropwhile(lambda text: words not in " ".join(text.split()), paragraphs)
     table = next((text.strip() for text in after if text.lstrip().startswith("|")), None)
@@ -65,6 +65,6 @@ def _plain(label: str) -> str:
 
 
 def _code(label: str) -> str:
-    """Return an encoding between backticks, and a label with spaces, such as `German to English`, unchanged."""
+    """Put an encoding between backticks. Return a label with spaces, such as `German to English`, unchanged."""
     name, is_decoder = _plain(label), label.endswith(" (decoder)")
     return label if " " in name else f"`{name}`{' (decoder)' * is_decoder}"

@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page as the command line says. Return 0, or 1 after printing a one-line error."""
+    """Write the page about the results that the command line names. Return 0, or 1 after printing a one-line error."""
     parser = _parser()
     options = parser.parse_args(argv)
     output: Path = options.output

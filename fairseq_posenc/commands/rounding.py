@@ -206,7 +206,7 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
     """Measure the drift of float32 layers at their maximum length, and return one row for each precision.
 
     The fields `weights_...` are the drifts of a computation in float64 whose weights were rounded to half precision.
-    These fields are None for float32 and autocast, which do not round the weights.
+    The fields `weights_...` are None for float32 and autocast, which do not round the weights.
     """
     data, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, data)
@@ -225,7 +225,7 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
 
 
 def _plain(stack: Stack) -> Stack:
-    """Return the same layers without a position encoding."""
+    """Return a copy of the layers without a position encoding."""
     (width,) = {block.fc1.out_features for block in blocks_of(stack)}
     plain = Stack("none", None, stack.shape, ffn=width)
     plain.layers.load_state_dict(stack.layers.state_dict())

@@ -42,7 +42,10 @@ def total(count: int, shape: StackShape, vocabulary: int = VOCABULARIES[""]) -> 
 
 
 def whole(label: str, count: int | None, shape: StackShape) -> dict[str, Any]:
-    """Return a model's totals with both vocabularies, their growth over learned positions, and Table 6's numbers.
+    """Return the number of parameters of a whole model, next to the numbers in Table 6.
+
+    For both vocabularies, also return by how many percent the model is larger than the model with learned positions.
+
 
     Args:
         label: Encoding, with its options in brackets.

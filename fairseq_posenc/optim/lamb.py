@@ -1,9 +1,9 @@
 """Implement `--optimizer posenc_lamb`: LAMB (You et al. 2020), which trains masked LMs with large batches.
 
 fairseq's own `lamb` needs a GPU and NVIDIA apex. This optimizer uses the class Lamb of the package pytorch_optimizer,
-with settings that match Google's code for BERT and ALBERT. With these settings, there is no bias correction, the trust
-ratio includes weight decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither
-weight decay nor a trust ratio.
+with settings that match Google's code for BERT and ALBERT. The optimizer does no bias correction, includes weight decay
+in the trust ratio, and does not clamp norms of weights. Biases and layer norms (all vectors) have neither weight decay
+nor a trust ratio.
 """
 
 import math  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
@@ -33,7 +33,7 @@ class PosEncLambConfig(FairseqDataclass):
 class PosEncLamb(FairseqOptimizer):
     """Update each matrix by x <- x - lr |x| / |r| r, and each vector by x <- x - lr r, as LAMB does.
 
-    In both, r = m / (sqrt(v) + eps) + decay x, where m and v are the moments and decay is 0 for vectors.
+    Here r = m / (sqrt(v) + eps) + decay x, where m and v are the moments and decay is 0 for vectors.
     """
 
     def __init__(self, cfg: PosEncLambConfig, params: Iterable[nn.Parameter]) -> None:
@@ -80,5 +80,5 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """Return False, because every tensor has its own trust ratio. So --fp16 needs --fp16-no-flatten-grads."""
+        """Return False, because each tensor has its own trust ratio. --fp16 therefore needs --fp16-no-flatten-grads."""
         return False

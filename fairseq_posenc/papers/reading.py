@@ -1,9 +1,11 @@
-"""Read the numbers that the papers print. This file needs nothing but Python, so that recipes load it without torch.
+"""Read the numbers that the papers print.
+
+This module imports only Python's standard library, so that recipes can use it without torch.
 
 Each file of this folder is a table as the paper prints it. A row begins with its `keys`, which include the name of the
 model in the paper and its encoding. After these keys come the cells of the `columns`. The other keys, and the
-`conditions` of the whole table, say which model the row describes. A number that a paper prints in several tables is in
-one file only. In the other tables' files its cell is missing or empty, and a comment names the table that has the
+`conditions` of the whole table, say which model the row describes. If a paper prints a number in several tables, only
+one file has the number. In the other files, the cell is missing or empty, and a comment names the table that has the
 number. A row without an encoding describes no encoding of this package, or its numbers hold for all encodings.
 """
 

@@ -1,8 +1,8 @@
 """`python -m fairseq_posenc doctor [--json]`: check this installation, and explain how to repair it.
 
 Importing this package imports neither torch nor fairseq, so that the checks can report that torch or fairseq is broken.
-To add a check, write a pure function in one of the files of this package, which computes a `Check` from values, and add
-a line to `all_checks`.
+To add a check, write a pure function that computes a `Check` from its arguments, in one of the files of this package.
+Then call the function in `all_checks`.
 """
 
 from __future__ import annotations

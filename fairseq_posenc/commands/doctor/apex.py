@@ -1,9 +1,9 @@
 """Check whether NVIDIA's apex is installed, and whether fairseq will use it. See docs/apex.md.
 
 fairseq uses apex if it can import it (in modules/layer_norm.py and optim/fused_adam.py), and catches only ImportError.
-Three things can be wrong. The installed apex may be another project, such as the one on PyPI. Apex may lack its
-compiled kernels: then it can be imported, but fails when the first model is built on a GPU. The import of apex may
-raise an error that is not an ImportError.
+An installed apex can cause errors for three reasons. The installed apex may be another project, such as the one on
+PyPI. Apex may lack its compiled kernels: then it can be imported, but fails when the first model is built on a GPU. The
+import of apex may raise an error that is not an ImportError.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def check_python(version: Sequence[int]) -> Check:
         return Check("python", "ok", python)
     if tuple(version[:2]) < OLDEST_PYTHON:
         return Check("python", "fail", python, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = f"{python}, untested (the plugin, fairseq-fixed and the pinned versions were tested with 3.11 only)"
+    untested = f"{python}, untested: the plugin and the packages that it needs were tested with Python 3.11 only"
     return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
 
 
@@ -82,8 +82,8 @@ def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
     if all(env.get(name) for name in names):
         return Check("allocator", "ok", ", ".join(f"{name}={env[name]}" for name in names))
     mend = (
-        "this matters only for training on a CPU with your own commands; then run: source recipes/lib/env.sh (the "
-        "recipes do so themselves)"
+        "before you train on a CPU with your own commands, run: source recipes/lib/env.sh (the recipes "
+        "source this file themselves)"
     )
     return Check("allocator", "warn", "with glibc's defaults, attention to 512 tokens takes up to twice as long", mend)
 

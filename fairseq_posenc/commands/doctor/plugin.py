@@ -52,7 +52,7 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
         )
         state = f"there are several copies: {running} is in use, but there is also {', '.join(map(str, others))}"
         return Check("plugin", "fail", state, mend)
-    state = "installed" if is_installed else "not installed, so it works with --user-dir only"
+    state = "installed" if is_installed else "not installed, so fairseq finds the plugin with --user-dir only"
     return Check("plugin", "ok", f"{running} ({state})")
 
 

@@ -96,7 +96,7 @@ def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Chec
 def check_extension(importer: Importer = importlib.import_module) -> Check:
     """Check the compiled extensions that fairseq needs to form batches.
 
-    Without them, training stops at the first batch. Extensions that were built for other versions crash.
+    Without these extensions, training stops at the first batch. Extensions that were built for other versions crash.
     """
     errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
     if not errors:

@@ -36,7 +36,10 @@ class Setting(NamedTuple):
 
 
 def tasks(sizes: Sizes) -> list[Task]:
-    """Return one task per encoding and setting, and one per installed layer of another package and setting."""
+    """Return a task for each setting and each encoding.
+
+    Except for decoding, also return a task for each setting and each installed layer of another package.
+    """
     every: list[Task] = []
     for setting in (Setting(mode, *batch) for batch in sizes.batches for mode in MODES):
         where = f"{setting.mode} n={setting.length}"
@@ -80,7 +83,7 @@ def measured(subject: Subject, setting: Setting, sizes: Sizes) -> list[Row]:
 def measured_peer(name: str, setting: Setting, sizes: Sizes) -> list[Row]:
     """Return the row of another package's layer.
 
-    If the layer raises an error, the row contains its text, but the check does not fail.
+    If the layer raises an error, the row contains the text of the error, but the check does not fail.
     """
     facts = {"encoding": name, "options": "", **setting._asdict(), "path": ORIGINS[name].label()}
     try:
@@ -101,7 +104,7 @@ def _costs(step: Step, causal: bool, setting: Setting, sizes: Sizes) -> Row:
 
 
 def _repeated(step: Step, times: int) -> None:
-    """Run a step several times. On a GPU, each step is then launched while the GPU still computes the step before."""
+    """Run a step several times. On a GPU, a step is launched while the GPU still computes the previous step."""
     for _ in range(times):
         step()
 
@@ -143,7 +146,7 @@ def _layer_step(module: nn.Module, run: Callable[[Tensor], Tensor], setting: Set
 
 
 def _decoding(stack: Stack, x: Tensor) -> Step:
-    """Return a step that decodes the one token that follows the tokens x."""
+    """Return a step that decodes one token after the tokens x."""
     cache, length = KeyValueCache(), x.shape[1]
 
     def step() -> object:

@@ -11,7 +11,7 @@ KEPT = ("encoding", "options", "stack", "precision", "output_rms", "projections_
 
 
 def tasks(sizes: Sizes) -> list[Task]:
-    """Return one task for each encoding with its options in an encoder or a decoder."""
+    """Return one task for each case: an encoding with its options, in an encoder or a decoder."""
     chosen = dict.fromkeys(subject.encoding for subject in sizes.subjects()) if sizes.few else specs()
     return [Task(str(case), lambda case=case: _rows(case, sizes)) for case in cases(list(chosen), sizes.drift_length)]  # type: ignore[misc]
 

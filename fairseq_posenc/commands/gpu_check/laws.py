@@ -78,7 +78,7 @@ class Scene:
         return pos.positions(tokens, pad=PAD, boundaries=(END,), cached=cached, memory=memory, segments=read)
 
     def far(self, actual: Tensor, expected: Tensor, what: str, bound: float | None = None) -> list[str]:
-        """Return a line if the relative difference exceeds `bound` (by default the bound of outputs), else no line."""
+        """Return a line of text if the relative difference exceeds `bound` (default: the bound of outputs)."""
         if not expected.numel():
             return []
         difference = relative(actual.double(), expected.double())
@@ -106,7 +106,10 @@ def check(subject: Subject, sizes: Sizes, dtype: torch.dtype) -> list[Row]:
 
 
 def _checked(law: str, holds: Law, scene: Scene) -> Row | None:
-    """Return the row of a law, or None if the law does not apply. An exception is a failure of this law only."""
+    """Return the row of a law, or None if the law does not apply.
+
+    If the check of the law raises an exception, the law fails, and the other laws are still checked.
+    """
     try:
         lines = holds(scene)
     except Exception as error:  # noqa: BLE001 - the other laws go on

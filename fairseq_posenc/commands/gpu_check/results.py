@@ -41,7 +41,7 @@ def described(error: Exception) -> str:
 
 
 class Results:
-    """Hold the rows of gpu.json, unless they were measured with another device, torch, Python, code or --quick.
+    """Hold the rows of gpu.json, unless they were measured on another device, with other software or with other sizes.
 
     Args:
         folder: Folder with gpu.json and gpu.md.
@@ -66,7 +66,8 @@ class Results:
             return []
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["setting"] != self.setting:
-            print(f"gpu-check: {path} has other settings ({content['setting']}), so it is replaced", file=sys.stderr)
+            text = f"{path} is replaced, because its results were measured with other settings: {content['setting']}"
+            print(f"gpu-check: {text}", file=sys.stderr)
             return []
         rows: list[Row] = content["rows"]
         return rows

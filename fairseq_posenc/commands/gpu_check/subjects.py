@@ -37,7 +37,7 @@ class Sizes:
         clip: Option `clip` that makes tables so small that FlexAttention can read them.
         drift_length: Tokens of a sample, for the drift.
         dim, heads: Sizes of the layer whose cost is measured.
-        batches: Pairs (n, B) for the cost; the targets are for the first one.
+        batches: Pairs (n, B) for the cost; only the first pair has targets.
         rounds: Number of measurements of each time. steps: Number of steps in each measurement.
         precisions: Precisions of the laws.
         dtype: Precision of the cost.
@@ -81,7 +81,10 @@ class Sizes:
         return StackShape(layers, heads, dim or 2 * self.head_dim, length, causal=causal, has_cls=not causal)
 
     def subjects(self) -> list[Subject]:
-        """Return all encodings in encoders and decoders, with and without `clip`; if `few`, one per set of hooks."""
+        """Return all encodings, in encoders and decoders, with and without `clip`.
+
+        If `few` is true, return only one encoding for each set of hooks.
+        """
         ways = itertools.product(specs(), ("", f"clip={self.clip}"), (False, True))
         works = [subject for way in ways if self.hooks(subject := Subject(*way)) is not None]
         if not self.few:
@@ -95,7 +98,7 @@ class Sizes:
         return None if built is None else tuple(hook for member in built.members.values() for hook in member.hooks)
 
     def stack(self, subject: Subject, seed: int = 1) -> Stack:
-        """Return the stack for checking the laws, in float32; its weights have the standard deviation of BERT's."""
+        """Return the stack in float32 on which the laws are checked, with initial values from `drawn`."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             stack = Stack(subject.encoding, subject.options, self.shape(subject.causal, self.length), ffn=1)

@@ -71,7 +71,8 @@ class Case:
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
     """Return the cases of each encoding, in encoders and in decoders if it works there.
 
-    An encoding has a case for its default options, and one for each other choice of the options in `READINGS`.
+    An encoding has a case for its default options, and a case for each choice of the options in `READINGS` that is not
+    their default.
 
     An encoding that cannot be used alone is measured together with the one that it needs.
 

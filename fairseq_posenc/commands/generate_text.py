@@ -78,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--checkpoint", required=True, type=Path, metavar="FILE", help="Checkpoint of a language model.")
     prompts = parser.add_mutually_exclusive_group(required=True)
-    prompts.add_argument("--prompt", metavar="TEXT", help="Text to continue. An empty text starts a new text.")
+    prompts.add_argument(
+        "--prompt", metavar="TEXT", help="Text to continue. If it is empty, the model starts a new text."
+    )
     prompts.add_argument("--input", type=Path, metavar="FILE", help="File with one prompt per line.")
     add(
         "--length",
@@ -148,7 +150,7 @@ def _dictionary(args: Namespace) -> Path:
     """Return the path of the model's dict.txt.
 
     Raises:
-        CheckpointError: There is no such file.
+        CheckpointError: The file dict.txt is missing.
     """
     path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, part_of(args.checkpoint, "task"))
     if path is None or not path.is_file():

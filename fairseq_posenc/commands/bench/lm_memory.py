@@ -52,8 +52,7 @@ def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Itera
     able = [subject for subject in subjects if remembers(subject)]
     left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        text = "which support no memory of earlier segments"
-        print(f"bench: skips these encodings, {text}: {left_out}", file=sys.stderr)
+        print(f"bench: skips encodings without a memory of earlier segments: {left_out}", file=sys.stderr)
     length, batch = SHAPE.on(device)[0]
     for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
         for number, subject in enumerate(able):

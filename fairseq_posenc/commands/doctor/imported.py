@@ -70,8 +70,11 @@ def check_import(running: Path, here: Imported, folder: str, process: Imported) 
     state = f"in {folder}, import {NAME} gives {wrong.problem(running)} instead of {running}"
     if wrong.file is not None:
         return Check("import", "fail", state, f"keep one copy: run pip uninstall {NAME}, or work in another folder")
-    setup = f"run make setup (or pip install -e . --no-build-isolation) in {running.parent}"
-    return Check("import", "fail", state, f"{setup} to install the package again, or work in another folder")
+    mend = (
+        f"run make setup (or pip install -e . --no-build-isolation) in {running.parent} to install the package again, "
+        "or work in another folder"
+    )
+    return Check("import", "fail", state, mend)
 
 
 def import_check() -> Check:

@@ -25,7 +25,7 @@ def on_path(entries: Iterable[str]) -> set[Path]:
 
 
 def editable() -> set[Path]:
-    """Return the folder of an editable installation, which Python finds even if it is not on the path."""
+    """Return the folder of an editable installation, which Python finds even if it is not on sys.path."""
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -52,15 +52,18 @@ REASONS = {
     "cope": """\
 - The gradients of `cope` have a large drift, even if its weights are not rounded. `cope` computes a position as a sum
   of gates, and interpolates between the table's rows for the integers below and above this sum. The slope of the
-  interpolation jumps where the sum passes an integer, and rounding moves these jumps. If neighbouring rows of the table
-  are similar, `cope` does not drift more than other encodings (a test uses a smoothed table). """,
+  interpolation jumps at integer positions, and rounding moves these jumps. If neighbouring rows of the table are
+  similar, `cope` does not drift more than other encodings (a test uses a smoothed table).
+""",
     "fire": """\
 - The gradients of `fire`'s own parameters have a large drift because these parameters are rounded. If the weights are
-  rounded and everything else is computed in float64, the drift of these gradients is just as large (column *weights
-  alone*). """,
+  rounded and everything else is computed in float64, the drift of `fire`'s gradients is just as large (column *weights
+  alone*).
+""",
     "alibi": """\
 - A bias in float32 does not increase the drift. For example, `alibi` subtracts up to a sixteenth of the distance from a
-  logit in the measured layers, but the drift of its outputs is as small as that of `none`. """,
+  logit in the measured layers, but the drift of its outputs is as small as that of `none`.
+""",
 }
 
 OUTPUT_TEXT = """\
@@ -75,8 +78,8 @@ the outputs of a training step and of inference together. All numbers are multip
 GRADIENT_TEXT = """\
 ## Gradients
 
-Each number is the rms of the difference from the gradient in float64, divided by the rms of that gradient. The first
-number is for the query, key, value and output projections. The second number, after the slash, is for the encoding's
+Each number is the rms of the difference from the gradient in float64, divided by the rms of that gradient. The number
+before the slash is for the query, key, value and output projections. The number after the slash is for the encoding's
 own parameters (`-` if it has none). The gradient with respect to the outputs is noise of unit variance, as after loss
 scaling. All numbers are multiplied by 1,000,000 for float32 and by 1,000 for the other precisions.
 """

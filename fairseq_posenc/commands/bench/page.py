@@ -41,7 +41,7 @@ STOPS = """\
 The layers of each family have these costs, which the baseline does not have:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have a cost that is too small to be distinguished from noise.
-  The bias of these encodings is computed once per forward pass and added to the logits.
+  The bias of a content-free encoding is computed once per forward pass and added to the logits.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
   the vectors of distances that occur in it. With blocks, the number of products with these vectors is about half as
@@ -97,7 +97,7 @@ TITLES = {
 ## Models
 
 The models are masked LMs of the sizes in Table 1 of the DIET paper. Times are relative to the same model without an
-encoding. `--threads 1` measures CPU time, in which other programs on the machine are not counted.""",
+encoding. With `--threads 1`, `bench` measures CPU time, which does not include other programs on the machine.""",
     "memory": """\
 ## Memory
 
@@ -118,7 +118,10 @@ is its number of words per second, divided by that of fairseq's model. A target 
 the encoding should reach. In training, the relative speed should be 0.97 (content-free encodings), 0.90 (Shaw, LFHC,
 XL, GCDF) or 0.85 (others). In beam search, the relative speed should be 1.0 (content-free encodings), 0.7 (DeBERTa) or
 0.85 (others).""",
-    "exponent": "## Growth\n\nTime and memory grow roughly as a power of the length. The tables show the exponents.",
+    "exponent": """\
+## Growth
+
+Time and memory grow roughly as a power of the length. The tables show the exponent of this power.""",
     "length": "### Time and memory at each length",
 }
 

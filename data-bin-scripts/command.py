@@ -51,7 +51,7 @@ def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted
     """Run a program and print its error; return 0 after success, 1 after an error, or 130 after Ctrl-C.
 
     Args:
-        work: Function that returns the folder that the program wrote, or None if it wrote nothing.
+        work: Function that does the work, and returns the folder that it wrote (None: no folder).
         interrupted: Message after Ctrl-C.
     """
     try:

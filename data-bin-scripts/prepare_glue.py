@@ -43,8 +43,8 @@ def build_parser() -> argparse.ArgumentParser:
     text = "Maximum number of pieces in an item (default: 512). Longer items are cut at the end; in pairs, the longer "
     text += "sentence is cut."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)
-    text = "Options that fairseq-train will get as --pos-enc-args, such as extend=repeat. "
-    text += "Some options allow items that are longer than the model's limit in pretraining."
+    text = "Options that fairseq-train will get as --pos-enc-args. For example, extend=repeat allows items that are "
+    text += "longer than those of pretraining."
     add("--pos-enc-args", metavar="A=B,C=D", help=text)
     text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)

@@ -145,7 +145,7 @@ def print_counts(record: dict[str, Any]) -> None:
             f"{split}: {facts['items']:,} of {facts['given']:,} questions, {facts['sources']:,} different sources, "
             f"{facts['windowed']:,} contexts cut. Pieces outside the dictionary: {facts['source unknown']:,} of "
             f"{facts['source pieces']:,} in sources; {facts['target copied'] + facts['target unknown']:,} of "
-            f"{facts['target pieces']:,} in questions, of which {facts['target copied']:,} can be copied"
+            f"{facts['target pieces']:,} in questions ({facts['target copied']:,} of them can be copied)"
         )
     for split, titles in record.get("articles", {}).items():
         print(f"{split}: {len(titles)} articles (seed {record['seed']}): {', '.join(titles)}")

@@ -2,8 +2,8 @@
 """Check a corpus of words in three splits, and prepare it for fairseq-preprocess --only-source.
 
 The folder --text holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
-{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions by which
-papers report perplexities on WikiText:
+{train,valid,test}.txt and counts.json into the folder --output. The program follows the conventions of published
+perplexities on WikiText:
 - Words are separated by spaces.
 - Each line, even an empty one, ends with <eos>; fairseq-preprocess adds this symbol, and calls it </s>.
 - The vocabulary consists of the words of the training text.
@@ -60,7 +60,8 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
 
     Returns:
         The number of different words in the training text, and for each split the numbers of lines, tokens and unknown
-    words. Raises:
+            words.
+    Raises:
         CorpusError: A split is missing, empty or contains a special symbol, or the number of types is not `types`.
     """
     files = {split: find(folder, split) for split in SPLITS}

@@ -1,8 +1,8 @@
 """Read word vectors in GloVe's text format as a stream, so that memory holds only the vectors of the wanted words.
 
-The published glove.840B.300d.zip holds one file of 2.2 million lines (5.6 GB). Each line of this file has a word and
-300 numbers, separated by spaces. Some words contain spaces themselves (". . ."). If a word occurs twice, its first
-vector is used.
+The published glove.840B.300d.zip holds one file of 2.2 million lines (5.6 GB). Each line has a word and 300
+numbers, separated by spaces. Some words themselves contain spaces (". . ."). If a word occurs twice, its first vector
+is used.
 """
 
 from __future__ import annotations

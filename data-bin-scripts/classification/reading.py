@@ -76,7 +76,7 @@ def _only(folder: Path, names: tuple[str, ...]) -> Path | None:
     paths = [path for name in names for ending in ENDINGS if (path := there(folder / f"{name}{ending}"))]
     if len(paths) > 1:
         what = f"{paths[0].name} and {paths[1].name} hold the same split, but a split must be a single file"
-        raise CorpusError(f"--data {folder}: {what}. Remove one file.")
+        raise CorpusError(f"--data {folder}: {what}. Remove one of these files.")
     return paths[0] if paths else None
 
 

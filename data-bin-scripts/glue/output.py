@@ -1,7 +1,8 @@
 """Write the files of a prepared task for fairseq's sentence prediction.
 
 A single sentence becomes `<s> a </s>`. A pair becomes `<s> a </s></s> b </s>` (RoBERTa) or `<s> a </s> b </s>` (BERT).
-The files contain neither <s> nor the separators before b, because the task adds them (--init-token, --separator-token).
+The task adds <s> (--init-token) and the separators before the second sentence (--separator-token), so the files contain
+neither.
 All lengths include <s> and all separators.
 """
 

@@ -62,7 +62,7 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
     Args:
         folder: Folder with GLUE's files.
     Returns:
-        The record, which is also written to glue.json.
+        The content of glue.json.
     Raises:
         CorpusError: A file cannot be read, does not fit the task or the model, or is empty.
         RefusedError: Rows are bad and --bad is refuse; WHERE.problems.jsonl lists them.
@@ -96,7 +96,7 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
     """Return the file of each split.
 
     Raises:
-        CorpusError: A needed file or language is missing, or --train-rows is given and a training file exists.
+        CorpusError: A required file or language is missing, or --train-rows is given and a training file exists.
     """
     if not settings.train_rows:
         return _of_languages(folder, settings, reading.find(folder, settings.task, settings.form))

@@ -43,7 +43,7 @@ def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEED
     """Return the files of a task by split, plain or .gz, from FOLDER/TASK, the unpacked archive, or FOLDER.
 
     Raises:
-        CorpusError: A needed split has no file.
+        CorpusError: A required split has no file.
     """
     places = [folder / name for name in (task, *how.folders)] + [folder]
     paths = {split: path for split, names in how.files.items() if (path := _first(places, names, split))}

@@ -71,7 +71,7 @@ def languages_of(text: Path) -> tuple[str, str]:
 
 
 def _new_folder(folder: Path) -> Path:
-    """Return a new folder for this run, because the programs of an interrupted run may still write to its folder."""
+    """Return a new folder for this run, because the programs of an interrupted run may still write to the old one."""
     for earlier in folder.glob("work.*"):
         shutil.rmtree(earlier, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix="work.", dir=folder))

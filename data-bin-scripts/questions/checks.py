@@ -14,7 +14,7 @@ def checked(
     Each question keeps its first usable answer. An answer is usable if it occurs at its offset, or was repaired.
 
     Args:
-        how: One of `problems.HOW`; refuse returns the same questions as skip.
+        how: How bad questions are handled (one of `problems.HOW`); `refuse` returns the same questions as `skip`.
         answers: Whether the file has answers.
         unanswerable: Keep the questions that the file marks as unanswerable (SQuAD 2.0), without an answer.
     """
@@ -43,7 +43,7 @@ def checked(
         if usable_answers:
             usable.append(question._replace(answers=(usable_answers[0],)))
         else:
-            report(question, "no answer", "none of its answers is usable")
+            report(question, "no answer", "none of the question's answers is usable")
     return usable, problems
 
 
@@ -55,7 +55,7 @@ def _defect(question: Question, *, answered: bool) -> tuple[str, str] | None:
     if answered and question.impossible:
         return "unanswerable", "is_impossible is true"
     if answered and not question.answers:
-        return "no answer", "it has no answers"
+        return "no answer", "the question has no answers"
     return None
 
 

@@ -33,7 +33,7 @@ class Shape:
         longest_answer: Maximum number of pieces of an answer.
         longest_question: Maximum number of pieces of a question.
         context: `paragraph` uses the whole paragraph, `sentence` uses only the answer's sentence.
-        bad: One of `problems.HOW`.
+        bad: How bad questions are handled (one of `problems.HOW`).
     """
 
     longest: int
@@ -147,8 +147,8 @@ def _places(question: Question) -> tuple[int, int]:
 def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
     """Return the ids of an item.
 
-    Words of the source that the dictionary lacks get ids from `size` on. In the target, these words have the same
-    ids, so that they can be copied; other unknown words become <unk>.
+    Words of the source that the dictionary lacks get ids from `size` on, and the same ids in the target, so that they
+    can be copied. Other unknown words of the target become <unk>.
     """
     unknown: dict[str, int] = {}
 

@@ -37,8 +37,8 @@ class Settings:
     """Hold the options of prepare_questions.py; see its --help.
 
     Args:
-        shape: Limits of the items; its language may still be `AUTO`.
-        tokenizer: words or chars; if it is None, tokenizer_path or the language decides.
+        shape: Limits and language of the items; for the language `AUTO`, the program detects the language.
+        tokenizer: `words` or `chars`; None lets `tokenizer_path` or the language decide.
     """
 
     shape: Shape
@@ -56,7 +56,7 @@ def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, A
     """Write the prepared folder, completely or not at all.
 
     Returns:
-        The record, which is also written to questions.json.
+        The content of questions.json.
     Raises:
         CorpusError: A file cannot be read or has the wrong format.
         RefusedError: Questions have problems and --bad is refuse; OUTPUT.problems.jsonl lists them.
@@ -114,7 +114,7 @@ class Run:
     def units(self) -> str:
         """Return the units into which a metric splits questions before it compares them.
 
-        The lines of Du et al. are already tokenised: spaces separate the words. A tokenizer could split some of these
+        The lines of Du et al. are already tokenised, with spaces between the words; another tokenizer could split some
         words again.
         """
         if self.settings.shape.language in BY_CHARACTERS:

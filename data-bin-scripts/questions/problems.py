@@ -99,7 +99,7 @@ def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
 
 
 def summary(problems: list[Problem]) -> list[str]:
-    """Return one line per split, kind of problem and way of handling it; each line names the first such questions."""
+    """Return a line for each split, kind of problem and handling; each line names the first questions concerned."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in problems:
         groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem)

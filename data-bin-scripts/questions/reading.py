@@ -59,7 +59,7 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of a JSON file. If it is None, the first
+        malformed: List that receives malformed questions and paragraphs of a JSON file. Without a list, the first
             malformed entry raises an error.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.

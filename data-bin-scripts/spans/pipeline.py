@@ -77,7 +77,7 @@ def prepare(
     Args:
         excluded: Files whose questions are left out of all splits, identified by the question ids.
     Returns:
-        The record, which is also written to `RECORD`.
+        The content of `RECORD`.
     Raises:
         CorpusError: A file cannot be read or has the wrong format.
         RefusedError: Questions have problems and --bad is refuse; OUTPUT.problems.jsonl lists them.
@@ -137,7 +137,7 @@ def _leave_out(questions: BySplit, excluded: Sequence[Path]) -> list[Problem]:
         CorpusError: A split would have no question left.
     """
     ids = {question.id for path in excluded for question in reading.read(path, [])}
-    left_out, what = list[Problem](), "a set of --without has a question with this id"
+    left_out, what = list[Problem](), "--without names a set that has a question with this id"
     for split, part in questions.items():
         shared = [question for question in part if question.id in ids]
         if shared and len(shared) == len(part):
@@ -255,11 +255,10 @@ class Run:
             self.problems.append(Problem(split, question.where, question.id, kind, what, done))
 
         if question_length > self.settings.longest_question:
-            report(
-                CUT, f"only the first {self.settings.longest_question} of its {question_length} pieces are kept", "cut"
-            )
+            kept = f"the question has {question_length} pieces and is cut to {self.settings.longest_question}"
+            report(CUT, kept, "cut")
         if len(windows) > 1:
-            report(LONG, f"its context is split into {len(windows)} windows", "read in parts")
+            report(LONG, f"the context is split into {len(windows)} windows", "read in parts")
         if question.answers and not any(item.start for item in windows) and split == TRAIN:
             reason = f"no window contains the answer {question.answers[0].text!r}, or the answer has no pieces"
             report(NO_WINDOW, reason, "learned as no answer")

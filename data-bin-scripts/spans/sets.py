@@ -71,7 +71,7 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 
     Args:
         name: One of `SETS`.
-        languages: Languages that must have files; if it is empty, return all languages that have files.
+        languages: Languages that must have files; if there are none, return all languages that have files.
     Raises:
         CorpusError: A language is unknown or has no file, no file exists at all, or a language has two files.
     """

@@ -17,9 +17,9 @@ GRADIENTS = ("projections_rms", "tables_rms", "{} / {}")
 INTRODUCTION = f"""\
 # Half precision
 
-This page compares attention in lower precisions and under autocast with the same attention in float64. For each
-encoding, the page shows how much the outputs and gradients differ. This difference is called drift. `python -m
-fairseq_posenc drift --output docs/half-precision.md` writes this page in a few minutes; do not edit it.
+This page compares attention in lower precisions and under autocast with the same attention in float64. The difference
+of the outputs or gradients is called the drift of an encoding. `python -m fairseq_posenc drift --output
+docs/half-precision.md` writes this page in a few minutes; do not edit it.
 
 ## How the plugin limits the drift
 

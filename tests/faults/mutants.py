@@ -281,16 +281,16 @@ def page() -> str:
 
 TEXT = f"""Changed code
 
-`make mutants` changes the Python code of {", ".join(f"`{room}`" for room in ROOMS)} in {NUMBER} places, one at a
-time, and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that
-Cosmic Ray can make. `tests/faults/drawn.json` names them; if a line is edited, other changes take the place of its
-changes. Changes that Python does not execute are not drawn: annotations in functions, and texts that do not compile.
-The C++ sources are not changed. Only the tests of behaviour in these files and folders of `tests` count, so a change
-that only a linter would notice survives:
+`make mutants` changes the Python code of {", ".join(f"`{room}`" for room in ROOMS)} in {NUMBER} places, one at a time,
+and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that Cosmic
+Ray can make. `tests/faults/drawn.json` lists the drawn changes. If you edit a line, new changes are drawn in place of
+the changes of this line. Changes of annotations in functions and changes that do not compile are not drawn. The C++
+sources are not changed. A change is killed if a test fails, crashes or takes too long. Linters do not run, so a change
+that only a linter would notice survives. The tests are in these files and folders of `tests`:
 {", ".join(f"`{name}`" for name in TESTS)}.
 
-**Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table has the
-changes that survive, and those that survived until a test was added.
+**Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table shows the
+changes that survive, and the changes that survived until a test was added.
 """
 
 

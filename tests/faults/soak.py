@@ -157,7 +157,7 @@ def lines(rounds: list[Left], minutes: float) -> str:
     return f"""One process for {minutes:g} minutes
 
 `make soak` trains, saves, continues, decodes and loads data in one process for {minutes:g} minutes. The first {WARM_UP}
-rounds are a warm-up and do not count. The numbers are those of the {len(rounds):,} rounds that follow.
+rounds are a warm-up and do not count. The table shows the results of the {len(rounds):,} rounds after the warm-up.
 
 | what | result |
 |---|---|

@@ -10,21 +10,22 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = ROOT / "results" / "reliability", ROOT / "docs" / "reliability.md"
 HEAD = """# Reliability
 
-`make torture` kills, damages, fills, attacks and feeds the code with bad data. It runs the tests that do so, including
-the long ones, and counts each test as one trial, or as the number of its trials if it has several. `make sanitize`
-calls the C++ functions with random sizes under AddressSanitizer and UndefinedBehaviorSanitizer. `make versions` runs
-the tests of the core with the oldest and the newest version of torch. `make mutants` changes the Python code and counts
-the changes that a test notices. `make soak` works for 20 minutes in one process and looks for what is left over. All
-commands continue where they were interrupted, and write this page; only `make soak` starts again. They forget their
-results when you delete `results/reliability`.
+`make torture` tests faults such as killed commands, damaged files, full disks, malicious data and concurrent runs, and
+compares results with stored numbers. It also runs the tests that are marked `long`, and counts each test as one trial.
+`make sanitize` calls the C++ functions with random sizes under AddressSanitizer and UndefinedBehaviorSanitizer. `make
+versions` runs the tests of the core with the oldest and the newest version of torch. `make mutants` changes the Python
+code and counts the changes that a test notices. `make soak` trains and decodes for 20 minutes in one process, and
+reports memory, files and processes that are left over. All commands write this page. Interrupted commands continue when
+you start them again; only `make soak` begins anew. To repeat finished trials, delete `results/reliability`.
 
-Without FlexAttention, `torch.compile` of a layer to a single graph, and `torch.export`, whose tests are left out, the
-core also works with torch 2.5.
+The core also works with torch 2.5, except for three features: FlexAttention, `torch.compile` of a layer to a single
+graph, and `torch.export`. Their tests are left out with torch 2.5.
 
-`tests/recipes/curves` keeps the losses of every recipe's preset `smoke`. The tests that run a preset compare its losses
-with these in four digits, and `PYTHONPATH=. python tests/support_curves.py` writes them anew. Until now, the losses
-were computed and compared on only one kind of machine: Linux on x86-64, two cores, torch 2.13 without a GPU.
-`tests/kept` keeps a small language model of this version, which must load and generate the same text in later versions.
+`tests/recipes/curves` keeps the losses of every recipe's preset `smoke`. The tests that run this preset compare the
+first four digits of its losses with the stored losses. `PYTHONPATH=. python tests/support_curves.py` computes and
+stores the losses again. Until now, the losses were computed and compared on only one kind of machine: Linux on x86-64,
+two cores, torch 2.13 without a GPU. `tests/kept` keeps a small language model of this version, which must load and
+generate the same text in later versions.
 
 | fault | trials | survived |
 |---|---|---|

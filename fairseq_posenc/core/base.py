@@ -46,8 +46,8 @@ class StackShape:
         max_length: Length of the longest training sequence, n, including memory. With `drawn`, the number of positions
             N from which the positions of the tokens are drawn.
         causal: Whether the stack is a decoder.
-        length_flag, name_flag, args_flag: Command-line flags that set n, the encoding and its options; error messages
-            quote these flags.
+        length_flag, name_flag, args_flag: Names of the settings for n, the encoding and its options; error messages
+            quote them. By default, these are arguments of `Stack`, with the flags of fairseq's commands in brackets.
         has_cls: Whether every sample begins with [CLS].
         drawn: Length of the longest sequence if the positions of its tokens are drawn at random from 0 to
             max_length - 1 (Ruoss et al. 2023); None means that the positions are 0, 1, 2 and so on.
@@ -60,8 +60,8 @@ class StackShape:
     max_length: int
     causal: bool = False
     length_flag: str = "max_length"
-    name_flag: str = "--pos-enc"
-    args_flag: str = "--pos-enc-args"
+    name_flag: str = "pos_enc (--pos-enc)"
+    args_flag: str = "pos_enc_args (--pos-enc-args)"
     has_cls: bool = False
     drawn: int | None = None
     drawn_flag: str = "drawn"

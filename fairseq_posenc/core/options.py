@@ -20,6 +20,7 @@ from .words import suggestion
 N = "n"
 #: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
 NUMBERS = tuple[float, ...]
+FLAG = "--pos-enc-args"  # the setting that errors name, unless the caller names another one
 _KIND_NAMES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -35,6 +36,7 @@ def option(
     choices: tuple[str, ...] | None = None,
     between: tuple[float, float | str] | None = None,
     example: Any = None,
+    elsewhere: Mapping[str, str] | None = None,
 ) -> Any:
     """Return a dataclass field that describes an option.
 
@@ -45,10 +47,11 @@ def option(
         between: Smallest and largest allowed value, if the option is a number or several numbers. These bounds keep
             tables small enough to be allocated, and results finite.
         example: A value other than the default, for tests and docs; if unset, one of `choices`.
+        elsewhere: Names of other libraries for some of the `choices`; an error suggests the choice for such a name.
     """
     if example is None and choices:
         example = next(choice for choice in choices if choice != default)
-    meta = {"help": help, "choices": choices, "between": between, "example": example}
+    meta = {"help": help, "choices": choices, "between": between, "example": example, "elsewhere": elsewhere}
     return dataclasses.field(default=default, metadata=meta)
 
 
@@ -96,10 +99,10 @@ def names(cls: type[Options]) -> list[str]:
     return [written(field) for field in [*own_fields(cls), *dataclasses.fields(Options)]]
 
 
-def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
+def parse(text: str | Mapping[str, Any] | None, flag: str = FLAG) -> dict[str, Any]:
     """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}, or copy a mapping.
 
-    `-` in the name of an option is replaced by `_`.
+    `-` in the name of an option is replaced by `_`. Errors name the setting `flag`.
 
     Raises:
         ValueError: The text is not a list of name=value, or a name appears twice.
@@ -107,19 +110,19 @@ def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
     if text is None:
         return {}
     values: dict[str, Any] = {}
-    for key, value in text.items() if isinstance(text, Mapping) else _pairs(text):
+    for key, value in text.items() if isinstance(text, Mapping) else _pairs(text, flag):
         if _name(key) in values:
-            raise ValueError(f"--pos-enc-args contains {key.strip()!r} twice; remove one of them")
+            raise ValueError(f"{flag} contains {key.strip()!r} twice; remove one of them")
         values[_name(key)] = value
     return values
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
+def _pairs(text: str, flag: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")
         if not sign or not key.strip() or not value.strip():
             raise ValueError(
-                f"--pos-enc-args: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all, and several "
+                f"{flag}: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all, and several "
                 "values of one option with colons between them, such as layers=4:8:12"
             )
         yield key, value.strip()
@@ -190,7 +193,9 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
     for choice in choices:
         if _name(choice) == _name(str(converted)):
             return choice
-    raise ValueError(f"{written(field)}={value} must be one of {', '.join(choices)}")
+    ours = (field.metadata["elsewhere"] or {}).get(str(value).lower())
+    hint = f"; did you mean {ours}?" if ours else suggestion(str(value), choices)
+    raise ValueError(f"{written(field)}={value} must be one of {', '.join(choices)}{hint}")
 
 
 def _bool(value: Any) -> bool:

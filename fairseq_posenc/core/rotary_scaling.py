@@ -44,6 +44,7 @@ class ScalingOptions(RotaryOptions):
         "enlarge the base (ntk), divide the angles of slowly turning pairs by up to `factor` (llama3; also yarn, which "
         "scales the logits too), or divide the angle of each pair by a number of its own (longrope).",
         choices=("none", "yarn", "linear", "ntk", "llama3", "longrope"),
+        elsewhere={"dynamic": "ntk", "default": "none"},  # rope_type in Hugging Face's configurations
     )
     factor: float | None = option(
         None,

@@ -13,6 +13,8 @@ from ..core.compose import Composition
 from ..core.words import suggestion
 from .registry import ENCODINGS, kind_of
 
+NAME_FLAG = "--pos-enc"  # in errors about a name that no stack of layers was built with
+
 
 def names() -> list[str]:
     """Return all names for --pos-enc, in the order of the registry."""
@@ -33,15 +35,15 @@ def spec_of(name: str) -> str:
     return f"{companion}+{name}" if companion else name
 
 
-def get(name: str) -> type[PositionEncoding]:
-    """Return the class of the encoding with the given name.
+def get(name: str, flag: str = NAME_FLAG) -> type[PositionEncoding]:
+    """Return the class of the encoding with the given name, which the setting `flag` contains.
 
     Raises:
         ValueError: There is no encoding of this name. The message suggests the most similar name and lists all names.
     """
     if name not in ENCODINGS:
         hint = suggestion(name, ENCODINGS)
-        raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
+        raise ValueError(f"{flag}: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
     return _class_at(ENCODINGS[name])
 
 
@@ -71,10 +73,10 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     Raises:
         ValueError: A name, option or value is unknown, or the encodings cannot be combined.
     """
-    classes = _classes(spec)
-    values = _split(opts.parse(args), dict(classes))
+    classes = _classes(spec, stack.name_flag)
+    values = _split(opts.parse(args, stack.args_flag), dict(classes), stack.args_flag)
     encodings = [(name, _build_encoding(name, cls, values[name], stack)) for name, cls in classes]
-    _refuse_overlaps(dict(encodings))
+    _refuse_overlaps(dict(encodings), stack.name_flag)
     return Composition(encodings, stack)
 
 
@@ -106,7 +108,7 @@ def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str
     return options
 
 
-def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
+def _classes(spec: str, flag: str = NAME_FLAG) -> list[tuple[str, type[PositionEncoding]]]:
     """Return the members of a composition with their classes.
 
     Raises:
@@ -119,9 +121,9 @@ def _classes(spec: str) -> list[tuple[str, type[PositionEncoding]]]:
         name = f"{kind}-{before + 1}" if before else kind
         if member not in (kind, name):
             raise ValueError(
-                f"--pos-enc {spec}: {member} must be called {name}, because it is {kind} number {before + 1}"
+                f"{flag} {spec}: {member} must be called {name}, because it is {kind} number {before + 1}"
             )
-    return [(member, get(kind)) for member, kind in zip(members, kinds, strict=True)]
+    return [(member, get(kind, flag)) for member, kind in zip(members, kinds, strict=True)]
 
 
 def _build_encoding(
@@ -145,19 +147,21 @@ def _refuse_unlayered(encoding: PositionEncoding) -> None:
     raise ValueError(f"layers={layers} has no effect, because {reason}. Leave the option layers out.")
 
 
-def _refuse_overlaps(members: Mapping[str, PositionEncoding]) -> None:
+def _refuse_overlaps(members: Mapping[str, PositionEncoding], flag: str) -> None:
     """Raise ValueError if two members of the same kind, such as `rope` and `rope-2`, are active in the same layer."""
     for (first, one), (second, other) in combinations(members.items(), 2):
         both = sorted(set(one.layer_numbers) & set(other.layer_numbers))
         if kind_of(first) == kind_of(second) and both:
             cure = f"set {_prefix(first)}layers and {_prefix(second)}layers to different layers"
             if "embed" in one.hooks:
-                raise ValueError(f"--pos-enc: {first} and {second} both add vectors at the input; use only one of them")
-            raise ValueError(f"--pos-enc: {first} and {second} are both active in layer {both[0]}; {cure}")
+                raise ValueError(f"{flag}: {first} and {second} both add vectors at the input; use only one of them")
+            raise ValueError(f"{flag}: {first} and {second} are both active in layer {both[0]}; {cure}")
 
 
-def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
-    """Return the options of each encoding by the encoding's name."""
+def _split(
+    values: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]], flag: str = opts.FLAG
+) -> dict[str, dict[str, Any]]:
+    """Return the options of each encoding by the encoding's name; errors name the setting `flag`."""
     split: dict[str, dict[str, Any]] = {name: {} for name in classes}
     for key, value in values.items():
         owner, dot, option = key.rpartition(".")
@@ -165,12 +169,12 @@ def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncodin
         if not owners:
             known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
             hint = suggestion(option, [name for c in classes.values() for name in opts.names(c.Options)])
-            raise ValueError(f"--pos-enc-args: there is no option {key}{hint}; known options: {known}")
+            raise ValueError(f"{flag}: there is no option {key}{hint}; known options: {known}")
         if len(owners) > 1:
             choices = " or ".join(f"{name}.{option}" for name in owners)
-            raise ValueError(f"--pos-enc-args: several encodings have the option {option}; write {choices}")
+            raise ValueError(f"{flag}: several encodings have the option {option}; write {choices}")
         if option in split[owners[0]]:
-            raise ValueError(f"--pos-enc-args sets the option {option} of {owners[0]} twice; remove one of them")
+            raise ValueError(f"{flag} sets the option {option} of {owners[0]} twice; remove one of them")
         split[owners[0]][option] = value
     return split
 

@@ -49,7 +49,10 @@ class Segmented(PositionEncoding):
     def check(self, positions: Positions) -> None:
         segments = positions.segments
         if segments is None:
-            raise ValueError(missing(self.name, self.stack.name_flag))
+            raise ValueError(
+                f"{self.name} needs the number of each token's segment, but Positions.segments is None: call "
+                f"stack.positions(tokens, ..., segments=...), or remove {self.name} from {self.stack.name_flag}"
+            )
         if torch.compiler.is_compiling():  # a graph cannot read the ids; its operations refuse wrong ids
             return
         lowest, highest = (int(bound) for bound in segments.aminmax())

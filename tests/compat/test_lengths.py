@@ -93,4 +93,6 @@ def test_generate_ends_in_one_line_too() -> None:
     ended = run(code, "mended")
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
-    assert ended.stderr.splitlines()[-1].startswith("fairseq-generate: error: --pos-enc linformer does not work")
+    assert ended.stderr.splitlines()[-1].startswith(
+        "fairseq-generate: error: pos_enc (--pos-enc) linformer does not work"
+    )

@@ -31,8 +31,8 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("fire", "width=0", DECODER, ["width=0"]),
     ("gcdf", "lambda=0", ENCODER, [r"gcdf: lambda=0\.0 must be from 1e-06 to 1000000"]),
     ("lfhc", "clip=0", ENCODER, ["clip=0 must be from 1"]),
-    ("shaw", "clip=0", ENCODER, ["--pos-enc-args: shaw: clip=0 must be from 1 to n, and n is 8"]),
-    ("shaw", "clip=9", ENCODER, ["--pos-enc-args: shaw: clip=9 must be from 1 to n, and n is 8"]),
+    ("shaw", "clip=0", ENCODER, [r"pos_enc_args \(--pos-enc-args\): shaw: clip=0 must be from 1 to n, and n is 8"]),
+    ("shaw", "clip=9", ENCODER, [r"pos_enc_args \(--pos-enc-args\): shaw: clip=9 must be from 1 to n, and n is 8"]),
     ("m1", "clip=4", ENCODER, ["no option clip"]),
     ("m4", "scale=0", WITH_CLS, [r"scale=0\.0 must be from 1e-06 to 1000000"]),
     ("m4", "scale_mode=linear", WITH_CLS, ["no effect with scale=1"]),
@@ -46,6 +46,11 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ("m4+m2", "scale=3", WITH_CLS, ["m4 sets the scale of the content product q·k, but m2 replaces this product"]),
     ("sandwich", "width=3", DECODER, ["sandwich: width=3", "even number"]),
     ("rope", "scaling=linear", DECODER, ["scaling=linear", "factor"]),
+    ("rope", "scaling=dynamic", DECODER, ["scaling=dynamic must be one of none, .*; did you mean ntk"]),
+    ("rope", "scaling=lama", DECODER, ["scaling=lama must be one of none, .*; did you mean llama3"]),
+    ("rope", "scaling", DECODER, [r"^pos_enc_args \(--pos-enc-args\): 'scaling' is not NAME=VALUE"]),
+    ("rope", "scalings=ntk", DECODER, [r"^pos_enc_args \(--pos-enc-args\): there is no option scalings"]),
+    ("ropee", "", DECODER, [r"^pos_enc \(--pos-enc\): unknown position encoding 'ropee'"]),
     ("rope", "factor=4", DECODER, ["scaling=none", r"factor=4\.0", "scaling=linear,factor=2"]),
     ("rope", "scaling=linear,factor=1", DECODER, [r"factor=1\.0 must be from 1\.001 to 10000"]),
     (
@@ -110,8 +115,8 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
         for spec in ("linformer", "diet-abs-lin")
         for row in (
             (spec, "", DECODER, [f"{spec} does not work in a decoder"]),
-            (spec, "slots=0", ENCODER, [f"--pos-enc-args: {spec}: slots=0 must be a number from 1 to n, and n is 8"]),
-            (spec, "slots=9", ENCODER, [f"--pos-enc-args: {spec}: slots=9 must be a number from 1 to n, and n is 8"]),
+            (spec, "slots=0", ENCODER, [rf"--pos-enc-args\): {spec}: slots=0 must be a number from 1 to n, and n is 8"]),
+            (spec, "slots=9", ENCODER, [rf"--pos-enc-args\): {spec}: slots=9 must be a number from 1 to n, and n is 8"]),
             *(
                 (f"{other}+{spec}", "", ENCODER, [f"{spec} compresses the keys .* but {other} needs positions of keys"])
                 for other in ("diet-rel", "diet-abs", "segments", "shaw")
@@ -151,10 +156,10 @@ MISSING = [
         row
         for spec in ("segments", "segments-input")
         for row in (
-            (spec, "", with_segments(None), f"{spec} needs the segments.*remove {spec} from --pos-enc"),
+            (spec, "", with_segments(None), f"{spec} needs .*segment.*segments=.*remove {spec} from pos_enc"),
             (
                 *(spec, "", with_segments(SEGMENTS * 2)),
-                f"{spec} has parameters for the segments 0 to 1, .* 0 to 2: set --pos-enc-args segments=3",
+                f"{spec} has parameters for the segments 0 to 1, .* 0 to 2: set pos_enc_args .* segments=3",
             ),
             (spec, "", with_segments(SEGMENTS - 1), "contains -1, but segment ids start at 0"),
         )

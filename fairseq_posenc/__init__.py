@@ -14,7 +14,7 @@ import importlib.util
 import logging
 from typing import TYPE_CHECKING, Any
 
-from .core.quiet import unchanged
+from .core.quiet import unchanged, without
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,8 @@ def _fairseq_works() -> bool:
     # One task of fairseq asks every user for tensorboardX, which only that task needs.
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
-        with unchanged():
+        # From torch 2.14 on, torch.jit.script warns, and fairseq calls it when it is imported (models/model_utils.py:12).
+        with unchanged(), without("`torch.jit.script` is deprecated", FutureWarning):
             importlib.import_module("fairseq")
     except Exception:
         text = "fairseq cannot be imported, so no models are registered with it. Run: python -m fairseq_posenc doctor"

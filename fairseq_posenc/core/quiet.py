@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,21 @@ def warnings_only(name: str | None = None) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@contextmanager
+def without(message: str, category: type[Warning]) -> Iterator[None]:
+    """Hide the warnings of a category whose text begins with `message`, a regular expression.
+
+    Unlike `warnings.catch_warnings`, this keeps the filters that are added in the meantime, for example by an import.
+    """
+    warnings.filterwarnings("ignore", message, category)
+    added = warnings.filters[0]
+    try:
+        yield
+    finally:
+        if added in warnings.filters:
+            warnings.filters.remove(added)
 
 
 @contextmanager

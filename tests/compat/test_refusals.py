@@ -6,6 +6,7 @@ import logging
 import re
 import warnings
 from argparse import Namespace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from fairseq.trainer import Trainer
 from torch.utils.data import DataLoader, TensorDataset
 
 from fairseq_posenc.compat import quiet, refusals
+from fairseq_posenc.core.quiet import without
 from fairseq_posenc.encodings import StackShape, build
 
-DECODER = StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True)
+DECODER = StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True, name_flag="--pos-enc")
 
 
 def refused(*_: Any) -> None:
@@ -116,6 +118,17 @@ def test_hydra_says_nothing_about_fairseq() -> None:
         warnings.warn_explicit("something else", UserWarning, "x.py", 1, module="mine")
         warnings.warn_explicit("autocast is deprecated", FutureWarning, "x.py", 1, module="mine")
     assert [str(warning.message) for warning in seen] == ["something else", "autocast is deprecated"]
+
+
+def test_a_warning_is_hidden_only_while_fairseq_is_imported() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for hides in (without("`old` is", FutureWarning), nullcontext()):
+            with hides:
+                warnings.filterwarnings("ignore", "added by an import")
+                for text in ("`old` is deprecated", "another", "added by an import"):
+                    warnings.warn(text, FutureWarning, stacklevel=1)
+    assert [str(warning.message) for warning in seen] == ["another", "`old` is deprecated", "another"]
 
 
 @pytest.mark.parametrize(("chosen", "level"), [(None, logging.INFO), ("DEBUG", logging.DEBUG)])

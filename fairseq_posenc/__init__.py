@@ -87,7 +87,7 @@ def _fairseq_works() -> bool:
     # One task of fairseq asks every user for tensorboardX, which only that task needs.
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
-        # From torch 2.14 on, torch.jit.script warns, and fairseq calls it when it is imported (models/model_utils.py:12).
+        # torch.jit.script warns since torch 2.14, and the import of fairseq calls it (models/model_utils.py:12).
         with unchanged(), without("`torch.jit.script` is deprecated", FutureWarning):
             importlib.import_module("fairseq")
     except Exception:

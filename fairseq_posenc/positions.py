@@ -54,7 +54,8 @@ class Positions:
         key_length: Number of keys, K >= Q. With a cache or memory, K is larger than Q.
         device: Device of the derived tensors.
         causal: Whether keys to the right of a query are hidden from it.
-        padding: [B, K] bool, true at padding; None if the batch has no padding.
+        padding: [B, K] bool, true at padding; None if the batch has no padding. In a sample that is padding only, the
+            queries attend to nothing, so the outputs are finite but have no meaning.
         memory: Number of columns at the beginning that hold memory of earlier segments.
         span: Maximum number of keys to which a causal query attends, including its own (Transformer-XL's
             `same_length`).

@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 
 @contextmanager
@@ -27,12 +28,13 @@ def without(message: str, category: type[Warning]) -> Iterator[None]:
     Unlike `warnings.catch_warnings`, this keeps the filters that are added in the meantime, for example by an import.
     """
     warnings.filterwarnings("ignore", message, category)
-    added = warnings.filters[0]
+    filters = cast("list[object]", warnings.filters)
+    added = filters[0]
     try:
         yield
     finally:
-        if added in warnings.filters:
-            warnings.filters.remove(added)
+        if added in filters:
+            filters.remove(added)
 
 
 @contextmanager

@@ -115,8 +115,8 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
         for spec in ("linformer", "diet-abs-lin")
         for row in (
             (spec, "", DECODER, [f"{spec} does not work in a decoder"]),
-            (spec, "slots=0", ENCODER, [rf"--pos-enc-args\): {spec}: slots=0 must be a number from 1 to n, and n is 8"]),
-            (spec, "slots=9", ENCODER, [rf"--pos-enc-args\): {spec}: slots=9 must be a number from 1 to n, and n is 8"]),
+            (spec, "slots=0", ENCODER, [rf"args\): {spec}: slots=0 must be a number from 1 to n, and n is 8"]),
+            (spec, "slots=9", ENCODER, [rf"args\): {spec}: slots=9 must be a number from 1 to n, and n is 8"]),
             *(
                 (f"{other}+{spec}", "", ENCODER, [f"{spec} compresses the keys .* but {other} needs positions of keys"])
                 for other in ("diet-rel", "diet-abs", "segments", "shaw")

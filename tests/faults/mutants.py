@@ -289,8 +289,8 @@ sources are not changed. A change is killed if a test fails, crashes or takes to
 that only a linter would notice survives. The tests are in these files and folders of `tests`:
 {", ".join(f"`{name}`" for name in TESTS)}.
 
-**Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table shows the
-changes that survive, and the changes that survived until a test was added.
+**Tests kill {{killed}} of {{tried}} changes ({{share:.1%}}); {{tried}} of {NUMBER} have been tried.** The table shows
+the changes that survive, and the changes that survived until a test was added.
 """
 
 

@@ -35,12 +35,16 @@ def spec_of(name: str) -> str:
     return f"{companion}+{name}" if companion else name
 
 
-def get(name: str, flag: str = NAME_FLAG) -> type[PositionEncoding]:
-    """Return the class of the encoding with the given name, which the setting `flag` contains.
+def get(name: str) -> type[PositionEncoding]:
+    """Return the class of the encoding with the given name.
 
     Raises:
         ValueError: There is no encoding of this name. The message suggests the most similar name and lists all names.
     """
+    return _class_of(name, NAME_FLAG)
+
+
+def _class_of(name: str, flag: str) -> type[PositionEncoding]:
     if name not in ENCODINGS:
         hint = suggestion(name, ENCODINGS)
         raise ValueError(f"{flag}: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
@@ -120,10 +124,8 @@ def _classes(spec: str, flag: str = NAME_FLAG) -> list[tuple[str, type[PositionE
         before = kinds[:number].count(kind)
         name = f"{kind}-{before + 1}" if before else kind
         if member not in (kind, name):
-            raise ValueError(
-                f"{flag} {spec}: {member} must be called {name}, because it is {kind} number {before + 1}"
-            )
-    return [(member, get(kind, flag)) for member, kind in zip(members, kinds, strict=True)]
+            raise ValueError(f"{flag} {spec}: {member} must be called {name}, because it is {kind} number {before + 1}")
+    return [(member, _class_of(kind, flag)) for member, kind in zip(members, kinds, strict=True)]
 
 
 def _build_encoding(

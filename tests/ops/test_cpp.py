@@ -82,7 +82,7 @@ def test_where_it_cannot_be_compiled_loops_serve_and_that_is_logged_once(
         for _ in range(2):
             output = trilinear.TrilinearProduct.apply(q, k, vectors)
     torch.testing.assert_close(output.double(), literally(q, k, vectors), rtol=0, atol=1e-4)
-    assert len(caplog.records) == 1
+    assert [record.name for record in caplog.records].count("fairseq_posenc.ops.cpp") == 1
     if trouble == "refused":
         assert caplog.messages[0].endswith("error: unknown option -march=native")
 

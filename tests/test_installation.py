@@ -97,7 +97,7 @@ def test_doctor_fails_if_the_clone_is_imported_instead_of_the_package(
     if check["status"] == "fail":
         assert finished.returncode == 1
         assert f"gives a folder without its code ({folders['clone']})" in check["found"]
-        assert check["mend"].startswith("install it again: run make setup")
+        assert check["mend"].startswith("run make setup")
 
 
 def test_doctor_checks_the_current_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:
@@ -140,11 +140,11 @@ def test_the_import_of_this_process_is_the_package() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says", "mend"),
     [
-        (Imported(), "gives nothing", "install it again"),
+        (Imported(), "gives nothing", "to install the package again"),
         (
             Imported(None, ["/somewhere/fairseq_posenc"]),
             "gives a folder without its code (/somewhere/fairseq_posenc)",
-            "install it again",
+            "to install the package again",
         ),
         (Imported("/other/fairseq_posenc/__init__.py"), "gives another copy (/other/fairseq_posenc)", "pip uninstall"),
     ],

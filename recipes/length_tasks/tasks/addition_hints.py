@@ -10,7 +10,7 @@ import random
 from .addition import numbers
 from .task import Example, Task, answered, by_length
 
-HINTS = 40  # number of different hints; the longest sum needs one for each digit
+HINTS = 20  # number of different hints; the longest sum needs one for each digit
 
 
 def draw(rng: random.Random, length: int) -> Example:

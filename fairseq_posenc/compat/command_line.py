@@ -23,8 +23,8 @@ def mend() -> None:
 
     fairseq takes `--bf16` for `--tpu` (options.py:200), which fails without torch_xla. The flag
     `--allow-checkpoint-names` is added with the options of CommonConfig: fairseq adds these to a parser just after it
-    has imported the plugin. `--restore-previous` is added with the options of CheckpointConfig. fairseq-generate and
-    fairseq-interactive therefore also accept `--restore-previous`, but only training uses it.
+    has imported the plugin. `--restore-previous` is added with the options of OptimizationConfig, which only
+    fairseq-train has.
     """
     from fairseq import options, utils
 
@@ -74,12 +74,12 @@ def _without_usage(message: str) -> NoReturn:
 
 
 def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:
-    from fairseq.dataclass.configs import CheckpointConfig, CommonConfig
+    from fairseq.dataclass.configs import CommonConfig, OptimizationConfig
 
     original(parser, dataclass, *args, **kwargs)
     if isinstance(dataclass, CommonConfig):
         checkpoint_names.add_flag(parser)
-    if isinstance(dataclass, CheckpointConfig):
+    if isinstance(dataclass, OptimizationConfig):
         resuming.add_flag(parser)
 
 

@@ -18,6 +18,16 @@ from fairseq.distributed import utils as distributed
 
 from fairseq_posenc import compat
 
+# -- --restore-previous
+
+
+@pytest.mark.usefixtures("no_arguments")
+def test_only_training_accepts_the_flag_to_restore_the_previous_checkpoint() -> None:
+    assert "--restore-previous" in options.get_training_parser().format_help()
+    for parser in (options.get_generation_parser(), options.get_eval_lm_parser(), options.get_validation_parser()):
+        assert "--restore-previous" not in parser.format_help()
+
+
 # -- --bf16
 
 

@@ -111,7 +111,8 @@ def test_sources_are_as_long_as_the_encoder_is(tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level("INFO"):
         _, task = q.built(data, *START, "--encoder-from", source)
     assert task.longest == (LENGTH, 10)
-    assert f"--max-source-positions is 24, but the encoder of --encoder-from {source} keeps its {LENGTH}" in caplog.text
+    sizes = f"--max-source-positions is 24, but the encoder of --encoder-from {source} has {LENGTH} positions."
+    assert sizes in caplog.text
     _, task = q.built(data, *START, "--encoder-from", source, "--max-source-positions", 9)
     assert task.longest == (9, 10)
 

@@ -209,6 +209,11 @@ def test_the_same_seed_generates_the_same_examples() -> None:
     assert task("copy").split(random.Random(6), SIZES) != examples("copy")
 
 
+def test_numbers_with_more_digits_than_hints_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"at most 19 digits here, not 20\. Lower --longest or --tested\."):
+        task("addition-hints").split(random.Random(5), Sizes(10, (10, 20), dict.fromkeys(SPLITS, 1)))
+
+
 def test_too_few_examples_are_refused() -> None:
     with pytest.raises(ValueError, match="too few different examples of length 2"):
         task("parity").split(random.Random(1), SIZES._replace(tested=(2,)))

@@ -10,11 +10,13 @@ import random
 from .addition import numbers
 from .task import Example, Task, answered, by_length
 
-HINTS = 20  # number of different hints; the longest sum needs one for each digit
+HINTS = 20  # number of different hints; each digit of a sum needs another one
 
 
 def draw(rng: random.Random, length: int) -> Example:
     first, second, total = (text[::-1] for text in numbers(rng, length))
+    if len(total) > HINTS:
+        raise ValueError(f"Numbers have at most {HINTS - 1} digits here, not {length}. Lower --longest or --tested.")
     offset = rng.randint(0, HINTS - len(total))
 
     def hinted(digits: str) -> list[str]:

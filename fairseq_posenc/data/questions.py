@@ -98,7 +98,7 @@ class Questions(LanguagePairDataset):
         return item
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: Any = None) -> dict[str, Any]:
-        """Return fairseq's batch, sorted by length, with each sample's words, references, weight and segments."""
+        """Return fairseq's batch, sorted by length, with the unknown words, references, weights and segments."""
         batch: dict[str, Any] = super().collater(samples, pad_to_length)
         if not samples:
             return batch

@@ -39,7 +39,7 @@ class Item(NamedTuple):
     """Hold a sample made from a window.
 
     column: Position in `tokens` of the first piece of the context. start, end: Positions in `tokens` of the answer's
-    first and last piece, or NULL if the window does not contain the answer.
+    first and last piece, or 0 (the position of <s>) if the window does not contain the answer.
     """
 
     tokens: list[int]

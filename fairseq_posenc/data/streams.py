@@ -69,8 +69,8 @@ class Segments(FairseqDataset):
         total = streams * workers
         if len(corpus) < total:
             raise ValueError(
-                f"{corpus.name} has {len(corpus)} tokens, fewer than the {total} streams that {flag} {streams} needs "
-                f"on {workers} worker{'s' * (workers > 1)}. Lower {flag}."
+                f"{corpus.name} has {len(corpus)} tokens, but {flag} {streams} on {workers} "
+                f"worker{'s' * (workers > 1)} means {total} streams of at least one token each. Lower {flag}."
             )
         share, rest = divmod(len(corpus), total)
         lengths = np.full(total, share, dtype=np.int64) + (np.arange(total) < rest)
@@ -109,7 +109,7 @@ class Segments(FairseqDataset):
         return row[0], row[1]
 
     def _words(self, source: Tensor, target: Tensor, real: Tensor) -> int:
-        """Return the number of targets that begin a word; </s> counts as one, as in published WikiText perplexities."""
+        """Return the number of words in the targets; </s> counts as a word, as in published WikiText perplexities."""
         if self.corpus.words is None:
             return int(real.sum())
         return int(self.corpus.words.starts(source[real].numpy(), target[real].numpy()).sum())

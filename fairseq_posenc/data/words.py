@@ -66,7 +66,7 @@ class Words:
     Args:
         pieces: Pieces in the order of their ids.
         specials: Ids of the symbols that are not text, including `unknown`.
-        scheme: A name of `SCHEMES`.
+        scheme: Name of the scheme of pieces, one of `SCHEMES`.
         unknown: Id of <unk>.
     """
 
@@ -79,7 +79,10 @@ class Words:
         self.goes_on: Flags = np.array([marks.goes_on(piece) for piece in pieces])
 
     def starts(self, before: NDArray[np.int64], ids: NDArray[np.int64]) -> Flags:
-        """Return whether each id [n] begins a word or is a special symbol; `before` [n] holds the preceding ids."""
+        """Return whether each id [n] begins a word or is a special symbol; `before` [n] holds the preceding ids.
+
+        Unlike in `numbered`, <unk> counts as a word, and the piece after <unk> begins a word.
+        """
         return self.special[ids] | self.special[before] | (self.begins[ids] & ~self.goes_on[before])
 
     def numbered(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:

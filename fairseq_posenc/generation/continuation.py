@@ -36,15 +36,15 @@ def continued(
     """Append S tokens to each prompt, one after another.
 
     The memory is empty when the prompt begins. As in `posenc_lm_memory`, a token's context is the memory and the
-    earlier tokens of its segment. At the end of a segment, the segment's states become the memory and the cache of keys
-    and values is emptied.
+    earlier tokens of its segment. At the end of a segment, the segment's states are added to the memory, which keeps
+    the last `remembered` states, and the cache of keys and values is emptied.
 
     Args:
         model: A `posenc_transformer_lm` in evaluation mode.
         prompt: Tokens [B, P]; each prompt begins with </s> (or <s>, as in training) and has no padding.
         steps: S, the number of new tokens.
         segment: Number of tokens per segment.
-        remembered: Number of states that the memory holds.
+        remembered: Maximum number of states per layer in the memory.
         same_length: Whether each query sees only the last `remembered` keys.
         choose: Function that chooses the next tokens; by default, they are the most probable tokens.
     Returns:

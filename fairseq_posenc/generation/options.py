@@ -76,5 +76,6 @@ def refuse_in_training(cfg: Any) -> None:
     """
     if str(cfg.lenpen_form) != "fairseq":
         raise ValueError(
-            "--lenpen-form has no effect in training. Pass this flag to fairseq-generate or fairseq-interactive."
+            "--lenpen-form has no effect in training without beam search in validation. Pass this flag to "
+            "fairseq-generate or fairseq-interactive."
         )

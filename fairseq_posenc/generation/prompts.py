@@ -10,7 +10,7 @@ from ..hub import tokenizer
 
 
 class Text:
-    """Convert text to ids of a dictionary and back. A line end in the text is </s>, as in training.
+    """Convert text to ids of a dictionary and back. A line end in the text corresponds to </s>, as in training.
 
     Args:
         dictionary: fairseq's dictionary.

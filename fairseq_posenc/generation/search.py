@@ -55,7 +55,7 @@ class GnmtGeneratorWithAlignment(GnmtGenerator, SequenceGeneratorWithAlignment):
 
 
 class CopyEnsemble(EnsembleModel):
-    """Combine models that also copy words, so that their probabilities are not a softmax of logits.
+    """Combine models that also copy words; the probabilities of such models are not a softmax of logits.
 
     The temperature therefore divides the log-probabilities, not the logits.
     """

@@ -31,9 +31,9 @@ def best(
     odds: Mapping[str, float],
     values: Mapping[str, float],
 ) -> Best:
-    """Return the threshold with the highest sum of scores, as find_best_thresh in SQuAD 2.0's script does.
+    """Return the highest mean score that any threshold reaches, and that threshold, like SQuAD 2.0's find_best_thresh.
 
-    The script starts with empty answers to all questions, and then adds the predicted answers one by one, in increasing
+    The search starts with empty answers to all questions, and then adds the predicted answers one by one, in increasing
     order of their odds.
 
     Args:
@@ -60,8 +60,8 @@ def best(
 def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
     """Apply a threshold to scores of predictions, like the function apply_no_ans_threshold of SQuAD 2.0's script.
 
-    A question whose odds are above the threshold scores 1 if it has no answer, otherwise 0. The score of an empty text
-    could differ: an empty text is also correct if all answers consist of articles and punctuation.
+    A question whose odds are above the threshold scores 1 if it has no answer, otherwise 0. `squad.scores` may
+    score an empty prediction differently: there, it is also correct if all answers consist of articles and punctuation.
     """
 
     def silenced(values: Mapping[str, float]) -> dict[str, float]:

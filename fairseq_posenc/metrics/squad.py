@@ -91,7 +91,7 @@ class Rules:
         """
         if self.name != V20:
             if not answers:
-                problem = f"question {name} has no answer, which {V20} allows but {self.name} does not"
+                problem = f"question {name} has no answer, but the rules of {self.name} need at least one"
                 raise ValueError(f"{problem}. Leave the question out, or use the rules of {V20}.")
             return list(answers)
         return [answer for answer in answers if self.words(answer)] or [""]
@@ -125,7 +125,7 @@ def rules(name: str) -> Rules:
 
 
 class Scores(NamedTuple):
-    """Hold EM and F1 (0 to 1) of each question with its best answer, and the questions without a prediction."""
+    """Hold each question's EM and F1 (0 to 1), the highest over its answers, and the questions without a prediction."""
 
     exact: dict[str, float]
     f1: dict[str, float]

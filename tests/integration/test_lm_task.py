@@ -71,7 +71,7 @@ def test_streams_go_on_where_they_ended() -> None:
 
 
 def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"text has 5 tokens, fewer than the 6 streams .* Lower --batch-size"):
+    with pytest.raises(ValueError, match=r"text has 5 tokens, but .* means 6 streams .* Lower --batch-size"):
         Segments(Corpus(Lines(5), "text", first=2, pad=1), streams=3, workers=2, length=4)
 
 

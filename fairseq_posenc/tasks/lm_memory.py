@@ -72,7 +72,8 @@ class LMMemoryTask(FairseqTask):
         if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
             raise ValueError(
                 f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set, which this task "
-                "cannot score during training. Leave it out here, and score it afterwards with fairseq-validate."
+                f"cannot score during training. Leave {self.cfg.train_subset} out of --valid-subset, and score it "
+                "after training with fairseq-validate."
             )
         remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
         self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}
@@ -208,7 +209,9 @@ class LMMemoryTask(FairseqTask):
             ValueError: --context-window is set, or `get_batch_iterator` refuses a flag.
         """
         if context_window:
-            raise ValueError("--context-window does not work with this task. Give --eval-mem-length instead.")
+            raise ValueError(
+                "--context-window does not work with --task posenc_lm_memory. Give --eval-mem-length instead."
+            )
         lm_scores.log_both_perplexities()
         token_limit = None if max_tokens == EVAL_LM_TOKENS else max_tokens
         iterator = self.get_batch_iterator(dataset, token_limit, batch_size or 1, **kwargs)

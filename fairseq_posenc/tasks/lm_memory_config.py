@@ -38,7 +38,7 @@ class LMMemoryConfig(FairseqDataclass):
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
         None,
         "Subword scheme of the dictionary's pieces, by which the perplexity per word counts words. Default: "
-        "each token is a word.",
+        "each token is a word; in evaluation, the scheme from training.",
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -56,7 +56,7 @@ def check(cfg: LMMemoryConfig) -> None:
     if cfg.tokens_per_sample < 0:
         raise ValueError(
             f"--tokens-per-sample minus --context-window is {cfg.tokens_per_sample}, but must be at least 1. Leave "
-            "--context-window out; in this task, --eval-mem-length sets the context."
+            "--context-window out; --task posenc_lm_memory takes the context from --eval-mem-length."
         )
     for name, least in (("mem_length", 0), ("eval_mem_length", 0), ("eval_segment_length", 1)):
         value = getattr(cfg, name)

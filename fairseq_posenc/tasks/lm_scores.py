@@ -76,7 +76,7 @@ def log_both_perplexities() -> None:
 
 
 def _scoring(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
-    """Call the batch's function `score` with the scores of all tokens; fairseq-eval-lm itself sums them in float32."""
+    """Score a batch with fairseq, and pass the log-probabilities to `Remembering.score`, which sums them in float64."""
     hypotheses = original(scorer, models, sample, **kwargs)
     for best, *_ in hypotheses if "score" in sample else ():
         sample["score"](best["positional_scores"])
@@ -89,8 +89,8 @@ def _logging_both(original: Callable[..., dict[str, Any]], *args: Any, **kwargs:
         return original(*args, **kwargs)
     if kwargs.get("post_process"):
         raise ValueError(
-            "--post-process has no effect here. Leave out --post-process, because --subwords decides how words are "
-            "counted."
+            "--post-process has no effect with --task posenc_lm_memory. Leave out --post-process, because --subwords "
+            "decides how words are counted."
         )
     results = original(*args, **kwargs)
     if source.scored != source.tokens:

@@ -190,7 +190,8 @@ class QuestionGenerationTask(Searching):
         """
         for name in ("replace_unk", "print_alignment") + ("lm_path", "constraints") * self.copies:
             if getattr(args, name, None):
-                raise ValueError(f"--{name.replace('_', '-')} does not work with this task. Leave it out.")
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{flag} does not work with --task posenc_question_generation. Leave {flag} out.")
         if not self.copies:
             return super().generator_of(args)
         return (CopyingGenerator if self.form == "fairseq" else CopyingGnmtGenerator), {}

@@ -38,7 +38,8 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         for name in ("add_prev_output_tokens", "d2v2_multi"):
             if getattr(cfg, name):
                 raise ValueError(
-                    f"--{name.replace('_', '-')} has no effect in this task. Use --task sentence_prediction."
+                    f"--{name.replace('_', '-')} has no effect with --task posenc_sentence_prediction. Use --task "
+                    "sentence_prediction."
                 )
 
     @classmethod

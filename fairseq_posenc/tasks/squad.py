@@ -94,13 +94,13 @@ class SquadTask(Finetuning):
         """Check that a checkpoint's model was trained on the pieces and windows of this folder.
 
         Raises:
-            CheckpointError: The model was trained on other pieces, or on windows with other separators.
+            CheckpointError: The model was trained with another dictionary, or on windows with other separators.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("squad_dictionary", self.symbols_hash()) != self.symbols_hash():
             raise CheckpointError(
-                f"{self.folder / spans.DICTIONARY} has other pieces than the model was trained with. Prepare the "
-                "questions again with this model as --checkpoint and with its tokenizer."
+                f"{self.folder / spans.DICTIONARY} differs from the dictionary with which the model was trained. "
+                "Prepare the questions again with this model as --checkpoint and with its tokenizer."
             )
         trained = state_dict.get("squad_windows", {})
         other = {name: value for name, value in trained.items() if self.shape.get(name, value) != value}

@@ -70,7 +70,7 @@ def test_the_temperature_reaches_copied_words(questions: tuple[Any, Any, dict[st
     [
         ("gnmt", {"unnormalized": True}, "--lenpen-form gnmt has no effect with --unnormalized"),
         ("gnmt", {"score_reference": True}, "--lenpen-form gnmt has no effect with --score-reference"),
-        ("fairseq", {"replace_unk": "x"}, "--replace-unk does not work with this task"),
+        ("fairseq", {"replace_unk": "x"}, "--replace-unk does not work with --task posenc_question_generation"),
         ("fairseq", {"print_alignment": "hard"}, "--print-alignment does not work"),
         ("fairseq", {"lm_path": "x"}, "--lm-path does not work"),
         ("fairseq", {"constraints": "ordered"}, "--constraints does not work"),

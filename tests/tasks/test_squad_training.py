@@ -247,7 +247,7 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
     other = shutil.copytree(data, place / "other")
     lines = (other / "dict.txt").read_text().splitlines()
     (other / "dict.txt").write_text("\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
-    with pytest.raises(SystemExit, match=r"other/dict.txt has other pieces than the model was trained with"):
+    with pytest.raises(SystemExit, match=r"other/dict.txt differs from the dictionary with which the model was"):
         answers.load(checkpoint, other, gpu=False)
     source, words = place / "plain" / "checkpoint.pt", ["--eval", place / "dev.json.gz", "--longest", 24]
     folder = s.prepared(place / "bert", "--checkpoint", source, *words, "--separators", 1)

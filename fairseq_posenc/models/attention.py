@@ -41,7 +41,8 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
             setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
         if q_noise:
-            say_once(logger, "Unlike in fairseq, quantisation noise also applies to self-attention.")
+            text = "Quantisation noise also applies to the projections of self-attention; fairseq ignores it there."
+            say_once(logger, text)
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
         self._inputs: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
 

@@ -1,4 +1,4 @@
-"""Implement --pos-enc-log-interval: log the largest logit, the entropy and the table norm of each layer.
+"""Implement --pos-enc-log-interval: log each layer's largest logit, attention entropy and norm of encoding tables.
 
 The numbers are metrics of fairseq, so that every --log-format, TensorBoard and Weights & Biases show them. Each number
 covers all batches and all processes of one update, and log lines repeat the number until the next measured update.

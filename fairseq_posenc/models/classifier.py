@@ -49,7 +49,7 @@ class WordEmbedding(nn.Module):
     def start_with(self, file: Path, first: int) -> None:
         """Copy word vectors from a file into the embedding's rows from `first` on.
 
-        The rows before `first`, which belong to special symbols, stay random.
+        The rows before `first`, which belong to special symbols, keep their initial values.
 
         Raises:
             ValueError: The file cannot be read, or its vectors do not fit the dictionary or the width of the embedding.

@@ -46,14 +46,16 @@ class ClassifierConfig(PosEncConfig):
     activation_fn: _ACTIVATIONS = dataclasses.field(  # type: ignore[valid-type]
         default="gelu", metadata={"help": "Activation function of the feed-forward layers."}
     )
-    dropout: float = _option(0.1, "Dropout probability of embeddings, layer outputs and the head's input.")
+    dropout: float = _option(
+        0.1,
+        "Dropout probability of the embeddings, of the outputs of attention and of the feed-forward network, and of "
+        "the head's input.",
+    )
     attention_dropout: float = _option(0.0, "Dropout probability of attention weights.")
     activation_dropout: float = _option(0.0, "Dropout probability after the activation of feed-forward layers.")
     max_positions: Optional[int] = _option(None, f"Longest sequence in tokens. Default: {LONGEST}.")
     checkpoint_activations: bool = _option(False, "Recompute each layer in the backward pass, which saves memory.")
-    offload_activations: bool = _option(
-        False, "Recompute each layer in the backward pass, and keep the layers' inputs on the CPU."
-    )
+    offload_activations: bool = _option(False, "With --checkpoint-activations: keep the layers' inputs on the CPU.")
     min_params_to_wrap: int = _option(
         DEFAULT_MIN_PARAMS_TO_WRAP, "FSDP wraps a layer separately if it has at least this number of parameters."
     )

@@ -45,7 +45,7 @@ REFUSED = {
     "base_layers": "BASE layers cannot use position encodings.",
     "character_embeddings": "These models do not read characters.",
     "char_inputs": "Translation models do not read characters.",
-    "export": "TorchScript does not support the hooks of the encodings.",
+    "export": "TorchScript cannot compile the position encodings.",
 }
 
 #: Options that translation models do not support, with the advice or reason that the error gives.
@@ -106,7 +106,7 @@ class StacksPosEncConfig(PosEncConfig):
 
 @dataclasses.dataclass
 class LayersConfig(PosEncConfig):
-    """Hold the options of all layers, for models whose options do not extend a config of fairseq."""
+    """Hold the options that apply to all layers, for models that do not take these options from fairseq."""
 
     dropout: float = option(
         0.1, "Dropout probability of the embeddings, and of the outputs of attention and of the feed-forward network."

@@ -86,7 +86,10 @@ def first_places(source: Tensor) -> Tensor:
 
 
 def _by_word(places: Tensor, first: Tensor, is_word: Tensor) -> Tensor:
-    """Return the log of each word's total attention at the word's first position, [B, T, S]; -inf elsewhere."""
+    """Return the log of the sum of each word's attention weights over all of its occurrences, [B, T, S].
+
+    The result is at the column of the word's first occurrence; all other columns are -inf.
+    """
     index = first[:, None].expand_as(places)
     highest = torch.full_like(places, NOTHING).scatter_reduce_(2, index, places.detach(), "amax")
     highest = highest.clamp(min=torch.finfo(places.dtype).min)  # at padding, -inf - -inf would be NaN

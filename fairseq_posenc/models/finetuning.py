@@ -176,9 +176,9 @@ def load(model: Any, pretrained: Pretrained) -> None:
         missing, unexpected = model.load_state_dict(names.to_fairseq(tensors), strict=False)
     except RuntimeError as error:
         problem = f"The weights do not match the settings of the pretrained model ({error})"
-        raise CheckpointError(f"{problem}. Give another --pretrained.") from None
+        raise CheckpointError(f"{problem}. Give another model to --pretrained.") from None
     missing = [name for name in missing if not name.startswith(_NEW) and not name.endswith("version")]
     if missing or unexpected:
         fault = f"{missing[0]} is missing" if missing else f"{unexpected[0]} is unexpected"
         problem = f"The weights do not match the settings of the pretrained model: {fault}"
-        raise CheckpointError(f"{problem}. Give another --pretrained.")
+        raise CheckpointError(f"{problem}. Give another model to --pretrained.")

@@ -23,7 +23,7 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
         args: Value of --pos-enc-args, added to the options of the pretrained model.
         segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
-        ValueError: An option does not belong to the encoding, or segments are added twice.
+        ValueError: An option does not belong to the encoding, or the model already has segments of another kind.
     """
     own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
     with torch.device("meta"):

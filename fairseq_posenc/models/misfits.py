@@ -179,7 +179,10 @@ def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> No
     first = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     if first is None:
         sizes = [len(symbols) for symbols in without_mask]
-        problem = f"It has {sizes[0]} symbols (including special symbols), but the data's dictionary has {sizes[1]}."
+        problem = (
+            f"The checkpoint's dictionary has {sizes[0]} symbols (including special symbols), but the data's "
+            f"dictionary has {sizes[1]}."
+        )
     else:
         pair = [repr(symbols[first]) for symbols in without_mask]
         problem = f"The checkpoint's dictionary has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."

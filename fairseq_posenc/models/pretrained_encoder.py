@@ -58,7 +58,7 @@ def _check_vocabulary(pretrained: Pretrained, source: Path, dictionary: Dictiona
             f"{file} has {len(ours)} pieces, but the tokenizer of {source} has {len(compared)} pieces. {cure}"
         )
     if pretrained.vocabulary is None:
-        logger.warning(f"{source} has no vocabulary, so only the number of pieces in {file} was compared.")
+        logger.warning(f"{source} has no vocabulary, so its pieces were not compared with {file}, only their number.")
     differs = next((i for i, pieces in enumerate(zip(ours, compared, strict=True)) if len(set(pieces)) > 1), None)
     if pretrained.vocabulary is not None and differs is not None:
         raise CheckpointError(
@@ -117,4 +117,4 @@ def load_encoder(encoder: Any, pretrained: Pretrained) -> None:
         encoder.load_state_dict({**own, **state})
     except RuntimeError as error:
         problem = f"The weights of the encoder do not match its settings ({error})"
-        raise CheckpointError(f"{problem}. Give another --encoder-from.") from None
+        raise CheckpointError(f"{problem}. Give another model to --encoder-from.") from None

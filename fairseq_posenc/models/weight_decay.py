@@ -90,7 +90,7 @@ class Watch(nn.Module):
         learning = any(parameter.requires_grad for parameter in self.spared)
         if learning and 0 <= self.last == number - 1 and hooks().steps == self.steps:
             raise ValueError(
-                "--pos-enc-no-decay has no effect here, because the optimizer holds copies of the parameters. With "
+                "--pos-enc-no-decay has no effect, because the optimizer holds copies of the parameters. With "
                 "--fp16, also give --fp16-no-flatten-grads or --memory-efficient-fp16. Leave --ddp-backend "
                 "fully_sharded and --zero-sharding out."
             )

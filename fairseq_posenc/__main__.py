@@ -27,7 +27,7 @@ COMMANDS = {
     "generate-text": ("commands.generate_text", "Continue prompts with a language model."),
     "import-hf": (
         "hub.import_hf",
-        "Convert a BERT, RoBERTa or GPT-2 to fairseq, with any position encoding.",
+        "Convert a BERT, RoBERTa or GPT-2 model to fairseq, with any position encoding.",
     ),
     "export-hf": ("hub.export_hf", "Export a masked or plain language model for transformers and fairseq_posenc.load."),
 }

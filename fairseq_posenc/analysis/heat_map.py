@@ -52,8 +52,8 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
 
     - a vector for each distance (Shaw, M4, DeBERTa, ...): rows are distances, columns are dimensions;
     - a number for each distance (T5, DIET-REL, KERPLE, ...): rows are distances, columns are the heads of the layer;
-    - products of absolute factors (DIET-ABS, TUPE without its scalars): rows are query positions, columns are key
-      positions;
+    - products of two position vectors (DIET-ABS, and TUPE without its biases for distances and [CLS]): rows are query
+      positions, columns are key positions;
     - vectors that are added to the input (learned): rows are positions, columns are dimensions;
     - vectors of counts of keys (CoPE): rows are counts, columns are dimensions.
 

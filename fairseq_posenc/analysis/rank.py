@@ -25,7 +25,7 @@ class Ranks(NamedTuple):
     """Hold the ranks of the attention logits of each head of a layer.
 
     Args:
-        title: Name of the encoder or decoder; for random weights, where the positions are added.
+        title: Name of the encoder or decoder; if its weights are random, the place where positions are added.
         logits: Rank of each head's logits on each text, [texts, h].
         effective: Smallest number of singular values whose squares reach the share ENERGY of the sum of all squares,
             [texts, h].

@@ -73,7 +73,7 @@ def scores(folder: Path, column: str | None = None) -> list[Score]:
     """Return the scores in one column of a run's results, and leave out rows without a number there.
 
     Args:
-        column: Column of the score; None for the first column of SCORES that occurs in the results.
+        column: Column of the score; None for the first of the known columns (`SCORES`) that occurs in the results.
 
     Raises:
         ResultsError: The results cannot be read, or no row has the column.
@@ -113,7 +113,7 @@ def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:
 
     For a single run, the recipe computed the interval over the sentences of the test set. For several runs, the
     interval is that of their mean score. A median has no interval, because the interval of the mean need not contain
-    the median. The p-value of several runs is their largest p-value, which has no interval.
+    the median. For several runs, a p-value is the largest p-value of the runs, and has no interval.
     """
     each, seeds, within = row.get(f"{column} of seeds"), row.get("seeds"), row.get("±")
     if isinstance(each, list) and len(each) > 1 and all(map(is_number, each)):

@@ -52,7 +52,7 @@ _CURE = "The data are damaged or incomplete: copy both files again, or binarise 
 
 
 def _first_wrong(index: Any) -> int | None:
-    """Return the first item that does not begin where the item before it ends, or whose size is negative."""
+    """Return the number of the first item with a wrong position or a negative size; None if all items are right."""
     end = 0
     for start in range(0, len(index), _AT_ONCE):
         sizes = index._sizes[start : start + _AT_ONCE].astype(np.int64)

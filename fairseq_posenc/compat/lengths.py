@@ -43,7 +43,7 @@ def refusal(task: Any, number: int, size: Any, limit: Any, share: str) -> str:
         task: Task of fairseq, whose settings contain the flags.
         number: Number of the sentence in its file, counted from 0.
         size: Length of the sentence in tokens with </s>, or the lengths of its two sides.
-        limit: Maximum length of the task and the model together, or of each side; None means no limit.
+        limit: Maximum length that both the task and the model allow, or one for each side; None means no limit.
         share: How many sentences are too long, such as `3 of 20`.
     """
     sizes, limits = _sides(size), _sides(limit)
@@ -73,7 +73,7 @@ def _flag(task: Any, side: int, sides: int) -> str:
 
 
 def _is_of_model(task: Any, over: Sequence[int], limits: Sequence[Any]) -> bool:
-    """Return whether the model sets the limit, because the task allows longer sentences."""
+    """Return whether the limit comes from the model, that is, whether the task allows longer sentences."""
     own = _sides(task.max_positions())
     own = own * len(limits) if len(own) == 1 else own
     return all(own[side] is None or own[side] > limits[side] for side in over)

@@ -8,7 +8,7 @@ import warnings
 
 
 def mend() -> None:
-    """Hide warnings about outdated calls in fairseq: Hydra's 20 lines, and torch's about autocast."""
+    """Hide warnings about outdated calls in fairseq: 20 lines from Hydra, and torch's warnings about autocast."""
     warnings.filterwarnings("ignore", category=UserWarning, module=r"hydra\.")
     warnings.filterwarnings("ignore", message=r"\s*'config' is validated against ConfigStore", category=UserWarning)
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"fairseq\.")

@@ -213,9 +213,9 @@ def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
             shutil.copyfile(other, partial)
         return
     raise CheckpointError(
-        f"{last} does not exist, so training would start from zero, but the folder has {other}. To continue from it: "
-        f"cp {shlex.quote(str(other))} {shlex.quote(str(last))}, or give {FLAG}. To start from zero, give another "
-        "--save-dir, or move its checkpoints away."
+        f"{last} does not exist, so training would start from zero, but the folder has {other}. To start from zero, "
+        f"give another --save-dir, or move the checkpoints away. To continue from {other}, give {FLAG}, or run: "
+        f"cp {shlex.quote(str(other))} {shlex.quote(str(last))}"
     )
 
 

@@ -59,7 +59,7 @@ def test_training_does_not_start_from_zero_if_its_checkpoint_is_lost(data: Path,
     (saved / "checkpoint_last.pt").unlink()
     (saved / "checkpoint_best.pt").unlink(missing_ok=True)
     damage(saved / "checkpoint2.pt")
-    with pytest.raises(CheckpointError, match=r"would start from zero.*To continue from it: cp .*checkpoint1\.pt "):
+    with pytest.raises(CheckpointError, match=r"would start from zero.* To continue from .*: cp .*checkpoint1\.pt "):
         resume(data, saved)
     assert resume(data, saved, "--no-last-checkpoints", "--max-update", 1).trainer.get_num_updates() == 1
     assert resume(data, tmp_path / "new", "--max-update", 1).trainer.get_num_updates() == 1

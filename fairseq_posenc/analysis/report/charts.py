@@ -125,7 +125,7 @@ def _loss_chart(recipe: str, kind: str, losses: Sequence[Losses], of: Callable[[
 
 
 def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
-    """Return a chart of main scores against costs for each task in which at least two rows have both."""
+    """Return a chart of main scores against costs for each task in which at least two rows have a score and a cost."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, entry in enumerate(entries):
         if entry.main and any(_cost(entry, name) is not None for name in COSTS):
@@ -138,7 +138,7 @@ def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
 
 
 def costs(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the axis labels of the costs that at least one row has, keyed by the row's attribute."""
+    """Return the axis labels of the costs that at least one row has, keyed by the name of the cost."""
     entries = list(entries)
     return {name: text for name, text in COSTS.items() if any(_cost(entry, name) is not None for entry in entries)}
 

@@ -97,7 +97,7 @@ LAST = (
     Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
     Column(
         "Added",
-        "Number of parameters, minus the number of parameters with the run's first encoding",
+        "Number of additional parameters, compared with the model with the run's first encoding",
         True,
         _number("added", ",.0f"),
     ),

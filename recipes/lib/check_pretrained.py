@@ -53,7 +53,9 @@ def labelled(name: str, args: str | None) -> str:
 
 
 def differs(first: str, second: str) -> bool:
-    """Return whether two labels name different encodings. The spelling and the order of options do not matter."""
+    """Return whether two labels name different encodings. The order of options does not matter, and an option with its
+    default value counts as an option that is not given.
+    """
     left, right = parse(first), parse(second)
     return left.name != right.name or options_of(left) != options_of(right)
 

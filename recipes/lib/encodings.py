@@ -123,10 +123,10 @@ def parse_all(labels: list[str]) -> list[Encoding]:
 
 
 def parse_either(label: str) -> Either:
-    """Return the encoding of a model with an encoder and a decoder, which may be written as `ENCODER/DECODER`.
+    """Return the encoding that is written as `NAME` for both stacks of a model, or as `ENCODER/DECODER`.
 
     Raises:
-        Refused: The label has more than two encodings, or one that `parse` refuses.
+        Refused: The label has more than two encodings, or `parse` refuses one of its encodings.
     """
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:

@@ -187,7 +187,7 @@ def device_flags(settings: Training) -> list[str]:
 def precision_flags(settings: Training) -> list[str]:
     """Return the flags of fairseq-train that set the precision.
 
-    fairseq assumes that --bf16 means a TPU; fairseq_posenc/compat/command_line.py corrects that.
+    fairseq itself takes --bf16 for --tpu; fairseq_posenc/compat/command_line.py prevents this on GPUs and CPUs.
     """
     if settings.precision == "fp32":
         return []

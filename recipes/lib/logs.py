@@ -49,7 +49,7 @@ def progress(stage: Stage, log: Path) -> str:
 
 
 def fraction(stage: Stage, log: Path) -> float | None:
-    """Return which part of a training run or a translation is done, from 0 to 1; None if this is not known."""
+    """Return the finished fraction of a training run or a translation (0 to 1), or None if it is not known."""
     if stage.kind == "generate":
         done, size = translated(stage, log)
         return done / size if size else None
@@ -81,7 +81,7 @@ def _flags(stage: Stage) -> dict[str, str]:
 def _last(log: Path) -> dict[str, Any] | None:
     """Return the values in the last training line of the last attempt.
 
-    The result is None if there is no such line, and {} if the line is damaged.
+    The result is None if there is no training line, and {} if the last training line is damaged.
     """
     this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
     lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]

@@ -29,7 +29,7 @@ def version_of(root: Path) -> str:
 
 
 def answer(command: list[str]) -> str:
-    """Return the output of a command; empty if the command is missing, fails or hangs (with a broken driver, say)."""
+    """Return the output of a command, or an empty text if the command is missing, fails, or hangs for 20 seconds."""
     try:
         process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):

@@ -175,7 +175,7 @@ def _add_settings(group: argparse._ArgumentGroup, recipe: Recipe[S], values: Tab
 
 
 def _default(setting: Field[Any]) -> object:
-    """Return the default of a setting, or None if the setting has none because every preset sets it."""
+    """Return the default of a setting, or None if every preset must contain the setting."""
     if setting.default is not MISSING:
         return setting.default
     return setting.default_factory() if setting.default_factory is not MISSING else None

@@ -38,7 +38,7 @@ class Remaining:
     first: dict[Stage, tuple[float, float]] = field(default_factory=dict)
 
     def text(self, running: Collection[Stage]) -> str:
-        """Return the time that is left, such as `about 12 min left | `; empty before the first estimate.
+        """Return the time that is left, such as `about 12 min left | `, or an empty text before the first estimate.
 
         If the duration of open stages is not known yet, the text is `more than 12 min left (3 stages not counted) | `.
         """
@@ -87,7 +87,7 @@ class Remaining:
         return max(0.0, means[stage.kind] - spent)
 
     def _means(self, measured: dict[Stage, tuple[float, float]]) -> dict[str, float]:
-        """Return how long a stage of each kind takes: the mean of the finished stages, or else of the running ones."""
+        """Return the mean duration of finished stages of each kind, or of the running stages if none is finished."""
         running: dict[str, list[float]] = {}
         for stage, (_, whole) in measured.items():
             running.setdefault(stage.kind, []).append(whole)

@@ -187,7 +187,7 @@ def marker_name(stage: str) -> str:
 
 
 def read_marker(path: Path) -> dict[str, Any]:
-    """Return the content of a marker; empty if there is no marker, or if a crash of the machine damaged the file."""
+    """Return the content of a marker, or an empty dictionary if the file is missing or damaged (by a crash, say)."""
     try:
         facts = read_json(path)
     except (FileNotFoundError, ValueError, RecursionError):

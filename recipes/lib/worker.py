@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 
 def place(variables: Mapping[str, str], first_host: Callable[[str], str]) -> list[str]:
-    """Return the options that tell fairseq-train the rank of this process; no options outside torchrun and Slurm.
+    """Return the options that tell fairseq-train the rank of this process, or an empty list outside torchrun and Slurm.
 
     Args:
         variables: Environment variables of this process.

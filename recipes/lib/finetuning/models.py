@@ -75,7 +75,7 @@ def _models_of(place: Path) -> list[Model]:
 
 
 def _models_of_row(run: Path, row: Row) -> list[Model]:
-    """Return the models of an encoding, one for each seed. A label contains the seed unless it is the run's --seed."""
+    """Return the models of an encoding, one for each seed. Labels contain seeds that differ from the run's --seed."""
     label = str(row["encoding"])
     slug = parse(label).slug
     checkpoints = row.get("checkpoints", [slug])

@@ -30,11 +30,11 @@ class Planner(planning.Planner[S]):
         return f"{self.shown}/pretrained/{model.path}" if self.settings.builtin else str(model.path)
 
     def weights(self, model: Model) -> list[Path]:
-        """Return the weights of a model as input files of a stage; no files if the recipe pretrains the model."""
+        """Return the weights of a model as input files, or an empty list if the recipe pretrains the model."""
         return [] if self.settings.builtin else [model.path]
 
     def tokenizer(self, model: Model) -> list[Path]:
-        """Return a model's tokenizer files as input files of a stage; no files if the recipe pretrains the model."""
+        """Return a model's tokenizer files as input files, or an empty list if the recipe pretrains the model."""
         if self.settings.tokenizer_file:
             return [self.settings.tokenizer_file]
         return [] if self.settings.builtin else tokenizer_files(model.path)

@@ -71,8 +71,9 @@ class FineTuning(launch.Training):
         if not self.checkpoint:  # so that --list and --dry-run can show the stages
             return [Model(UNNAMED, Path(UNNAMED))]
         if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
-            problem = "the recipe pretrains these models itself. Name no other model, and leave out --pos-enc"
-            raise Refused(f"--checkpoint {BUILTIN}: {problem}.")
+            problem = "the recipe pretrains these models itself"
+            advice = "Leave out --pos-enc and all other values of --checkpoint"
+            raise Refused(f"--checkpoint {BUILTIN}: {problem}. {advice}.")
         if self.builtin:
             return [Model(label, Path("checkpoints") / label / LAST) for label in self.builtin_encodings]
         named = models(self.checkpoint)
@@ -110,5 +111,5 @@ class FineTuning(launch.Training):
 
     @property
     def tokenizer_file(self) -> Path | None:
-        """Return the tokenizer file of --tokenizer-path; None if the option is empty or not a file."""
+        """Return the tokenizer file of --tokenizer-path, or None if the option does not name a file."""
         return Path(self.tokenizer) if self.tokenizer not in ("", *self.tokenizer_names) else None

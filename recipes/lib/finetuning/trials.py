@@ -23,8 +23,8 @@ class Variant:
         task: Name of the task; empty if all training runs have the same task.
         segments: Segment encoding of the model: none, input or head.
         row: Segment encodings of the paper's rows with which this variant is compared, joined by "/". A task of
-            single sentences has all segment encodings of the run here, because the paper's rows all report this
-            task.
+            single sentences is compared with the rows of all segment encodings of the run, because each of these rows
+            reports the task.
     """
 
     task: str

@@ -149,7 +149,7 @@ def compared(turns: list[dict[str, float]], words: int) -> dict[str, tuple[float
 
 
 def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memory | None:
-    """Return the memory that a model needs to translate the timed batch; None if it cannot be measured."""
+    """Return the memory that a model needs to translate the timed batch, or None if this memory cannot be measured."""
     print(f"measuring the memory of {checkpoint.parent.name}/{checkpoint.name} ...", flush=True)
     loaded = load(checkpoint, decoding)
     batch = middle_batch(loaded.config, loaded.task)

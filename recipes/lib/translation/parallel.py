@@ -203,7 +203,9 @@ def lay_out(arguments: argparse.Namespace, output: Path) -> dict[str, dict[str, 
         written, longer = copy(sides[split], targets, problems, limit, longest)
         refuse_bad(problems, split)
         if not written:
-            why = f" within --longest-words {longest}. Increase this limit" if longer else ""
+            why = f" ({problems.kinds}). Correct the bad lines"
+            if longer:
+                why = f" within --longest-words {longest}. Increase this limit"
             raise SystemExit(f"error: {sides[split][0]}: the file has no good pair{why}.")
         counts[split] = {"pairs": written, "left out": problems.pairs, "because": problems.kinds}
         if longest:

@@ -179,7 +179,7 @@ def encoded(encoder: Encode, path: Path, workers: int) -> Iterator[str]:
 
 
 def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
-    """Return which side of a pair (0 or 1) is too long or empty, and how many pieces it has; None for a good pair."""
+    """Return which side of a pair (0 or 1) is too long or empty, and its number of pieces; or None for a good pair."""
     lengths = [len(line.split()) for line in pair]
     return next(((side, length) for side, length in enumerate(lengths) if not 0 < length <= longest), None)
 

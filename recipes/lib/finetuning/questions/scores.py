@@ -113,7 +113,7 @@ def mean_length(answers: list[list[str]], cut: Words) -> int:
 
 
 def overlap(context: str, question: str, length: int, cut: Words) -> str:
-    """Return the span of `length` words that shares the most words with the question; the first one if several do."""
+    """Return the first of the spans with `length` words that share the most words with the question."""
     in_question, words = {word.name for word in cut.cut(question)}, cut.cut(context)
     if len(words) <= length:
         return context.strip()

@@ -57,5 +57,5 @@ def strange(prepared: Sequence[Path]) -> list[str]:
 
 
 def behind(names: Sequence[str]) -> list[str]:
-    """Return a line with the names of all results that do not beat the constant answer, or no line if all do."""
+    """Return a list of at most one line: the names of the results that do not beat the constant answer."""
     return [f"These results do not beat the constant answer: {'; '.join(names)}."] if names else []

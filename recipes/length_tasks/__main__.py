@@ -14,8 +14,8 @@ from .settings import CONF, Settings
 from .tasks.registry import task
 
 DESCRIPTION = """\
-Train small models on tasks such as copying, counting, adding and retrieving, and test them on examples as long as in
-training and on longer examples. All examples are generated from a random seed, so nothing is downloaded."""
+Train small models on tasks such as copying, counting, adding and retrieving, and test them on lengths that occur
+in training and on greater lengths. All examples are generated from a random seed, so nothing is downloaded."""
 
 LEGEND = """\
 Within: percentage of test examples in which the model predicts all tokens of the output (exact match), for lengths up

@@ -48,7 +48,7 @@ def row(name: str, model: Model, seeds: Seeds, output: Path) -> Row:
 
 
 def lengths(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return for each length the exact match in percent (mean and values of all seeds), the split and the row count."""
+    """Return the exact match in percent (mean and values of all seeds), the split and the number of rows per length."""
     return {
         length: {
             "split": split,

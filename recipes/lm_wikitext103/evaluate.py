@@ -67,7 +67,7 @@ def main() -> None:
     add("--segment", type=int, required=True, metavar="N", help="Number of tokens per segment.")
     add("--streams", type=int, default=10, metavar="N", help="Number of parallel text streams (default: 10).")
     add("--same-length", action="store_true", help="Let every token attend to the same number of keys.")
-    text = "Largest distance that xl and gcdf tell apart from shorter ones (default: no limit)."
+    text = "xl and gcdf treat distances above N as N (default: no limit)."
     add("--clamp", type=int, metavar="N", help=text)
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     add("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")

@@ -48,9 +48,14 @@ class Settings(launch.Training):
     )
     workers: int = launch.at_least(1, "Number of processes of fairseq-preprocess.", default=1)
     length: int = launch.at_least(1, "Number of tokens per segment in training.")
-    mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
+    mem_train: int = launch.at_least(
+        0, "Number of hidden states of earlier tokens that each layer reads in training (0: none)."
+    )
     mem_eval: list[int] = field(
-        metadata=about("Numbers of earlier states to remember in evaluation; the report has a row for each number.")
+        metadata=about(
+            "Numbers of hidden states of earlier tokens that each layer reads in evaluation; the report has a row for "
+            "each number."
+        )
     )
     eval_segment: int = launch.at_least(
         1,
@@ -120,7 +125,7 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return the segment length, the clamp (0: no limit) and the value of --same-length for evaluation.
+        """Return the segment length, the largest distance (0: no limit) and --same-length of an evaluation.
 
         The --eval options are used only if the memory is longer than --length.
         """

@@ -86,7 +86,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """Return a line about the weights that the import dropped and added, in a list that is empty without an import."""
+    """Return a list with a line about the dropped and the new weights, or an empty list if nothing was imported."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")

@@ -52,7 +52,10 @@ def training_log(output: Path, slug: str) -> Path:
 
 
 def left(points: Points, plateau: float) -> int | None:
-    """Return the first update after which the training loss stays `LEFT` bits below the unigram loss, or None."""
+    """Return the first update after which the training loss stays at least half a bit below the unigram loss.
+
+    If there is no such update, return None.
+    """
     above = [update for update, loss in points if loss > plateau - LEFT]
     below = [update for update, _ in points if not above or update > above[-1]]
     return below[0] if below else None

@@ -68,7 +68,7 @@ class Settings(launch.Training):
             "Files of the tokenizer: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt, for wordpiece a "
             f"vocab.txt, for sentencepiece a .model file. `{PUBLISHED}` downloads the tokenizer of GPT-2 or of uncased "
             "BERT. If the option is not given, the tokenizer gpt2 is downloaded, and any other tokenizer is learned "
-            "from the text."
+            "from the text. With --init-from and wordpiece, the default is the vocab.txt of the pretrained model."
         ),
     )
     cased: bool = field(default=False, metadata=about("Keep capitals and accents (for --tokenizer wordpiece)."))
@@ -89,7 +89,7 @@ class Settings(launch.Training):
         0, "Number of positions of the model, at least --length (0: the same number as --length).", default=0
     )
     masking: Literal["dynamic", "whole-word"] = field(
-        metadata=about("Mask single pieces (dynamic) or whole words. The masks differ in each epoch.")
+        metadata=about("Mask single pieces (dynamic) or whole words. New masks are drawn in each epoch.")
     )
     arch: str = field(metadata=about("Architecture, such as posenc_roberta_base or posenc_bert_base."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))

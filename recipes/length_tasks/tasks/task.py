@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
     Args:
         longest: Maximum length of a training or validation example.
         tested: Lengths of the test examples.
-        rows: Number of examples of each split; for the test sets, per length.
+        rows: Number of examples of each split; for a test set, the number of examples of each length.
     """
 
     longest: int
@@ -56,7 +56,7 @@ class Task(NamedTuple):
         kind: Kind of the model that learns the task.
         unit: What a length counts, in the plural.
         source: Paper that defines the task.
-        longest: Maximum length of a training example in the preset `small`; None for a published split.
+        longest: Maximum length of a training example if --longest is not set; None for a published split.
         split: Function that returns the examples of each split.
     """
 

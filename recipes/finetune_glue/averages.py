@@ -91,7 +91,7 @@ def beside_the_paper(reported: float, numbers: Mapping[str, float], rows: Sequen
 
 
 def scores(task: str, by_split: Mapping[str, Mapping[str, float]], protocol: str) -> dict[str, float]:
-    """Return the scores that enter the average; empty if all training runs diverged.
+    """Return the task's scores for the average, or an empty dictionary if all training runs diverged.
 
     Args:
         task: Name of the task.

@@ -78,7 +78,7 @@ def files(task: str) -> dict[str, str]:
 
 
 def lines(rng: random.Random, grammar: Grammar, task: str, kind: str) -> list[str]:
-    """Return the lines of a file with rows of a kind: train, dev or test."""
+    """Return the lines of a file with rows for training, development or test (`kind`: train, dev or test)."""
     test = kind == "test"
     columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
     if test and task != "XNLI" and not {"index", "id"} & set(columns):

@@ -134,7 +134,7 @@ class Languages(Questions[Settings]):
         return {variant: self.check(self.settings_of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
-        """Return the first stage that checks the model; all stages that check a model check the same tokenizer."""
+        """Return the first of the stages that check this model; all of them check the same tokenizer."""
         return next(stage for variant, stage in self.checks.items() if variant.model == model)
 
     @cached_property

@@ -25,5 +25,5 @@ def items(folder: Path, split: str) -> list[dict[str, Any]]:
 
 
 def units(folder: Path) -> str:
-    """Return how questions are split for comparison: into words, at spaces or into characters."""
+    """Return the unit in which questions are compared: `words`, `spaces` (words between spaces) or `characters`."""
     return str(read_json(folder / RECORD)["units"])

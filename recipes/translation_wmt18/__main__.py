@@ -92,7 +92,7 @@ def paper_note(settings: Settings) -> str:
     if not (departs := differences(settings)):
         return source
     if "text" in departs:
-        source = "The BLEU in Table 4 of Chen et al. 2021 (DIET) is for another text, so it is not shown here."
+        source = "Chen et al. 2021 (DIET) use other text than this run, so the column `paper` is empty."
     return f"{source} This run cannot be compared with the paper, because it differs in: {', '.join(departs)}."
 
 

@@ -35,8 +35,8 @@ def paper(encoding: Either, direction: str) -> float | None:
 def papers_text(settings: Settings) -> bool:
     """Return whether the run uses the whole text of WMT18.
 
-    A run uses the whole text if the recipe prepares the text itself, or if prepare_wmt18.sh prepared it with the same
-    sources and options.
+    The recipe must prepare the text itself, or prepare_wmt18.sh must have prepared it with the same sources and
+    options. No option of the run may leave out pairs.
     """
     if settings.limit or settings.train_longest_words or settings.longest != 256:
         return False

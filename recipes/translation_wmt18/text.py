@@ -24,7 +24,7 @@ PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
 
 @dataclass(frozen=True)
 class Text:
-    """Define the stages that prepare the text of a pair of languages, named after the pair's first direction."""
+    """Define the stages that prepare the text of a pair of languages; `direction` is the pair's first direction."""
 
     settings: Settings
     direction: Direction

@@ -9,7 +9,7 @@ Two alternatives exist:
 - BookCorpusOpen (books1.tar.gz of The Pile, 2020) has 18,000 books from the same site, one text file per book. Its
   first host no longer offers it, and the licences of the books were never cleared.
 - Project Gutenberg (gutenberg.org) has books that are free of copyright in the USA, in older English. PG-19 is a
-  selection of its books from before 1919. Both can be downloaded in full.
+  selection of its books from before 1919. Project Gutenberg and PG-19 can be downloaded in full.
 DIR contains one text file per book, plain or compressed, also in subfolders. Each file is one document, and goes to the
 validation set with a probability of 0.5 % (--valid-part).
 

@@ -97,8 +97,8 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--tokenizer", choices=FILES, required=True, help="Type of the tokenizer.")
     text = (
-        "Existing tokenizer: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt, for wordpiece a vocab.txt, "
-        "for sentencepiece a .model file; or a folder that import-hf wrote. Without this option, wordpiece and "
+        "Existing tokenizer: a folder with encoder.json, vocab.bpe and dict.txt (gpt2), a vocab.txt (wordpiece), a "
+        ".model file (sentencepiece), or a folder that import-hf wrote. Without this option, wordpiece and "
         "sentencepiece learn a vocabulary from --train."
     )
     add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)

@@ -50,7 +50,7 @@ if has --checkpoint "${words[@]}"; then
   done
 fi
 start_questions "${words[@]}"
-[[ -n $answers || -z $version || ${#text[@]} == 0 ]] || fail "--version has no effect with --text and without --checkpoint. Leave it out."
+[[ -n $answers || -z $version || ${#text[@]} == 0 ]] || fail "--version has no effect with --text and without --checkpoint. Leave out --version."
 version=${version:-1.1}
 [[ -z $fetch_only || ${#text[@]} == 0 ]] || fail "--fetch-only fetches nothing with --text. Leave one of them out."
 [[ -z $fetch_only || ${#rest[@]} == 0 ]] || fail "--fetch-only prepares nothing. Leave out ${rest[*]}."

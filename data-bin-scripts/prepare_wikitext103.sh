@@ -39,7 +39,7 @@ while (($#)); do
   shift 2
 done
 ((${#text[@]} < 2)) || fail "--text can be given only once, with a folder of train, valid and test."
-[[ -z $fetch_limit ]] || fail "--fetch-limit: a part of WikiText-103 has a smaller vocabulary. Leave it out."
+[[ -z $fetch_limit ]] || fail "--fetch-limit: a part of WikiText-103 has a smaller vocabulary. Leave out --fetch-limit."
 [[ -n $dry_run || -n $text_only || ! -e $output ]] || fail "$output exists. Move it, or choose another --output."
 # shellcheck source=recipes/lib/env.sh
 source "$SCRIPTS/../recipes/lib/env.sh"

@@ -76,7 +76,7 @@ while (($#)); do
 done
 [[ $pair == en-de || $pair == en-cs ]] || fail "--pair ${pair:-is missing}: give en-de or en-cs."
 [[ -z $fetch_limit ]] || fail "--fetch-limit: archives are fetched whole. Use --corpus for fewer archives, or --limit for fewer pairs."
-[[ -z $text_only ]] || fail "--text-only: without --data-bin, only text is written. Leave it out."
+[[ -z $text_only ]] || fail "--text-only: without --data-bin, only text is written. Leave out --text-only."
 [[ -n $data_bin || ${#binary[@]} == 0 ]] || fail "${binary[0]} needs --data-bin DIR."
 ((${#text[@]} == 0 || ${#corpora[@]} == 0)) || fail "--corpus has no effect with --text. Leave one of them out."
 [[ $output != "data-bin/$NAME" ]] || output=data/$NAME.$pair

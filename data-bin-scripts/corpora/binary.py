@@ -1,7 +1,7 @@
 """Write fairseq's binary files (MMapIndexedDataset), and the token files that the shards are built from.
 
-fairseq's own builder would write the same bytes (a test checks this). But importing fairseq takes seconds and 300 MB in
-each process, and fairseq's lists of sizes take 80 bytes per item.
+fairseq's own builder would write the same bytes (a test checks this). This module does not use fairseq, because
+importing fairseq takes seconds and 300 MB in each process, and fairseq's lists of sizes take 80 bytes per item.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class TokenFiles:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return the documents of a task as arrays of the types `RECORD` and `PLACE`; the caller sets the sort keys."""
+        """Return a `RECORD` and a `PLACE` of each document of a task; the caller sets the sort keys of the places."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):

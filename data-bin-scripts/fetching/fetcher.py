@@ -37,7 +37,7 @@ class Fetcher:
         return int(entry.bytes)
 
     def _done(self, source: Source, path: Path) -> Entry | None:
-        """Check the content of a file that exists already, and return its entry for fetched.tsv."""
+        """Return the file's entry in fetched.tsv if the file exists (after a check) or was unpacked, otherwise None."""
         entry = self.record.get(source.path)
         if path.exists():
             return self._adopt(source, path, entry)

@@ -18,7 +18,7 @@ TRANSLATION = "translation of a wrong row"
 
 @dataclass
 class Split:
-    """Hold the rows of a split that are written, the number of its rows, and the number of rows in its file.
+    """Hold the rows of a split that are written, and count the rows of the split and of the file that contains it.
 
     Args:
         rows: Rows that are written.

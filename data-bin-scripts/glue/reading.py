@@ -117,8 +117,8 @@ class Columns(NamedTuple):
 def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the line is a header.
 
-    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header, and its test files have no
-    labels either.
+    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header, and XTREME's test files of
+    XNLI have no labels.
     """
     names = line.text.removeprefix(BOM).split("\t")
     known = [how.aliases.get(name, name) for name in names]

@@ -69,8 +69,9 @@ def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
 
 
 def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
-    """Return the next lines of a file. Only a line feed ends a line; other line breaks of Unicode would misalign the
-    pairs.
+    """Return the next `most` lines of a file, or fewer at its end.
+
+    Only a line feed ends a line; other line breaks of Unicode would misalign the pairs.
     """
     lines: list[bytes] = []
     try:

@@ -66,7 +66,7 @@ def new_problem(split: str, where: str, name: str, kind: str, what: str, how: st
 
 
 def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") -> None:
-    """Write all problems to WHERE.problems.jsonl and raise an error if any problem is marked as refused.
+    """If any problem is marked as refused, write all problems to WHERE.problems.jsonl and raise an error.
 
     If no problem is marked as refused, remove WHERE.problems.jsonl, which an earlier run may have written.
 
@@ -99,7 +99,7 @@ def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
 
 
 def summary(problems: list[Problem]) -> list[str]:
-    """Return a line for each split, kind of problem and handling; each line names the first questions concerned."""
+    """Count the problems by split, kind and handling; return a line for each count, with the first questions' ids."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in problems:
         groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem)

@@ -56,8 +56,8 @@ class Cutter:
     def shortest(self, context: str, answers: Iterable[Answer], windows: Sequence[Item]) -> int | None:
         """Return the number of pieces of the shortest answer that lies completely inside one window.
 
-        If several windows hold the first piece of an answer, only the window with the most context around it is
-        searched. The result is 0 if no answer lies completely inside one window, and None if no answer occurs at its
+        If several windows hold the first piece of an answer, only the window with the most context around this piece
+        counts. The result is 0 if no answer lies completely inside one window, and None if no answer occurs at its
         offset.
         """
         from fairseq_posenc.data.span_items import owner, place

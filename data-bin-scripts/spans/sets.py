@@ -94,7 +94,7 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 
 
 def _united(folder: Path, known: QuestionSet, codes: Sequence[str]) -> dict[str, Path]:
-    """Return, for each language that occurs in the file of all languages, the path of this file."""
+    """Map each language that occurs in the file of all languages to the path of that file."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
     ids = [question.id for question in reading.read(path, [])] if path else []
     return {code: path for code in codes if path and any(word.startswith(known.begin(code)) for word in ids)}

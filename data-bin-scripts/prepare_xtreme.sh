@@ -22,7 +22,7 @@ a split. Models for these three train on SQuAD 1.1, which you prepare with prepa
   --languages A,B      Languages to prepare (default: all that exist). xnli always includes English for development.
   --fetch-from DIR     Copy the archives from this folder (see fetch.py --from).
   --dry-run            Print the commands and run nothing.
-All other options go to prepare_glue.py for xnli, and to prepare_spans.py for xquad, mlqa and tydiqa (see their --help)."
+All other options go to prepare_glue.py (xnli) or to prepare_spans.py (xquad, mlqa, tydiqa); see their --help."
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
 OPTIONS='' # USAGE lists all options

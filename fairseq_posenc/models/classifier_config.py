@@ -55,7 +55,9 @@ class ClassifierConfig(PosEncConfig):
     activation_dropout: float = _option(0.0, "Dropout probability after the activation of feed-forward layers.")
     max_positions: Optional[int] = _option(None, f"Longest sequence in tokens. Default: {LONGEST}.")
     checkpoint_activations: bool = _option(False, "Recompute each layer in the backward pass, which saves memory.")
-    offload_activations: bool = _option(False, "With --checkpoint-activations: keep the layers' inputs on the CPU.")
+    offload_activations: bool = _option(
+        False, "Recompute each layer as with --checkpoint-activations, and keep the layers' inputs on the CPU."
+    )
     min_params_to_wrap: int = _option(
         DEFAULT_MIN_PARAMS_TO_WRAP, "FSDP wraps a layer separately if it has at least this number of parameters."
     )

@@ -114,7 +114,9 @@ class LayersConfig(PosEncConfig):
     attention_dropout: float = option(0.1, "Dropout probability of attention weights.")
     activation_dropout: float = option(0.0, "Dropout probability after the activation in feed-forward layers.")
     checkpoint_activations: bool = option(False, "Recompute each layer in the backward pass, which saves memory.")
-    offload_activations: bool = option(False, "With --checkpoint-activations: keep the layers' inputs on the CPU.")
+    offload_activations: bool = option(
+        False, "Recompute each layer as with --checkpoint-activations, and keep the layers' inputs on the CPU."
+    )
     min_params_to_wrap: int = option(
         DEFAULT_MIN_PARAMS_TO_WRAP, "FSDP wraps a layer separately if it has at least this number of parameters."
     )

@@ -87,12 +87,14 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
 
 
 def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
-    """Apply activation checkpointing and FSDP to a layer, as fairseq's own build_encoder_layer does."""
-    if cfg.checkpoint_activations:
+    """Apply activation checkpointing and FSDP to a layer, as fairseq's own build_encoder_layer does.
+
+    --offload-activations implies --checkpoint-activations, as in fairseq's translation models.
+    """
+    checkpointed = cfg.checkpoint_activations or cfg.offload_activations
+    if checkpointed:
         layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
-    wrapped_layer: nn.Module = fsdp_wrap(
-        layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
-    )
+    wrapped_layer: nn.Module = fsdp_wrap(layer, min_num_params=0 if checkpointed else cfg.min_params_to_wrap)
     return wrapped_layer
 
 

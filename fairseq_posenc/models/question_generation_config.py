@@ -150,5 +150,3 @@ def check(values: dict[str, Any]) -> None:
                 f"--{side}-attention-heads {heads} does not divide the width {width} of encoder and decoder. Give a "
                 "divisor of the width."
             )
-    if values["offload_activations"] and not values["checkpoint_activations"]:
-        raise ValueError("--offload-activations has no effect without --checkpoint-activations. Leave it out.")

@@ -47,7 +47,6 @@ def test_the_decoder_is_the_papers() -> None:
     [
         ("--freeze-encoder", "--freeze-encoder without --encoder-from would keep random weights"),
         ("--decoder-attention-heads 5", "--decoder-attention-heads 5 does not divide the width 64"),
-        ("--offload-activations", "--offload-activations has no effect without --checkpoint-activations"),
         ("--pos-enc nonsense", "nonsense"),
         ("--pos-enc linformer", "--pos-enc"),
         ("--pos-enc-encoder-args nonsense=1", "nonsense"),

@@ -20,7 +20,7 @@ class CopeOptions(Options):
 
     n_max: int | None = option(
         None,
-        "Number of position vectors; tokens with a larger position use the last vector (unset: n).",
+        "Number of position vectors; positions beyond the last vector use the last vector (unset: n).",
         between=(2, 65_536),
         example=3,
     )

@@ -74,7 +74,7 @@ class OriginalDeberta(Deberta):
         return self.options.buckets or self.longest
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """Return the rows of the reversed table P, because P is ordered by i - j."""
+        """Return the rows of the distances j - i in the reversed table P; P itself is ordered by i - j."""
         if self.options.buckets is not None:
             delta = log_bucket(delta, self.options.buckets, self.longest)
         return (delta + self._half - 1).clamp(0, 2 * self._half - 1)
@@ -167,7 +167,7 @@ def _literal_bucket(x: int, buckets: int, longest: int) -> int:
 
 
 def _longest(options: DebertaOptions, stack: StackShape) -> int:
-    """Return the largest distance k, which is the option `clip` or, if unset, n, but at least `buckets`.
+    """Return the largest distance k: the option `clip` if it is set, otherwise the larger one of n and `buckets`.
 
     All distances beyond k share the last row or bucket of their direction.
     """

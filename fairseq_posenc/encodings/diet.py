@@ -18,8 +18,8 @@ from ..positions import Positions
 
 PAPER = "Chen et al. 2021 (DIET)"
 DIVISOR = (
-    "The paper divides by sqrt(d), where d is the hidden size, in this equation and again in the softmax. We divide "
-    "q·k once, by sqrt(D), where D is the width of a head, as BERT does. We do not divide the position "
+    "The paper divides by sqrt(d), where d is the hidden size, in its formula of the logits and again in the softmax. "
+    "We divide q·k once, by sqrt(D), where D is the width of a head, as BERT does. We do not divide the position "
     "term by sqrt(D)."
 )
 

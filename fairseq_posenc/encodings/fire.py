@@ -110,7 +110,8 @@ class Fire(SharedBias, CachingEncoding):
         return OfDistance(tensors["by_distance"], Rows.of(positions)) if "by_distance" in tensors else None
 
     def _within_threshold(self, positions: Positions) -> bool:
-        """Return whether no position is beyond T in any layer; false in a compiled graph, which cannot read T."""
+        """Return whether no position is beyond T in any layer. A compiled graph cannot read T, so the result in such a
+        graph is False."""
         if torch.compiler.is_compiling():
             return False
         smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold

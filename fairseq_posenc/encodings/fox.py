@@ -34,8 +34,8 @@ class Fox(PositionEncoding):
         count="m h (d + 1)",
         notes="`fox` alone corresponds to the paper's default models, which have no other position encoding; "
         "`rope+fox` corresponds to its models with RoPE. The paper's variant 'Pro' also has output gates, norms of "
-        "queries and keys, and shifts of keys and values. These parts are left out, because they are not position "
-        "encodings.",
+        "queries and keys, and shifts of keys and values. `fox` leaves out these gates, norms and shifts, because "
+        "they are not position encodings.",
     )
     reads_keys = False
 

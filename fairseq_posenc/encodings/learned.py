@@ -63,9 +63,9 @@ class Learned(Extended):
 class SentenceRestart(Learned):
     """Add a learned vector of the position i' in the sentence: x_i = t_i + w_{i'}, where w_{i'} is row i' - 1 of w.
 
-    i' counts from 1, and a sentence ends with </s> (or <s>). The M4M paper calls i' the 'real' absolute position; in
-    that paper, masked-LM pretraining with it did not converge. The model computes `positions.restart_ids`, because it
-    knows the ids of its special tokens.
+    i' counts from 1, and restarts after each </s> or <s>. The M4M paper calls i' the 'real' absolute position; in that
+    paper, masked-LM pretraining with this encoding did not converge. The model computes
+    `positions.restart_ids`, because it knows the ids of its special tokens.
     """
 
     needs_boundaries = True

@@ -36,8 +36,8 @@ class Compressing(PositionEncoding):
     """Provide the base class of encodings that compute keys from E X and values from F X, where `weight` holds E and F.
 
     `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share E. Column p
-    belongs to the token with p tokens before it. Padding is replaced by zeros; with padding on the left, column 0
-    belongs to the first token. These encodings work in encoders only, because a slot mixes all columns.
+    of E and F belongs to the token with p tokens before it. Padding is replaced by zeros; with padding on the left,
+    column 0 belongs to the first token. These encodings work in encoders only, because a slot mixes all columns.
     """
 
     capabilities = replace(ABSOLUTE, causal=False, documents=False, extrapolates=False, any_positions=False)

@@ -71,11 +71,11 @@ class Rope(rotary.Rotary):
       `high_freq_factor` (4) as the limits on the number of turns, and without a factor on the logits.
     - longrope (Ding et al. 2024, in Hugging Face's `modeling_rope_utils`): divide the angle of pair m by
       long_factor[m], and multiply rotated queries and keys by sqrt(1 + ln s / ln L). s is n/L unless `factor` sets it.
-      If s is at most 1, divide by short_factor[m], and do not multiply queries and keys. The choice depends on n and
-      not on the length of a sequence, because keys in a cache must not change. Hugging Face's Phi-3 and newer
-      versions of `rope_utils` choose by the length of each sequence: for sequences of up to L tokens, they divide by
-      short_factor, but multiply queries and keys as for longer sequences. To get their results for short sequences, set
-      short_factor, original_length=n and attention_factor.
+      If s is at most 1, divide by short_factor[m], and do not multiply queries and keys. The choice of the divisors
+      depends on s and not on the length of a sequence, because keys in a cache must not change. Hugging Face's Phi-3
+      and newer versions of `modeling_rope_utils` choose the divisors by the length of each sequence: for sequences of
+      up to L tokens, they divide by short_factor, but multiply queries and keys as for longer sequences. To get Hugging
+      Face's results for sequences of up to L tokens, set short_factor, original_length=n and attention_factor.
 
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option `form`).
     YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated

@@ -30,9 +30,9 @@ class Sandwich(RelativeBias):
     """Sandwich adds the inner product of the sinusoidal vectors of both positions, divided by a ratio r_h of the head.
 
     The inner product depends on the distance only: it is the sum over t = 1 to d'/2 of cos((i-j) / 10000^(2t/d')). Head
-    h of H heads has the ratio r_h = 8h/H, as in ALiBi. The bias has no parameters and is the same in all layers. The
-    bias falls roughly logarithmically with the distance. In an encoder the bias is symmetric, so that it does not
-    distinguish left from right.
+    h of H heads has the ratio r_h = 8h/H; its slope in ALiBi is 2^(-8h/H). The bias has no parameters and is the same
+    in all layers. The bias falls roughly logarithmically with the distance. In an encoder the bias is symmetric, so
+    that it does not distinguish left from right.
     """
 
     Options = SandwichOptions

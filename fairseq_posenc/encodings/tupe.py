@@ -74,7 +74,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         equation="equations (14), (15) and (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
-        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers leave out one of the two matrices of (d/h)^2 "
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers do not count one of the two matrices of (d/h)^2 "
         "numbers and the two scalars of theta. With `form=original`, the number of parameters is (n+1) d + 2 (d^2 + d) "
         "+ 2 d + 33 h. Both forms have fewer parameters without reset or without relative scalars.",
     )

@@ -65,7 +65,7 @@ class OriginalTupe(Tupe):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities; the buckets in a decoder are for keys on the left, so an encoder cannot use them."""
+        """Return the capabilities. In a decoder, the relative scalars are for keys on the left only."""
         one_way = self.options.relative and self.stack.causal
         return replace(super().capabilities, bidirectional=not one_way)
 
@@ -75,7 +75,7 @@ class OriginalTupe(Tupe):
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """Return the parameters of theta_1; without reset, return the bias of U^K, which cancels in the softmax."""
+        """Return the parameters that the softmax cancels: those of theta_1 or, without reset, the bias of U^K."""
         if not self.resets:
             return ("u_k_bias",)
         return ("weight[0]", f"scalars[..., {BUCKETS // 2}]") if self.options.relative else ("weight[0]",)

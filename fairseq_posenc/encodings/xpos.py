@@ -71,7 +71,7 @@ class XPos(rotary.Rotary):
     def _refuse_overflow(self, dtype: torch.dtype, length: int) -> None:
         """Raise ValueError if a decay factor exceeds the square root of the largest number that the dtype holds.
 
-        This leaves half of the range of exponents to the queries and keys.
+        With this limit, half of the range of exponents remains for the queries and keys.
         """
         most = math.log(torch.finfo(dtype).max) / 2 / math.log((1 + GAMMA) / GAMMA)
         if max(length - self.middle, self.middle) > most * self.options.scale_base:

@@ -168,9 +168,9 @@ def _cannot_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> str
 def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[str, Terms | None]:
     """Return the reason why another path is better on a GPU, or the terms for FlexAttention.
 
-    This function compares how many numbers the two paths need for a layer. FlexAttention reads `terms.width` numbers in
-    float32 for each sample, head and token. FlexAttention does not keep these numbers, so the
-    backward pass computes all of them again, and a gradient for each number. If there is a number for each query and
+    This function compares how many numbers FlexAttention and the explicit path need for a layer. FlexAttention reads
+    `terms.width` numbers in float32 for each sample, head and token. FlexAttention does not keep these numbers, so the
+    backward pass computes all of them again, and a gradient for each number. If every token has a number for each
     distance, the explicit path needs less memory.
     """
     reason = _cannot_flex(x, call, mode, place)
@@ -183,13 +183,13 @@ def _no_flex(x: Projected, call: LayerCall, mode: Mode, place: Place) -> tuple[s
     terms = call.terms(x.raw_q, x.raw_k)
     kept = KEPT_BY_FACTORS if terms.factors else KEPT_BY_SUMS
     if terms.width > kept * call.positions.key_length:
-        text = f"FlexAttention would read tables of {terms.width} rows for each token"
+        text = f"FlexAttention would read {terms.width} numbers for each token and head"
         return f"{text}, which take more memory than the explicit path needs for a layer", None
     return "", terms
 
 
 def _not_repeatable(mode: Mode) -> str:
-    """Return the reason against the fused kernel if torch must use deterministic algorithms, or an empty text."""
+    """Return the reason against the fused kernel if training must be deterministic, or an empty text."""
     deterministic = mode.training and torch.are_deterministic_algorithms_enabled()
     return "the backward pass of the fused kernel is not deterministic" if deterministic else ""
 

@@ -72,8 +72,8 @@ def computed_again(tables: Sequence[Read]) -> AbstractContextManager[object]:
     """Return a context in which autograd does not save those `tables` that hold products of tokens with rows.
 
     Such a table can be larger than all other tensors of a layer. The backward pass computes such a table again from the
-    queries or keys, which are saved anyway. Models that torch compiles are left as they are: there, the compiler
-    decides what is saved.
+    queries or keys, which are saved anyway. The context changes nothing in models that torch compiles, because the
+    compiler decides what is saved.
     """
     # Autograd keeps both functions below until the backward pass, so they must not hold the tables.
     products = [(term, ref(numbers)) for term, numbers in tables if isinstance(term, OfToken) and numbers.requires_grad]

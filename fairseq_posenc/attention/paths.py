@@ -49,7 +49,7 @@ def attend(
         allowed key gets zeros.
 
     Raises:
-        PathRefusedError: `path` is fused or flex, and cannot compute the attention exactly.
+        PathRefusedError: `path` is fused or flex, and would give wrong results or cannot run here.
         ValueError: `path` is unknown.
     """
     choice = choose(x, call, Mode(training, dropout, need_weights), path)

@@ -88,7 +88,8 @@ def table_norm(view: LayerView) -> Tensor:
 
 @torch.no_grad()
 def _of_pass(x: Projected, call: LayerCall) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the largest logit, the sum of the entropies of all real rows [B, h, Q], and the number of these rows."""
+    """Return three numbers over all rows [B, h, Q] except those of `_ignored`: the largest logit, the sum of the
+    entropies, and the number of rows."""
     scores = logits(x, call).expand(x.q.shape[0], x.q.shape[1], -1, -1)
     if x.positioned and call.positions.forbidden is not None:
         scores = scores.masked_fill(call.positions.forbidden, -math.inf)
@@ -105,7 +106,7 @@ def _of_pass(x: Projected, call: LayerCall) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _ignored(positions: Positions) -> Tensor | None:
-    """Return which queries are padding or may see no key, [B, 1, Q, 1] bool; None if there are none."""
+    """Return which queries are padding or have no allowed key, [B, 1, Q, 1] bool; None if there is no padding."""
     if positions.padding is None:
         return None
     pads = positions.padding[:, None, positions.offset :, None]

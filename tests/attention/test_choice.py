@@ -79,8 +79,8 @@ def test_a_gpu_takes_the_fused_kernel_where_nothing_is_added(spec: str, args: st
 @pytest.mark.parametrize(
     ("spec", "args", "reason"),
     [
-        ("shaw", "", "tables of 79 rows for each token, which take more memory than"),
-        ("m4", "clip=20", "tables of 82 rows for each token, which take more memory"),
+        ("shaw", "", "79 numbers for each token and head, which take more memory than"),
+        ("m4", "clip=20", "82 numbers for each token and head, which take more memory"),
         ("m3", "", "cannot compute the logits of m3"),
         ("shaw", "values=true,clip=2", "adds a term to the values"),
     ],

@@ -118,8 +118,8 @@ class Positions:
     def _check_cls(self, column: Tensor) -> None:
         """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
 
-        On an accelerator, where reading numbers takes time, `common_cls_column` checks the range later. A compiled
-        graph cannot read the numbers.
+        On an accelerator, where reading numbers takes time, `common_cls_column` checks the range later. In a compiled
+        graph, the range is not checked, because the graph cannot read the numbers.
         """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(

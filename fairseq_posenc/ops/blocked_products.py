@@ -2,7 +2,7 @@
 
 The rows are queries and the columns are keys, or the reverse. The distance from row r to column c is c - r. The window
 of a block of rows is the range of distances that occur in the block. Each block is multiplied only by the vectors of
-its window. With blocks, about half as many products are computed as for all rows and the vectors of all distances.
+its window. Blocks need about half as many products as a multiplication of all rows by the vectors of all distances.
 Temporary tensors also stay small.
 
 Legend: G matrices (one per sample and head), R rows, C columns, D head width, L = R + C - 1 distances. Entry
@@ -89,7 +89,7 @@ class _Block:
 
     @property
     def window(self) -> slice:
-        """Return the table entries for the columns from `left` to `right` - 1."""
+        """Return the slice of the table that the block needs for the columns from `left` to `right` - 1."""
         begin = self.left + self.rows - self.stop
         return slice(begin, begin + self.width)
 

@@ -68,9 +68,9 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
     """Return the products that `way` names, computed in C++ if possible, otherwise by the functions `row` and `rest`.
 
-    Without C++, the function `row` turns the vector that the first `shared` keys have in common into rows, and one
-    matrix product multiplies these keys by the rows. The function `rest` computes the products of the keys that have a
-    vector of their own.
+    Without C++, the function `row` turns the vector of the first `shared` keys into rows, and one matrix product
+    multiplies these keys by the rows. The function `rest` computes the products of all other keys, which have vectors
+    of their own.
 
     Args:
         way: Value of the argument `way` of `cpp.single_query` that computes the same products.

@@ -45,8 +45,8 @@ def option_values(
 def are_those_of(paper: str, printed: Mapping[str, str], ours: Mapping[str, str]) -> bool:
     """Return whether a paper's row holds for our option values.
 
-    All values must be equal, with one exception: the scores that the paper `EITHER_SHARING` reports for
-    share=head-wise also hold for share=none, because the paper and its code differ in this option.
+    All values must be equal, with one exception: the scores that the M1-M4 paper reports for share=head-wise also hold
+    for share=none, because the M1-M4 paper and its code differ in this option.
 
     Args:
         paper: Short name of the paper.

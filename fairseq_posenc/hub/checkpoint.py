@@ -97,7 +97,8 @@ def state_of(weights: Mapping[str, Tensor], configuration: Mapping[str, Any], cr
     """Return a checkpoint with these weights, from which training can continue.
 
     Args:
-        weights: Weights by their names in fairseq. configuration: See `configuration`.
+        weights: Weights by their names in fairseq.
+        configuration: See `configuration`.
         criterion: Name of the criterion's class.
     """
     history = {"criterion_name": criterion, "optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}

@@ -20,10 +20,10 @@ from .pretrained import Pretrained
 
 #: Note on m4m. That the model has to learn attention again was measured on a small model.
 M4M_FACTS = (
-    "m4m multiplies the attention logits by its table. Therefore a new table, however it is initialised, makes the "
-    "attention weights very different from those of the pretrained model. The papers on m4m trained such models for "
-    "500,000 more steps. To keep the pretrained model's outputs at first, use learned+m4, learned+m2, or learned+m4m "
-    "with gate_offset=1 (a deviation from the papers)."
+    "m4m multiplies the attention logits by products with its table. Therefore a new table, however it is "
+    "initialised, makes the attention weights very different from those of the pretrained model. The papers on m4m "
+    "trained such models for 500,000 more steps. To start with outputs close to those of the pretrained model, use "
+    "learned+m4, learned+m2, or learned+m4m with gate_offset=1 (a deviation from the papers)."
 )
 #: Standard deviation of a new m4m table in a pretrained model, instead of D^-0.5 for training from scratch.
 M4M_STD = 0.02
@@ -189,7 +189,7 @@ def _rule(table: Tensor) -> str:
 
 
 def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, Tensor]:
-    """Return position weights from Hugging Face or stock fairseq, keyed by their names in the plain model."""
+    """Return position weights from Hugging Face or stock fairseq, keyed by their names in `MaskedLM`."""
     tables: dict[str, Tensor] = {}
     tensors, members = source.tensors, pos.members
     table, types = tensors.get(f"{names.POSITIONS}.weight"), tensors.get(f"{names.TYPES}.weight")
@@ -228,7 +228,7 @@ def _segments(types: Tensor, tables: dict[str, Tensor], members: Mapping[str, An
 
 
 def model_of(source: Pretrained) -> MaskedLM:
-    """Build the plain model with the weights of `source`, in evaluation mode."""
+    """Build a `MaskedLM` with the weights of `source`, in evaluation mode."""
     model = MaskedLM(source.config)
     try:
         model.load_state_dict(dict(source.tensors))

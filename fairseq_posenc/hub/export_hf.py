@@ -164,9 +164,9 @@ def _parser() -> argparse.ArgumentParser:
         "--tokenizer",
         type=Path,
         metavar="FILE_OR_FOLDER",
-        help=f"File or folder of the tokenizer: {tokenizer.FORMS}. Default: the folder tokenizer/ beside dict.txt; if "
-        "a language model has no such folder, its tokens are the words between spaces. With `none`, no tokenizer is "
-        "written.",
+        help=f"File or folder of the tokenizer: {tokenizer.FORMS}. Default: the folder tokenizer/ beside dict.txt; "
+        "without this folder, a language model of whole words gets a tokenizer that splits text at spaces. With "
+        "`none`, no tokenizer is written.",
     )
     return parser
 

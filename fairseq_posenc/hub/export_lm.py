@@ -98,7 +98,7 @@ def tokens_of(model: LanguageModel, source: Path | None) -> tuple[tokenizer.Toke
     Args:
         model: The model to export.
         source: Value of --tokenizer. The default None means the folder tokenizer/ beside dict.txt; if there is no such
-            folder, the tokenizer splits text at spaces.
+            folder and the symbols of dict.txt are whole words, the tokenizer splits text at spaces.
     Raises:
         CheckpointError: The tokenizer cannot be read, or belongs to another model.
     """

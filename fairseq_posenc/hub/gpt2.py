@@ -194,9 +194,9 @@ def _pieces(listed: list[str], others: list[int]) -> list[str]:
 def _unlikely_row(weight: Tensor, bias: Tensor) -> tuple[Tensor, str]:
     """Return an output vector whose logit is about -1000 for every text, and a note about it.
 
-    The output y of the last layer norm is weight * n + bias, and the sum of n is 0. Therefore the product of y and a
-    multiple c of 1 / weight is always c times the sum of bias / weight. If the sum of bias / weight is close to 0, as
-    in an untrained model, the function returns a vector of zeros.
+    The last layer norm returns y = weight * n + bias, where the numbers in the vector n add up to 0. For every text,
+    the product of y and the vector c / weight is therefore c times the sum of bias / weight. If the sum of
+    bias / weight is close to 0, as in an untrained model, the function returns a vector of zeros.
     """
     direction = 1 / weight.double()
     constant = (direction * bias.double()).sum()

@@ -30,7 +30,7 @@ FAIRSEQ = {
     "dropout": ("dropout", 0.1),
     "attention_dropout": ("attention_dropout", 0.1),
 }
-#: Settings that change what a model computes and that the plain model does not have.
+#: Settings that change what a model computes and that `CausalLM` does not have.
 UNKNOWN = ("base_layers", "scale_fc", "scale_attn", "scale_heads", "scale_resids", "character_embeddings")
 
 
@@ -67,7 +67,7 @@ def of_checkpoint(path: Path) -> LanguageModel:
     """Read a checkpoint of a language model, with dict.txt beside it or in the data of its task.
 
     Raises:
-        CheckpointError: The plain model lacks a feature of this model, or the dictionary does not fit.
+        CheckpointError: `CausalLM` lacks a feature of this model, or the dictionary does not fit.
     """
     state = load_model(path)
     settings, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
@@ -120,7 +120,7 @@ def is_exported(folder: Path) -> bool:
 
 
 def model_of(source: LanguageModel) -> CausalLM:
-    """Build the plain model with the weights of `source`, in evaluation mode.
+    """Build a `CausalLM` with the weights of `source`, in evaluation mode.
 
     Raises:
         CheckpointError: The weights do not fit the settings.
@@ -135,7 +135,7 @@ def model_of(source: LanguageModel) -> CausalLM:
 
 
 def _refuse(settings: Mapping[str, Any], path: Path) -> None:
-    """Raise CheckpointError if the plain model lacks a feature that this model has."""
+    """Raise CheckpointError if `CausalLM` lacks a feature that the settings of this model require."""
     if settings.get("pos_enc_random") is not None:
         problem = f"{path} was trained at random positions (--pos-enc-random {settings['pos_enc_random']})"
         cure = "Give a model that was trained without --pos-enc-random."
@@ -193,7 +193,7 @@ def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
 
 
 def _notes(task: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return how the exported model differs from the trained one: it has no memory."""
+    """Return a note that the exported model has no memory, if the model was trained with memory."""
     if "posenc_lm_memory" not in str(task.get("_name")):
         return ()
     return (

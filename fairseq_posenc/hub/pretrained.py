@@ -54,10 +54,10 @@ class Pretrained:
 
     Args:
         config: Settings of the model, including its encoding and the ids of its special symbols.
-        tensors: Weights, keyed by their names in the plain model. Weights of positions and segments that do not come
-            from this plugin are called `positions`, `types` and `distances.N`.
+        tensors: Weights, keyed by their names in `MaskedLM`. Weights of positions and segments that do not come from
+            this plugin are called `positions`, `types` and `distances.N`.
         vocabulary: The pieces in the order of their ids; None if the source has no vocabulary.
-        unused: Names of the source's weights that the plain model does not have.
+        unused: Names of the source's weights that `MaskedLM` does not have.
         dictionary: The dict.txt from which the vocabulary was read, if there was one.
     """
 

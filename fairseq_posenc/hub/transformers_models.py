@@ -133,7 +133,10 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
         return output.to_tuple() if return_dict is False else output
 
     def _cache(self, given: Cache | None, wanted: bool | None) -> PosEncCache | None:
-        """Return the cache to use, or None. Some versions of `generate` pass an empty cache of another class."""
+        """Return the cache to use, or None to use no cache.
+
+        Some versions of `generate` pass an empty cache of another class, which is not used.
+        """
         if isinstance(given, PosEncCache):
             return given
         if given is not None and given.get_seq_length():

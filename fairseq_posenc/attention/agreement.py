@@ -57,7 +57,7 @@ def check_past(
     if columns != positions.offset:
         raise ValueError(
             f"layer {layer}: the number of keys before the first new token is {positions.offset} according to the "
-            f"positions, but {columns} in cache and memory: make the positions with "
+            f"positions, but cache and memory hold {columns}: make the positions with "
             f"cached={max(columns - positions.memory, 0)}, or give a cache that holds the missing keys"
         )
 

@@ -43,8 +43,8 @@ class DebertaOptions(Options):
     tie_wr_wt: bool = option(False, "Use one matrix for both position terms (form=paper only).", example=True)
     buckets: int | None = option(
         None,
-        "Number of logarithmic buckets per direction, which cover the distances up to k; DeBERTa v2 and v3 use 256 "
-        "(form=original only; unset: no buckets).",
+        "Number of buckets per direction: one half holds a single distance each, and the other half holds logarithmic "
+        "ranges of distances up to k (form=original only; unset: no buckets; DeBERTa v2 and v3: 256).",
         between=(4, 4096),
         example=4,
     )

@@ -191,7 +191,7 @@ class CausalLM(nn.Module):
         return logits
 
     def _masked(self, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return the tokens for the encoding, which takes every token with the padding id for padding."""
+        """Return the tokens that the encoding reads: given a mask, exactly the masked tokens have the padding id."""
         if attention_mask is None:
             return input_ids
         config = self.config

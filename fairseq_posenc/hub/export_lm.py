@@ -121,7 +121,7 @@ def tokens_of(model: LanguageModel, source: Path | None) -> tuple[tokenizer.Toke
 
 
 def first_of(model: LanguageModel) -> str:
-    """Return the symbol before each text."""
+    """Return the symbol that begins each text of the model, <s> or </s>."""
     return "<s>" if model.config.first == model.config.bos else "</s>"
 
 

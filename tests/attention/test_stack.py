@@ -217,7 +217,7 @@ def test_columns_that_nothing_holds_are_refused(spec: str) -> None:
         assert_refused(
             lambda caches=caches: stack(embedded(TOKENS)[:, 1:], positions, caches=caches),
             "1 according to the positions",
-            "0 in cache and memory",
+            "cache and memory hold 0",
             "cached=0",
         )
 
@@ -234,13 +234,13 @@ def test_a_cache_and_positions_must_agree() -> None:
             assert_refused(
                 lambda positions=positions: stack(x[:, positions.offset :], positions, caches=caches),
                 f"{cached} according to the positions",
-                "2 in cache and memory",
+                "cache and memory hold 2",
                 "cached=2",
             )
         positions = stack.positions(TOKENS[:1], pad=PAD, cached=2)
         assert_refused(lambda: stack(x[:1, 2:], positions, caches=caches), "cache holds 2 samples", "input has 1")
         assert_refused(
-            lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "0 in cache and memory"
+            lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "memory hold 0"
         )
         rest = stack(x[:, 2:], stack.positions(TOKENS, pad=PAD, cached=2), caches=caches)[0]
     torch.testing.assert_close(rest, whole[:, 2:])

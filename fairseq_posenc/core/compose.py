@@ -372,7 +372,7 @@ class LayerCall:
         return self.reading(self.project_input(x))
 
     def reading(self, projected: Mapping[str, Tensor]) -> LayerCall:
-        """Return hooks that read the results of `project_input` for all K columns, given by the encodings' names."""
+        """Return hooks that read the results of `project_input` for all K columns, which are keyed by encoding."""
         if not projected:
             return self
         named = {f"{name}.project_input": tensor for name, tensor in projected.items()}

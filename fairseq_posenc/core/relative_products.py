@@ -36,7 +36,7 @@ class RelativeProducts(PositionEncoding):
     """Provide the base class of encodings that add `Products` to the logits. A subclass implements `products`."""
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        """Return the vectors, and the queries and keys by which they are multiplied, any of which may be scaled."""
+        """Return the vectors of the distances, and the queries and keys to multiply by them; all may be scaled."""
         raise TypeError(f"{type(self).__name__} does not implement the method products()")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

@@ -1,4 +1,4 @@
-"""Write the hints that errors give for misspelt names, and show control characters instead of obeying them.
+"""Write hints for misspelt names, and escape characters that would control the terminal of the user.
 
 This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
 """

@@ -72,7 +72,7 @@ NOTES = {
     "shaw[share=none]": _WITHOUT_WIDTH,
     "t5": "one table per stack",
     "m1": "the heads share their table",
-    "m2[share=none]": "the paper's text gives the number of this row for Shaw, M3 and M4",
+    "m2[share=none]": "in its text, the paper gives the same number for Shaw, M3 and M4",
     "m3[share=none]": _WITHOUT_WIDTH,
     "m4[share=none]": _WITHOUT_WIDTH,
     "m4[reset=vector]": "two more vectors per layer",
@@ -84,8 +84,8 @@ NOTES = {
     "deberta": "the paper counts only one of the matrices W^R and W^T",
     "deberta[tie_wr_wt=true]": "one matrix for both terms",
     "deberta[form=original]": "as in the authors' code, with one table for all layers",
-    "tupe": "the paper counts only one of U^Q and U^K, and does not count theta of the reset",
-    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without the reset, there is no theta",
+    "tupe": "the paper counts only one of U^Q and U^K, and not the learned logits theta of [CLS] (option reset)",
+    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without reset, [CLS] has no learned logits theta",
     "tupe[form=original]": "TUPE-R as in the authors' code, with reset",
     "tupe[form=original,relative=false]": "TUPE-A as in the authors' code, with reset",
 }
@@ -143,7 +143,7 @@ def split(label: str) -> tuple[str, str]:
 
 
 def at_base_size(encoding: str, options: str) -> Composition:
-    """Build an encoding of an encoder (of a decoder if it needs one) at base size, without allocating its tensors."""
+    """Build an encoding at base size without allocating its tensors: for an encoder if possible, else for a decoder."""
     if built := on_meta(encoding, options, BASE):
         return built
     with torch.device("meta"):

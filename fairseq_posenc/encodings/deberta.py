@@ -63,8 +63,7 @@ class Deberta(CachingEncoding, RelativeProducts):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
     The vectors r_ij and t_ij are two projections of the same table row, which belongs to the distance j - i. The option
-    `init` applies to this table; the projection matrices start from N(0, 0.02). Each value of the option `form` has a
-    subclass that implements `row_of` and `project`.
+    `init` applies to this table; the projection matrices start from N(0, 0.02).
     """
 
     Options = DebertaOptions

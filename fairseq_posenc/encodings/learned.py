@@ -35,7 +35,7 @@ class Learned(Extended):
     facts = Facts(
         title="Learned absolute",
         paper="Devlin et al. 2019; Huang et al., M4M (arXiv)",
-        equation="section 3.2, equation (6), without its segment s_i",
+        equation="section 3.2, equation (6), without the segment vector s_i",
         formula=r"x_i = t_i + w_i",
         count="n d",
     )
@@ -64,8 +64,8 @@ class SentenceRestart(Learned):
     """Add a learned vector of the position i' in the sentence: x_i = t_i + w_{i'}, where w_{i'} is row i' - 1 of w.
 
     i' counts from 1, and restarts after each </s> or <s>. The M4M paper calls i' the 'real' absolute position; in that
-    paper, masked-LM pretraining with this encoding did not converge. The model computes
-    `positions.restart_ids`, because it knows the ids of its special tokens.
+    paper, masked-LM pretraining with this encoding did not converge. fairseq models know the ids of </s> and <s>; a
+    program that uses `Stack` must give these ids as `boundaries`.
     """
 
     needs_boundaries = True

@@ -64,7 +64,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     sqrt(2D). reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 adds the
     same number to all logits of [CLS], so it has no effect; this code has theta_1 because the papers define it. With
     reset, a sequence cannot consist of several documents, because only the first document begins with [CLS]. The option
-    `init` applies to the positions p. The matrices start from N(0, 0.02) and the scalars at zero.
+    `init` applies to the position vectors p. The matrices start from N(0, 0.02) and the scalars at zero.
     """
 
     Options = TupeOptions
@@ -74,9 +74,10 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         equation="equations (14), (15) and (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
-        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers do not count one of the two matrices of (d/h)^2 "
-        "numbers and the two scalars of theta. With `form=original`, the number of parameters is (n+1) d + 2 (d^2 + d) "
-        "+ 2 d + 33 h. Both forms have fewer parameters without reset or without relative scalars.",
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2). The papers count only one of the two matrices of "
+        "(d/h)^2 numbers, and do not count the two scalars of theta. With `form=original`, the number of parameters is "
+        "(n+1) d + 2 (d^2 + d) + 2 d + 33 h. Both forms have fewer parameters without reset or without relative "
+        "scalars.",
     )
     forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}
     options: TupeOptions

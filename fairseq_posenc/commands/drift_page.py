@@ -52,8 +52,9 @@ REASONS = {
     "cope": """\
 - The gradients of `cope` have a large drift, even if its weights are not rounded. `cope` computes a position as a sum
   of gates, and interpolates between the table's rows for the integers below and above this sum. The slope of the
-  interpolation jumps at integer positions, and rounding moves these jumps. If neighbouring rows of the table are
-  similar, `cope` does not drift more than other encodings (a test uses a smoothed table).
+  interpolation jumps at integer positions, so a rounding error that moves a position past an integer changes the
+  gradient much. If neighbouring rows of the table are similar, `cope` does not drift more than other encodings (a test
+  uses a smoothed table).
 """,
     "fire": """\
 - The gradients of `fire`'s own parameters have a large drift because these parameters are rounded. If the weights are

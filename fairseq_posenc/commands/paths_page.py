@@ -99,11 +99,11 @@ width 64. We found these results:
   times as long for `alibi`, 2.00 times as long for `diet-abs` of rank 64, and 1.11 times as long for rank 8. Compared
   with *explicit*, training takes 0.89 (`alibi`), 1.33 (rank 64) and 0.93 (rank 8) times as long.
 
-Appended features would therefore be an improvement in two cases only. On a CPU, `alibi` would be faster, but the drift
-in float32 is too large for long sequences. On a GPU, training in half precision with attention dropout would need much
-less memory. However, `--attention-dropout 0` with *flex* saves at least as much memory for `alibi`. The package
-therefore does not append factors. For `diet-abs` with attention dropout, *auto* takes *explicit*, and the log gives
-the reason.
+Appended features would therefore be an improvement in two cases only. On a CPU, inference with `alibi` would be faster
+than with a bias, but the drift in float32 is too large for long sequences. On a GPU, training in half precision with
+attention dropout would need much less memory than on the path *explicit*. However, `--attention-dropout 0` with *flex*
+saves at least as much memory for `alibi`. The package therefore does not append factors. For `diet-abs` with attention
+dropout, *auto* takes *explicit*, and the log gives the reason.
 """
 
 
@@ -148,7 +148,7 @@ def _table() -> tuple[str, str]:
 
 
 def _explained(reason: str) -> str:
-    """Return the reason of a choice as the page shows it."""
+    """Return the reason for a path in the words of the page."""
     against_fused, _, against_flex = reason.partition("; not flex: ")
     if not against_flex:
         return reason
@@ -156,9 +156,9 @@ def _explained(reason: str) -> str:
 
 
 def subjects(*others: str) -> Iterator[tuple[str, str]]:
-    """Yield every encoding with its default options, and with each of the options `others` that changes a path.
+    """Yield every encoding with its default options, and with each of the options `others` that changes its path.
 
-    If `others` is empty, `FEWER_ROWS` is the only other option.
+    If `others` is empty, only the option `FEWER_ROWS` is tried.
     """
     for name in specs():
         yield name, ""

@@ -30,9 +30,9 @@ fairseq_posenc cost` writes this page from the measurements of `bench`; do not e
 Each ratio is a median over several rounds. In each round, the layers with and without an encoding run in turn in one
 process, so that other programs on the machine slow both layers equally. The number after ± is half the interquartile
 range of the ratios. Times in ms depend on the machine. A *target* is an upper limit for a ratio. The project set the
-targets after measuring prototypes. A ratio that exceeds its target by more than 0.03 is measured again, up to three
-times, and the page shows the median over all rounds. `!` marks a ratio above its target. An *aim* is the ratio that we
-expect from the best known method.
+targets after measuring prototypes of the layers. A ratio that exceeds its target by more than 0.03 is measured again,
+up to three times, and the page shows the median over all rounds. `!` marks a ratio above its target. An *aim* is the
+ratio that we expect from the best known method.
 
 ![ratios of a base layer](cost.png)
 """
@@ -41,7 +41,8 @@ STOPS = """\
 The layers of each family have these costs, which the baseline does not have:
 
 - Content-free encodings (T5, DIET, ALiBi, M1, M2, ...) have a cost that is too small to be distinguished from noise.
-  The bias of a content-free encoding is computed once per forward pass and added to the logits.
+  The bias of T5, DIET or ALiBi, and the factors by which M1 and M2 multiply the logits, are computed once for all
+  samples of a batch.
 - RoPE and xPos rotate the queries and keys, so they must read and write all of them.
 - Shaw, LFHC, XL and GCDF multiply the queries by the vectors of the distances. A block of queries is multiplied only by
   the vectors of distances that occur in it. With blocks, the number of products with these vectors is about half as
@@ -57,8 +58,8 @@ The layers of each family have these costs, which the baseline does not have:
   the queries again, which saves the memory of two matrices per layer.
 - If distances are clipped, each query has only a few different products with the vectors of distances. A loop in C++
   adds these products to the content logits, or multiplies the content logits by them. Without a C++ compiler, the
-  products are computed for blocks of queries, as they are without clipping. With a compiler, two costs remain:
-  computing these products, and reading and writing all logits once more.
+  products are computed for blocks of queries, exactly as if distances were not clipped. With a compiler, two costs
+  remain: computing these products, and reading and writing all logits once more.
 - The logits of M3 cannot be computed as a matrix product. M3's forward pass is a loop in C++, which needs two
   multiplications where a matrix product needs one. M3's backward pass consists of loops that torch.compile generates.
   Without a C++ compiler, M3 uses separate torch operations, which are slower.

@@ -104,7 +104,10 @@ def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
 
 
 def _at_most(row: Row, limit: float | None) -> Row:
-    """Return the row with a target of at most `limit`, the cost of fairseq's layer. DeBERTa keeps its target."""
+    """Return the row with the cost of fairseq's layer, `limit`, as its target, unless its own target is lower.
+
+    DeBERTa keeps its target.
+    """
     if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
         return row
     return replace(row, target=min(limit, row.target or limit))

@@ -2,8 +2,8 @@
 
 The baseline is the same layer without an encoding, and uses `F.scaled_dot_product_attention`. The layers have no
 dropout, because torch does not fuse attention with dropout on a CPU. A training step is a forward pass, and a backward
-pass to the input and all parameters. A step has no optimizer, because an optimizer would cost the same with and without
-an encoding. Each forward pass computes the positions of the tokens, as in a model.
+pass to the input and all parameters. A step has no optimizer, because an encoding hardly changes the time of an
+optimizer. Each forward pass computes the positions of the tokens, as in a model.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """

@@ -71,8 +71,8 @@ class Case:
 def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
     """Return the cases of each encoding, in encoders and in decoders if it works there.
 
-    An encoding has a case for its default options, and a case for each choice of the options in `READINGS` that is not
-    their default.
+    An encoding has a case for its default options. If it has the option `form` or `reset`, it also has a case for each
+    other value with which it works.
 
     An encoding that cannot be used alone is measured together with the one that it needs.
 
@@ -94,7 +94,10 @@ def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
 
 
 def _readings(default: Case) -> list[Case]:
-    """Return the default case and a case for each other choice of `READINGS`; no case if the default does not work."""
+    """Return the default case, and a case for each other value of `form` and `reset` that works.
+
+    Return an empty list if the encoding does not work with its default options.
+    """
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding.split("+")[-1]).Options)

@@ -111,9 +111,9 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
     """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
 
     Returns:
-        A list of tuples (part, option, stacks). The encoding has the part with this option, such as `form=original`;
-        the option is empty if the encoding has the part with its default options. `stacks` lists the keys of `STACKS`
-        for which the encoding has the part; the list is empty if the encoding has the part wherever it works.
+        A list of tuples (part, option, stacks). `option`, such as `form=original`, is a setting with which the encoding
+        has the part; it is empty if the encoding has the part with its default options. `stacks` lists the keys of
+        `STACKS` for which the encoding has the part; the list is empty if the encoding has the part wherever it works.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):

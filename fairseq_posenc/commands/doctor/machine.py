@@ -17,7 +17,7 @@ LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 
 
 def check_python(version: Sequence[int]) -> Check:
-    """Check the Python version: versions before 3.11 fail, later ones give a warning, because they are untested."""
+    """Check the Python version: fail before 3.11, and warn after 3.11, because newer versions are untested."""
     python = ".".join(map(str, version[:3]))
     if tuple(version[:2]) == TESTED_PYTHON:
         return Check("python", "ok", python)

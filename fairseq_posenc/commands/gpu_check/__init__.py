@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(part: str, tasks: Sequence[Task], results: Results) -> bool:
-    """Run the tasks of a part that are not done. Return whether some tasks remain because the time is over.
+    """Run the tasks of a part that are not done. Return True if the time ran out before all tasks were run.
 
     A task starts only if the remaining time is at least the time of the longest task so far.
     """

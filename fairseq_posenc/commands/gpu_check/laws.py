@@ -1,4 +1,6 @@
-"""Run the part `laws`: check each attention path against float64, and check that each law holds.
+"""Run the part `laws`: check that each attention path agrees with float64, and that encodings obey laws.
+
+A law is a rule for every encoding, for example that no token of a decoder sees later tokens.
 
 Legend: B batch, T tokens, L layers, d width.
 """
@@ -97,7 +99,7 @@ def tasks(sizes: Sizes) -> list[Task]:
 
 
 def check(subject: Subject, sizes: Sizes, dtype: torch.dtype) -> list[Row]:
-    """Return one row per law and path."""
+    """Return one row for each law that applies to the encoding."""
     with gradients_on_a_cpu() if sizes.device.type == "cpu" else nullcontext():
         scene = Scene.of(subject, sizes, dtype)
         rows = [row for law, holds in LAWS.items() if (row := _checked(law, holds, scene))]

@@ -47,7 +47,7 @@ def _left_out() -> str:
 
 
 def _laws(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table of how many cases obey each law, with one column per precision."""
+    """Yield a table that shows how many cases pass each check of the part `laws`, with one column per precision."""
     if not rows:
         yield NOT_RUN
         return

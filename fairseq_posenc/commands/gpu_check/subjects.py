@@ -33,14 +33,14 @@ class Sizes:
 
     Args:
         device: The device that is checked.
-        length, head_dim: Tokens of a sample and width of a head, for the laws.
-        clip: Option `clip` that makes tables so small that FlexAttention can read them.
+        length, head_dim: Tokens of a sample and width of a head, for the part `laws`.
+        clip: Value of the option `clip` with which tables are so small that FlexAttention can read them.
         drift_length: Tokens of a sample, for the drift.
         dim, heads: Sizes of the layer whose cost is measured.
         batches: Pairs (n, B) for the cost; only the first pair has targets.
         rounds: Number of measurements of each time. steps: Number of steps in each measurement.
-        precisions: Precisions of the laws.
-        dtype: Precision of the cost.
+        precisions: Precisions in which the part `laws` checks encodings.
+        dtype: Precision in which the cost is measured.
         paths: Paths whose cost is measured.
         few: Whether to check only one encoding for each combination of hooks.
     """
@@ -98,7 +98,7 @@ class Sizes:
         return None if built is None else tuple(hook for member in built.members.values() for hook in member.hooks)
 
     def stack(self, subject: Subject, seed: int = 1) -> Stack:
-        """Return the stack in float32 on which the laws are checked, with initial values from `drawn`."""
+        """Return the stack in float32 that the part `laws` checks (see `laws.py`), with initial values from `drawn`."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             stack = Stack(subject.encoding, subject.options, self.shape(subject.causal, self.length), ffn=1)

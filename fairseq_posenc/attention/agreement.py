@@ -58,7 +58,7 @@ def check_past(
         raise ValueError(
             f"layer {layer}: the number of keys before the first new token is {positions.offset} according to the "
             f"positions, but cache and memory hold {columns}: make the positions with "
-            f"cached={max(columns - positions.memory, 0)}, or give a cache that holds the missing keys"
+            f"cached={max(columns - positions.memory, 0)}, or give a cache that holds the right number of keys"
         )
 
 

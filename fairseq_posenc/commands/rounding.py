@@ -161,7 +161,8 @@ def attend_all(
 ) -> Tensor:
     """Return the attention output of each layer on the same input, [L, B, T, d].
 
-    As all layers get the same input, no norm hides the drift of a layer, and drift does not add up over the layers.
+    All layers get the same input. If each layer read the output of the layer before it, layer norms would hide the
+    drift, and the drift would add up over the layers.
     """
     stack.pos.check(positions)
     x = stack.pos.embed(x, positions)

@@ -204,7 +204,7 @@ def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
             raise CheckpointError(
                 f"{last} does not exist, so training would start from zero, but the folder has checkpoints, which are "
                 f"all damaged: {', '.join(map(str, paths))}. If an undamaged copy exists elsewhere, copy it into the "
-                "folder. To start from zero, give another --save-dir, or move its checkpoints away."
+                "folder. To start from zero, give another --save-dir, or move the damaged checkpoints out of this one."
             )
         return
     if all(filecmp.cmp(other, path, shallow=False) for path in paths):

@@ -264,7 +264,10 @@ class Composition(nn.Module):
             cure = cure if self.stack.name_flag == "--pos-enc" else ""
             raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder{cure}")
         if not self.stack.causal and not can.bidirectional:
-            raise ValueError(f"{self.stack.name_flag} {self.name} works in decoders only")
+            raise ValueError(
+                f"{self.stack.name_flag} {self.name} works in decoders only. In an encoder-decoder, give it to "
+                "--pos-enc-decoder, and another encoding to --pos-enc-encoder."
+            )
         if self.stack.drawn is not None and self._only_columns:
             raise ValueError(
                 f"{self.stack.length_flag}: positions cannot be drawn at random, because {self._only_columns}: choose "

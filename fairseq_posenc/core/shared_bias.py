@@ -31,7 +31,11 @@ class SharedBias(PositionEncoding):
         return by_layer[:1] if all(len(table) == 1 for table in self.parameters()) else by_layer
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the bias if all layers share it, otherwise the tensors from which each layer computes its own bias."""
+        """Return for each layer the tensors from which it gets its bias.
+
+        If all layers share the bias, these are the bias of all pairs and, if there is one, `small_part`. On a GPU, they
+        are `small_part` alone if there is one.
+        """
         parts = self.parts(positions)
         if len(parts) > 1:
             return parts

@@ -39,32 +39,34 @@ class QuestionGenerationConfig(LayersConfig):
     pos_enc_encoder: Optional[str] = option(
         None,
         f"Position encoding of the encoder. Default: as in the model of --encoder-from, or "
-        f"{SCRATCH['pos_enc_encoder']} without this flag.",
+        f"{SCRATCH['pos_enc_encoder']} without --encoder-from.",
     )
     pos_enc_encoder_args: Optional[str] = option(None, "Options of the encoder's position encoding.")
     encoder_layers: Optional[int] = option(
-        None, "Number of layers of the encoder. Default: as in the model of --encoder-from, or 12 without this flag."
+        None,
+        "Number of layers of the encoder. Default: as in the model of --encoder-from, or 12 without --encoder-from.",
     )
     encoder_embed_dim: Optional[int] = option(
-        None, "Width of encoder and decoder. Default: as in the model of --encoder-from, or 768 without this flag."
+        None, "Width of encoder and decoder. Default: as in the model of --encoder-from, or 768 without --encoder-from."
     )
     encoder_ffn_embed_dim: Optional[int] = option(
         None,
         "Width of the encoder's feed-forward layers. Default: as in the model of --encoder-from, or 3072 "
-        "without this flag.",
+        "without --encoder-from.",
     )
     encoder_attention_heads: Optional[int] = option(
         None,
         "Number of attention heads of the encoder. Default: as in the model of --encoder-from, or 12 "
-        "without this flag.",
+        "without --encoder-from.",
     )
     encoder_activation_fn: Optional[ACTIVATIONS] = option(
         None,
         "Activation function of the encoder's feed-forward layers. Default: as in the model of --encoder-from, or "
-        "gelu without this flag.",
+        "gelu without --encoder-from.",
     )
     encoder_layer_norm_eps: Optional[float] = option(
-        None, "Epsilon of layer norms. Default: as in the model of --encoder-from, or BERT's 1e-12 without this flag."
+        None,
+        "Epsilon of layer norms. Default: as in the model of --encoder-from, or BERT's 1e-12 without --encoder-from.",
     )
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block of the encoder, not after it.")
     no_encoder_embedding_norm: bool = option(False, "Do not apply layer norm to the encoder's embeddings.")

@@ -86,7 +86,8 @@ class Settings(launch.Training):
         launch.refuse_decided(self.train, DECIDED)
         if not self.mem_eval or min(self.mem_eval) < 0:
             text = ",".join(map(str, self.mem_eval))
-            raise Refused(f"--mem-eval {text}: the lengths must be 0 or more. Give --mem-eval 150,640, for example.")
+            problem = f"--mem-eval {text}: there must be at least one length of the memory, and no length below 0"
+            raise Refused(f"{problem}. Give --mem-eval 150,640, for example.")
         self.mem_eval = sorted(set(self.mem_eval))
         if self.corpus == WIKITEXT103:
             self.types = self.types or TYPES

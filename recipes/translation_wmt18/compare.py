@@ -188,7 +188,7 @@ class Own:
                     "run"
                 )
             elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
-                problem = f"the two runs have different {direction.label} translations by {first}"
+                problem = f"the translations of the encoding {first} for {direction.label} differ between the two runs"
             else:
                 continue
             raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train all encodings in one run.")

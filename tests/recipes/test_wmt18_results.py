@@ -226,7 +226,7 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
         compare.beside([old.output], rows[:1], own)
     old.finished("none", "t5")
     old.model("", "none", "de", 4)
-    with pytest.raises(SystemExit, match="the two runs have different en-de translations by none"):
+    with pytest.raises(SystemExit, match="the translations of the encoding none for en-de differ"):
         compare.beside([old.output], rows[:1], own)
     old.write(old.output / "raw" / "train.en", ["a"])
     with pytest.raises(SystemExit, match=r"text raw/train.en differs"):

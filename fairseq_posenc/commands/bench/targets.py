@@ -21,7 +21,8 @@ class Family:
         short: Targets for training and inference at n = 128.
         long: Targets for training and inference at n = 512.
         members: Encodings of the family as `name` or `name:options`, separated by spaces.
-        stretch: Aims for training and inference at n = 512; None without aims.
+        stretch: Aims for training and inference at n = 512; None without aims. An aim is the ratio that we expect from
+            the best known method.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Family:
         return None if pair is None else pair[mode == "infer"]
 
     def aim(self, length: int, mode: str) -> float | None:
-        """Return the aim for a length and a mode; None without an aim. Only the length 512 has aims."""
+        """Return the aim for a length and a mode; None without an aim. Aims exist only for the length 512."""
         return self.stretch[mode == "infer"] if self.stretch and length == 512 else None
 
 

@@ -25,6 +25,7 @@ from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
 
+_SILENCE = 2.0  # seconds of waiting before a line says so
 _PATIENCE = 60.0  # seconds to wait for the batch that the thread is reading; data loaders rarely need more
 _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -115,7 +116,9 @@ def _stop_all() -> None:
     for thread in threads:
         thread._queue.stop()
     for thread in threads:
-        say_once(logger, "Waiting for the thread of fairseq that is reading the next batch.")
+        thread.join(_SILENCE)
+        if thread.is_alive():
+            say_once(logger, "Waiting for the thread of fairseq that is reading the next batch.")
         thread.join(_PATIENCE)
         if thread.is_alive():
             logger.warning(

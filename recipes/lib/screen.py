@@ -9,7 +9,8 @@ import time
 
 from .package import visible
 
-QUIET_SECONDS = 10.0  # seconds between two status lines if a line cannot be rewritten (in a file or a CI log)
+# Seconds between two status lines if a line cannot be rewritten (in a file or a CI log): a different one, the same one.
+QUIET_SECONDS, SAME_SECONDS = 10.0, 60.0
 
 
 class Screen:
@@ -19,7 +20,7 @@ class Screen:
         self.started = time.monotonic()
         self.rewrites = sys.stdout.isatty()
         self.lock = threading.Lock()
-        self.last_status = self.started
+        self.last_status, self.last_text = self.started, ""
 
     def line(self, text: str) -> None:
         """Print a line that stays on the screen above the status line."""
@@ -38,9 +39,13 @@ class Screen:
             shown = f"[{self._elapsed():4.0f}s] ... {visible(text)}"
             if self.rewrites:
                 print(self._erase() + shown[: shutil.get_terminal_size().columns - 1], end="", flush=True)
-            elif time.monotonic() - self.last_status >= QUIET_SECONDS:
+            elif self._is_due(text):
                 print(shown, flush=True)
-                self.last_status = time.monotonic()
+                self.last_status, self.last_text = time.monotonic(), text
+
+    def _is_due(self, text: str) -> bool:
+        seconds = SAME_SECONDS if text == self.last_text else QUIET_SECONDS
+        return time.monotonic() - self.last_status >= seconds
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started

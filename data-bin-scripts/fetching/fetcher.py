@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime
 import gzip
 import os
-import shutil
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, cast
 
 from corpora.compressed import there
 from shared import digest
 
+from .bounds import Budget, RefusedError
 from .download import download
-from .errors import FetchError, MirrorError, clear_when_full
+from .errors import DiskFullError, FetchError, MirrorError, clear_when_full
 from .partial import Partial
 from .record import Entry, Record, sync
 from .sources import Source
@@ -127,8 +129,11 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
     opener = gzip.open if own.name == source.name + ".gz" else open
     try:
         with clear_when_full(partial.path), opener(own, "rb") as file, partial.path.open("wb") as copy:
-            shutil.copyfileobj(file, copy, 1 << 20)
-    except (OSError, EOFError) as error:
+            Budget(own, partial.path.parent).copy(cast(IO[bytes], file), copy)
+    except DiskFullError:
+        partial.remove()
+        raise
+    except (OSError, EOFError, zlib.error, RefusedError) as error:
         partial.remove()
         raise FetchError(
             f"{own}: the file cannot be read ({error}). Replace this file by the published one."

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import io
 import tarfile
+import zipfile
 from collections.abc import Callable
 
 import pytest
-from fetching import unpack
+from fetching import bounds, unpack
 from support_fetch import TEXT, tar, zipped
 
 pytest_plugins = ["support_fetch"]  # the fixtures `site` and `lab`
@@ -110,3 +113,112 @@ def test_what_others_laid_there_is_not_overwritten(lab, site):
 def test_a_name_without_an_archive_ending_is_left_alone():
     named = {name: unpack.target_of(name) for name in ("a.tar.xz", "a.tar.gz", "a.gz", "a.json", "a.xml.bz2", ".gz")}
     assert named == {"a.tar.xz": "a", "a.tar.gz": "a", "a.gz": "a", "a.json": None, "a.xml.bz2": None, ".gz": None}
+
+
+# --- decompression bombs
+
+
+ZEROS = bytes(10**6)  # 1,000 times as large as when it is compressed
+FEW = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(150))  # 4,800 bytes that do not shrink
+
+
+def tar_as(mode: str, *entries: tuple[str, bytes], **fields: object) -> bytes:
+    """Return a tar archive, compressed by `mode`; `fields` are set in the headers of the entries."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=f"w:{mode}") as archive:  # type: ignore[call-overload]
+        for name, content in entries:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            for field, value in fields.items():
+                setattr(member, field, value)
+            archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def zip_as(method: int, *entries: tuple[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        for name, content in entries:
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+LIMIT = "it unpacks to more than "
+BOMBS = {
+    "gz": ("a.gz", gzip.compress(ZEROS), LIMIT),
+    **{
+        f"tar-{mode}": (f"a.tar.{mode}", tar_as(mode, ("good", b"1"), ("a", ZEROS)), LIMIT)
+        for mode in ("gz", "bz2", "xz")
+    },
+    "zip": ("a.zip", zip_as(zipfile.ZIP_DEFLATED, ("good", b"1"), ("a", ZEROS)), LIMIT),
+    "zip-in-memory": ("a.zip", zip_as(zipfile.ZIP_BZIP2, ("a", b"1")), "not compressed by the method `deflate`"),
+    "tar-links": ("a.tgz", tar(("a", FEW), links=tuple((f"{n}", "a", tarfile.LNKTYPE) for n in range(500))), LIMIT),
+    "tar-empty-files": ("a.tgz", tar(*((f"{n}", b"") for n in range(1000))), LIMIT),
+    "tar-hole": (
+        "a.tgz",
+        tar_as("gz", ("a", b""), pax_headers={"GNU.sparse.map": "0,0", "GNU.sparse.size": "1000000"}),
+        LIMIT,
+    ),
+    "tar-left-out": ("a.tgz", tar(("__MACOSX/a", ZEROS), ("a", b"1")), LIMIT),
+    "tar-left-out-and-cut": (  # bytes that are left out are not even uncompressed
+        "a.tgz",
+        gzip.compress(gzip.decompress(tar(("__MACOSX/a", ZEROS)))[:512]),
+        LIMIT,
+    ),
+    "tar-end": ("a.tgz", tar(("a", b"1")) + gzip.compress(ZEROS), LIMIT),
+    "tar-header": ("a.tgz", tar_as("gz", ("a", b"1"), pax_headers={"comment": "x" * 3_000_000}), "one of its headers"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), BOMBS.values(), ids=BOMBS)
+def test_a_bomb_is_refused_and_leaves_nothing(lab, site, monkeypatch, name, content, problem):
+    monkeypatch.setattr(bounds, "LARGEST_SMALL", 10_000)
+    monkeypatch.setattr(bounds, "BLOCK", 1 << 21)
+    monkeypatch.setattr(bounds, "LEAST", 512)
+    lab.row(name, site.put(name, content))
+    ended = lab.run()
+    assert ended.status == 1
+    assert f"text/{name}: the archive cannot be unpacked: " in ended.error
+    assert problem in ended.error
+    assert "Use --no-unpack" in ended.error
+    assert len(ended.error.splitlines()) == 1
+    assert lab.files() == {f"text/{name}"}
+    assert {path.name for path in (lab.output / "text").iterdir()} == {name}
+
+
+PACKED = {  # an archive, and the bytes that it is known to need when it is refused; a zip file knows all of them
+    "a.gz": (gzip.compress(FEW), 4800),
+    "a.tgz": (tar_as("gz", ("a", FEW)), 4096),
+    "a.tar.xz": (tar_as("xz", ("a", FEW)), 4096),
+    "a.zip": (zip_as(zipfile.ZIP_DEFLATED, ("a", FEW)), 4800),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize(("free", "status"), [(20_000, 0), (4_000, 1)], ids=["room", "no-room"])
+def test_an_archive_that_would_fill_the_disk_is_refused(lab, site, monkeypatch, name, free, status):
+    """The same archive is unpacked if there is room, although the limit for small archives is 0."""
+    content, needed = PACKED[name]
+    monkeypatch.setattr(bounds, "LARGEST_SMALL", 0)
+    lab.row(name, site.put(name, content))
+    lab.run("text", "--no-unpack")
+    usage = type("Usage", (), {"free": bounds.RESERVE + free})
+    monkeypatch.setattr(bounds.shutil, "disk_usage", lambda _: usage)
+    ended = lab.run()
+    assert ended.status == status
+    if status:
+        assert f"{name}: the unpacked files need at least {needed:,} bytes" in ended.error
+        assert f"only {usage.free:,} bytes are free in {lab.output / 'text'}" in ended.error
+    assert len(ended.error.splitlines()) == status
+    unpacked = {"a.gz": "text/a"}.get(name, "text/a/a")
+    assert lab.files() == {f"text/{name}"} | ({unpacked} if not status else set())
+
+
+def test_a_bomb_of_ones_own_is_not_copied(lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(bounds, "LARGEST_SMALL", 10_000)
+    lab.row("a.txt", "http://127.0.0.1/a.txt")
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(ZEROS))
+    ended = lab.run("text", "--from", tmp_path)
+    assert ended.status == 1
+    assert f"{tmp_path / 'a.txt.gz'}: the file cannot be read ({LIMIT}" in ended.error
+    assert lab.files() == set()

@@ -27,8 +27,9 @@ FAULTS: dict[str, str] = {
         "-k 'markers or results or record or emptied or unfinished'"
     ),
     "disk full: checkpoints, downloads, recipes": (
-        "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch.py tests/recipes/test_recipes.py "
-        "-k 'full_disk or little_space or no_folder'"
+        "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch.py "
+        "tests/data_bin_scripts/test_fetch_archives.py tests/recipes/test_recipes.py "
+        "-k 'full_disk or no-room or little_space or no_folder'"
     ),
     "malice: pickles and configurations that run code": (
         "tests/compat/test_checkpoints.py tests/compat/test_checkpoint_names.py "
@@ -36,7 +37,7 @@ FAULTS: dict[str, str] = {
     ),
     "malice: archives and servers": (
         "tests/data_bin_scripts/test_fetch_archives.py tests/data_bin_scripts/test_fetch.py "
-        "-k 'archives or bad_answer or loop or overwritten or not_valid'"
+        "-k 'no_business or absolute_name or link_inside or bomb or bad_answer or loop or records_cannot or not_valid'"
     ),
     "malice: folders of the Hub, tokenizers, data, optimizer states": (
         "tests/faults/test_malice.py -k 'code or payload'"

@@ -46,6 +46,7 @@ def _persist(transfer: Transfer) -> None:
 
     Raises:
         MirrorError: More than `retries` attempts in a row brought no new byte.
+        FileNotFoundError: Somebody has removed the folder of the file.
     """
     partial, retries = transfer.partial, transfer.policy.retries
     fruitless, best = 0, partial.size()
@@ -53,6 +54,7 @@ def _persist(transfer: Transfer) -> None:
         try:
             return transfer.attempt()
         except CutError as error:
+            partial.check_folder()
             fruitless, best = (0, partial.size()) if partial.size() > best else (fruitless + 1, best)
             if fruitless > retries:
                 raise MirrorError(f"{error}; the {partial.size():,} bytes received so far are kept") from error

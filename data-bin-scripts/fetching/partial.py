@@ -37,6 +37,14 @@ class Partial:
         self.path.write_bytes(b"")
         self.note.write_text(json.dumps(asdict(origin)), encoding="utf-8")
 
+    def check_folder(self) -> None:
+        """Raise an error if somebody has removed the folder; the system still accepts bytes for a removed file."""
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"{self.path.parent}: the folder has disappeared during the download. Check that its disk is still "
+                "connected, and run the command again."
+            )
+
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
         self.forget()

@@ -140,6 +140,7 @@ class Transfer:
 
     def _compare(self, announced: int | None) -> None:
         """Raise an error if the server sent more or fewer bytes than it announced (None: it announced nothing)."""
+        self.partial.check_folder()
         received = self.partial.size()
         if announced is not None and received < announced:
             raise CutError(f"the server sent {received:,} bytes, but announced {announced:,}")

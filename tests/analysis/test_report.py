@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_readonly import read_only
 from support_report import row, write_many, write_run
 
 from fairseq_posenc.analysis import results
@@ -253,6 +254,19 @@ def test_a_broken_log_is_named(tmp_path: Path, capsys: Any) -> None:
     (run / "logs" / "none.train.log").write_text('x | train_inner | {"loss": "1"}\n', encoding="utf-8")
     assert report.main([str(run), "--output", str(tmp_path / "report.html")]) == 1
     assert "none.train.log is not a log" in capsys.readouterr().err
+
+
+def test_a_read_only_folder_keeps_its_page_and_is_named(tmp_path: Path, capsys: Any) -> None:
+    run, folder = write_run(tmp_path / "run", [row("none", 1.0)], {"none": 50}), tmp_path / "out"
+    folder.mkdir()
+    (folder / "report.csv").write_text("of an earlier run")
+    with read_only(folder):
+        assert report.main([str(run), "--output", str(folder / "report.html")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("report: ")
+    assert str(folder) in error
+    assert error.count("\n") == 1
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"report.csv": "of an earlier run"}
 
 
 def test_without_bokeh_the_error_says_what_to_install(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:

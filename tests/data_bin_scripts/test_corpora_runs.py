@@ -18,6 +18,7 @@ from corpora import cluster, counts, files, keys, processes, sample, stages, tok
 from corpora.errors import CorpusError
 from filelock import FileLock
 from support_corpora import Corpora, documents, gpt2, items, text, trained_on
+from support_readonly import read_only
 from support_scripts import SCRIPTS
 
 pytest_plugins = ["support_corpora"]
@@ -181,6 +182,17 @@ class TestKilled:
         held = corpora.write("out.partial/lock", "")
         with FileLock(held):
             assert "is in use by another run" in corpora.run(*options).error
+
+
+def test_a_read_only_folder_is_named(corpora):
+    options, folder = words(corpora.folder), corpora.folder / "disk"
+    folder.mkdir()
+    with read_only(folder):
+        ended = corpora.run(*options, output=folder / "out")
+    assert (ended.status, ended.error.count("\n")) == (1, 1)
+    assert ended.error.startswith("error: ")
+    assert str(folder / "out.partial") in ended.error
+    assert list(folder.iterdir()) == []
 
 
 SBATCH = """#!/usr/bin/env bash

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 import threading
+import time
+from types import SimpleNamespace
 
 import fetch
 import pytest
+import support_http
 from fetching import record, sources, unpack
 from support_fetch import HASH, TEXT
 from support_readonly import read_only
@@ -156,6 +160,45 @@ def test_two_runs_at_once_download_once(lab, site):
         thread.join()
     assert lab.files() == {"text/a.txt"}
     assert len(site.asked) == 1
+
+
+def test_two_runs_in_processes_of_their_own_download_once(lab, site, monkeypatch):
+    second_waits = threading.Event()
+    monkeypatch.setattr(support_http, "time", SimpleNamespace(sleep=second_waits.wait))
+    lab.row("a.txt", site.put("a.txt", TEXT, stall=70_000, delay=20))
+    command = [sys.executable, SCRIPTS / "fetch.py", "text", "--output", lab.output, "--sources", lab.list]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        while not site.asked and first.poll() is None:
+            time.sleep(0.01)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as second:
+            assert second.stdout.readline() == f"waiting for another run that writes to {lab.output}\n"
+            second_waits.set()
+            for process in (first, second):
+                assert f"1 of 1 files are in {lab.output}\n" in process.communicate(timeout=20)[0]
+    assert (first.returncode, second.returncode, len(site.asked)) == (0, 0, 1)
+    assert (lab.output / "text/a.txt").read_bytes() == TEXT
+    assert lab.files() == {"text/a.txt"}
+
+
+@pytest.mark.parametrize("page", [{}, {"cuts": [70_000]}, {"length": False}], ids=["whole", "cut", "no-length"])
+def test_a_folder_that_disappears_during_a_download_is_named(lab, site, monkeypatch, page):
+    folder = lab.output / "text"
+
+    def remove(_: float) -> None:
+        while not (folder / "a.txt.part").exists():
+            time.sleep(0.01)
+        shutil.rmtree(lab.output)
+
+    monkeypatch.setattr(support_http, "time", SimpleNamespace(sleep=remove))
+    lab.row("a.txt", site.put("a.txt", TEXT, stall=70_000, **page))
+    lab.row("b.txt", site.put("b.txt", TEXT))
+    ended = lab.run()
+    assert ended.status == 1
+    assert ended.error.startswith(f"error: {folder}: the folder has disappeared during the download. ")
+    assert len(ended.error.splitlines()) == len(site.asked) == 1
+    assert not lab.output.exists()
+    monkeypatch.undo()
+    assert lab.run().status == 0
 
 
 def test_a_read_only_folder_is_named(lab, site):

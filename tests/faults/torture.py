@@ -53,11 +53,11 @@ FAULTS: dict[str, str] = {
     ),
     "concurrency: two runs in one folder": (
         "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes "
-        "-k 'two_runs or two_trainings or second_run or only_one or another_run or mix'"
+        "-k 'two_runs or two_trainings or second_run or only_one or another_run'"
     ),
     "concurrency: read-only folders, folders that disappear": (
-        "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch_options.py tests/recipes/test_recipes.py "
-        "-k 'read_only or disappears or cannot_be_created'"
+        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes/test_recipes.py "
+        "tests/analysis/test_report.py -k 'read_only or disappears or cannot_be_created'"
     ),
     "numbers: stored loss curves": (
         "tests/recipes/test_curves.py tests/recipes/test_pretrain_runs.py -k 'curves or change or updates or smoke'"

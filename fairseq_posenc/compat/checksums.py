@@ -19,7 +19,7 @@ _CHUNK = 1 << 20  # bytes
 
 
 class DamagedError(Exception):
-    """Raised if the content of a file does not match its checksums."""
+    """Raised if the content of a file does not match its checksums, or is compressed."""
 
 
 def check(file: Any, *, weights: bool = True) -> bool:
@@ -30,7 +30,7 @@ def check(file: Any, *, weights: bool = True) -> bool:
         weights: Whether to check the tensors, too, which takes nearly all of the time.
 
     Raises:
-        DamagedError: A checksum is wrong, or the archive cannot be read.
+        DamagedError: A checksum is wrong, a part is compressed, or the archive cannot be read.
         OSError: The file cannot be opened.
     """
     if not isinstance(file, (str, os.PathLike)) and not hasattr(file, "name"):
@@ -76,12 +76,22 @@ def _opened(file: Any) -> Iterator[IO[bytes]]:
 def _check_parts(stream: IO[bytes], weights: bool) -> bool:
     with zipfile.ZipFile(stream) as archive:
         parts = [part for part in archive.infolist() if part.file_size]
+        _refuse_compressed(parts)
         if not any(part.CRC for part in parts):  # torch.serialization.set_crc32_options(False) writes zeros
             return False
         for part in parts:
             if weights or not _WEIGHTS.search(part.filename):
                 _check_part(archive, part)
     return True
+
+
+def _refuse_compressed(parts: list[zipfile.ZipInfo]) -> None:
+    """Raise a DamagedError if a part is compressed, because torch.load uncompresses it without a limit into memory."""
+    for part in parts:
+        if part.compress_type != zipfile.ZIP_STORED:
+            raise DamagedError(
+                f"its part {part.filename} is compressed, which torch.save never does, and may be a decompression bomb"
+            )
 
 
 def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:

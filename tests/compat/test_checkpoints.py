@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,22 @@ def test_a_torchscript_program_is_refused(tmp_path: Path) -> None:
         pytest.raises(UnsafeCheckpointError, match="TorchScript"),
     ):
         safe_load(tmp_path / "program.pt")
+
+
+@pytest.mark.parametrize("checksums", [True, False], ids=["checksums", "no-checksums"])
+@pytest.mark.parametrize("part", ["data.pkl", "data/0"])
+def test_a_compressed_part_may_be_a_bomb_and_is_refused(tmp_path: Path, part: str, checksums: bool) -> None:
+    """torch.load itself uncompresses a part of any size into memory."""
+    path, bomb = save({}, tmp_path / "model.pt", "zip"), tmp_path / "bomb.pt"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bomb, "w") as new:
+        for entry in old.infolist():
+            is_compressed = entry.filename.endswith(part)
+            new.writestr(entry.filename, old.read(entry), zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED)
+        for entry in new.infolist():
+            entry.CRC *= checksums
+    for options in ({}, {"mmap": True}):
+        with pytest.raises(CheckpointError, match=rf"bomb\.pt: .*its part model/{part} is compressed"):
+            safe_load(bomb, **options)
 
 
 def test_no_argument_makes_the_loader_unsafe(tmp_path: Path) -> None:

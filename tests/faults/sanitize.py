@@ -1,17 +1,20 @@
 """Call the C++ functions with random sizes under AddressSanitizer and UndefinedBehaviorSanitizer (`make sanitize`).
 
 The sizes include 0 and 1, the tensors include views with strides of their own, and 1 to 4 threads compute. The wrong
-calls of tests/ops/cpp_calls.py are made, too. A planted overrun shows that the sanitizer works.
+calls of tests/ops/cpp_calls.py are made, too. A planted overrun shows that the sanitizer works. The first error ends
+the process, so the calls behind it are not made and count as calls that did not survive.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from tests.ops import cpp_calls
 
 FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 FLAGS += ("-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
-OVERRUN = "overrun"
+OVERRUN, WRONG = "overrun", "wrong"
 TRIALS = 400  # of each function
 
 
@@ -89,16 +92,27 @@ CALLS: dict[str, Callable[[random.Random], None]] = {
 }  # fmt: skip
 
 
-def wrong_calls() -> int:
-    """Make the calls that must raise an error, and return their number."""
-    calls = cpp_calls.wrong_calls()
-    for call in calls:
-        try:
-            call()
-        except (TypeError, ValueError):
-            continue
-        raise AssertionError(f"{call} was let through")
-    return len(calls)
+def random_call(function: str, generator: random.Random) -> None:
+    torch.set_num_threads(generator.randint(1, 4))
+    CALLS[function](generator)
+
+
+def wrong_call(call: Callable[[], object]) -> None:
+    """Make a call that must raise an error."""
+    try:
+        call()
+    except (TypeError, ValueError):
+        return
+    raise AssertionError(f"{call} was let through")
+
+
+def calls(function: str, seed: int) -> list[Callable[[], None]]:
+    """Return the calls of a function, or of the planted overrun, or those that must raise an error."""
+    if function == OVERRUN:
+        return [overrun]
+    if function == WRONG:
+        return [functools.partial(wrong_call, call) for call in cpp_calls.wrong_calls()]
+    return [functools.partial(random_call, function, random.Random(seed))] * TRIALS
 
 
 def overrun() -> None:
@@ -110,18 +124,11 @@ def overrun() -> None:
 
 
 def child(function: str, seed: int) -> None:
-    """Make the calls of a function in this process, in which the sanitizers are loaded."""
+    """Make the calls of a function in this process, in which the sanitizers are loaded, and print a dot for each."""
     build.FLAGS = FLAGS
-    if function == OVERRUN:
-        overrun()
-    elif function == "wrong":
-        print(wrong_calls())
-    else:
-        generator = random.Random(seed)
-        for _ in range(TRIALS):
-            torch.set_num_threads(generator.randint(1, 4))
-            CALLS[function](generator)
-        print(TRIALS)
+    for call in calls(function, seed):
+        call()
+        print(".", end="", flush=True)
 
 
 def run(function: str, cache: str, seed: int = 0) -> subprocess.CompletedProcess[str]:
@@ -141,24 +148,21 @@ def run(function: str, cache: str, seed: int = 0) -> subprocess.CompletedProcess
 
 def main() -> int:
     """Make all calls that no earlier run has made, and return 1 if a sanitizer found an error."""
-    failed = 0
+    started = time.monotonic()
+    faults = {f"C++: random calls of {function}": function for function in CALLS} | {"C++: wrong calls": WRONG}
     with tempfile.TemporaryDirectory() as cache:
         planted = run(OVERRUN, cache)
         if planted.returncode == 0 or "heap-buffer-overflow" not in planted.stderr:
             print(f"the sanitizer does not find a planted overrun:\n{planted.stderr[-2000:]}", file=sys.stderr)
             return 1
-        for function in (*CALLS, "wrong"):
-            fault = f"C++: random calls of {function}" if function != "wrong" else "C++: wrong calls"
+        for fault, function in faults.items():
             if table.done(fault):
                 continue
             ended = run(function, cache)
             if ended.returncode:
                 print(ended.stderr[-4000:], file=sys.stderr)
-                failed = 1
-                continue
-            trials = int(ended.stdout)
-            table.record(fault, trials, trials)
-    return failed
+            table.record(fault, len(calls(function, 0)), ended.stdout.count("."))
+    return table.show(faults, started)
 
 
 if __name__ == "__main__":

@@ -174,8 +174,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help="Minutes that the rounds take.")
     minutes = parser.parse_args().minutes
+    started = time.monotonic()
     if table.done(NAME):
-        return 0
+        return table.show([NAME], started)
     with tempfile.TemporaryDirectory() as outer:
         data, temporary = Path(outer) / "data", Path(outer) / "temporary"
         temporary.mkdir()
@@ -197,9 +198,8 @@ def main() -> int:
     table.add("soak", lines(rounds, minutes))
     if found:
         print("\n".join(found), file=sys.stderr)
-        return 1
-    table.record(NAME, len(rounds), len(rounds))
-    return 0
+    table.record(NAME, len(rounds), 0 if found else len(rounds))
+    return table.show([NAME], started)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = ROOT / "results" / "reliability", ROOT / "docs" / "reliability.md"
@@ -16,7 +19,8 @@ one trial. `make sanitize` calls the C++ functions with random sizes under Addre
 UndefinedBehaviorSanitizer. `make versions` runs the tests of the core with the oldest and the newest version of torch.
 `make mutants` changes the Python code and counts the changes that a test notices. `make soak` trains and decodes for 20
 minutes in one process, and reports memory, files and processes that are left over. All commands write this page.
-Interrupted commands continue when you start them again; only `make soak` begins anew. To repeat finished trials, delete
+Interrupted commands continue when you start them again; only `make soak` begins anew. A row in which fewer trials
+survived than were made is repeated by the next run of its command. To repeat finished trials, delete
 `results/reliability`.
 
 The core also works with torch 2.5, except for three features: FlexAttention, `torch.compile` of a layer to a single
@@ -34,8 +38,9 @@ generate the same text in later versions.
 
 
 def done(fault: str) -> bool:
-    """Return whether an earlier run has finished the trials of this fault."""
-    return _path(fault).exists()
+    """Return whether an earlier run has made the trials of this fault, and all of them survived."""
+    row = _row(fault)
+    return row is not None and 0 < row["trials"] == row["survived"]
 
 
 def record(fault: str, trials: int, survived: int) -> None:
@@ -47,6 +52,21 @@ def record(fault: str, trials: int, survived: int) -> None:
     partial.replace(path)
     print(f"{fault}: {survived} of {trials} survived", flush=True)
     write()
+
+
+def show(faults: Iterable[str], started: float) -> int:
+    """Print the rows of a command, and return its exit status: 1 if a trial of them did not survive or was not made.
+
+    Args:
+        faults: The faults of the command.
+        started: What `time.monotonic()` returned at the start of the command.
+    """
+    faults = list(faults)
+    print("| fault | trials | survived |\n|---|---|---|")
+    for row in filter(None, map(_row, faults)):
+        print(_line(row))
+    print(f"This run took {(time.monotonic() - started) / 60:.1f} minutes.", flush=True)
+    return int(not all(map(done, faults)))
 
 
 def add(name: str, text: str) -> None:
@@ -62,11 +82,24 @@ def write() -> None:
     rows = {line.split(" | ")[0]: line for line in re.findall(r"^\| .+ \| [\d,]+ \| [\d,]+ \|$", top, re.MULTILINE)}
     for path in sorted(RESULTS.glob("*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
-        rows[f"| {row['fault']}"] = f"| {row['fault']} | {row['trials']:,} | {row['survived']:,} |"
+        rows[f"| {row['fault']}"] = _line(row)
     texts = [path.read_text(encoding="utf-8") for path in sorted(RESULTS.glob("*.md"))]
     by_title = {part.partition("\n")[0]: part.strip() for part in [*parts, *texts]}
     lines = "".join(f"{rows[fault]}\n" for fault in sorted(rows))
     PAGE.write_text(HEAD + lines + "".join(f"\n## {by_title[title]}\n" for title in sorted(by_title)), encoding="utf-8")
+
+
+def _line(row: dict[str, Any]) -> str:
+    return f"| {row['fault']} | {row['trials']:,} | {row['survived']:,} |"
+
+
+def _row(fault: str) -> dict[str, Any] | None:
+    """Return the stored row of a fault, or None if its trials have not been made."""
+    path = _path(fault)
+    if not path.exists():
+        return None
+    row: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return row
 
 
 def _path(fault: str) -> Path:

@@ -2,8 +2,8 @@
 
 Each version gets a virtual environment of its own outside of the clone, with torch, numpy and the tools of the tests,
 but without fairseq. A wheel of torch for GPUs takes about 6 GB. `POSENC_VERSIONS=DIR` names the folder of the
-environments, which are kept there; without it, they are built in a temporary folder. A version whose tests have passed
-is not repeated.
+environments, which are kept there; without it, they are built in a temporary folder. A version whose tests have all
+passed is not repeated.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from pathlib import Path
 
-from tests.faults import table
-from tests.faults.trials import survives
+from tests.faults import table, trials
 
 CORE = "tests/test_positions.py tests/ops tests/attention tests/encodings tests/laws"
 RANGES = "tests/laws/test_option_ranges.py"
@@ -46,15 +46,15 @@ def installed(version: str, folder: Path) -> Path:
 def main() -> int:
     """Test all versions that no earlier run has finished, and return 1 if a test failed."""
     os.environ.pop("POSENC_REQUIRE_ORACLES", None)  # these environments have the core's packages only
-    failed = 0
+    started = time.monotonic()
+    faults = {f"versions: the core with torch {version}": version for version in VERSIONS}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(os.environ.get("POSENC_VERSIONS") or temporary)
-        for version, runs in VERSIONS.items():
-            fault = f"versions: the core with torch {version}"
+        for fault, version in faults.items():
             if not table.done(fault):
-                python = installed(version, folder)
-                failed |= not survives(fault, python, *(f"--timeout 1200 {run}" for run in runs))
-    return int(failed)
+                runs = [f"--timeout 1200 {run}" for run in VERSIONS[version]]
+                trials.count(fault, installed(version, folder), *runs)
+    return table.show(faults, started)
 
 
 if __name__ == "__main__":

@@ -152,6 +152,23 @@ def test_every_note_says_what_was_done() -> None:
         assert (table.ROOT / key.partition(" | ")[0]).exists(), key
 
 
+def test_the_page_counts_the_kills_before_tests_were_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of five changes, two survive, and two survived until a test was added; the note of a survivor does not count."""
+    monkeypatch.setattr(changes, "sources", lambda: [PACKAGE / "core" / "words.py"])
+    some = changes.changes()[:5]
+    kinds = (None, "test", "test", "test", None)
+    monkeypatch.setattr(mutants, "chosen", lambda: some)
+    found = {mutant.key: {"killer": killer} for mutant, killer in zip(some, kinds, strict=True)}
+    monkeypatch.setattr(mutants, "results", lambda: found)
+    notes = ("equivalent: same", "test added: one", "test added: two", "", "test added: in vain")
+    written = {mutant.key: note for mutant, note in zip(some, notes, strict=True) if note}
+    monkeypatch.setattr(mutants, "notes", lambda: written)
+    text = mutants.page()
+    assert "**Tests killed 1 of 5 changes (20.0%) before tests were added for survivors" in text
+    assert "3 of 5 (60.0%) after; 5 of" in text
+    assert "`VariableReplacer` and `VariableInserter`" in text
+
+
 def test_a_test_counts_only_if_it_also_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second test fails because of the first one, and the fourth one because of the mutant."""
     runs: list[list[str]] = []

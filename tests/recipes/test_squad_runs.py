@@ -66,6 +66,7 @@ def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_pa
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--preset", "smoke", "--jobs", "1", "--output", str(tmp_path)]
     assert main(FINETUNE_SQUAD, words) == 0

@@ -5,13 +5,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
+import signal
 import tarfile
 import zipfile
 from collections.abc import Callable
+from multiprocessing import get_context
+from types import ModuleType
+from typing import Any
 
 import pytest
-from fetching import bounds, unpack
+from fetching import bounds, record, unpack
 from support_fetch import TEXT, tar, zipped
+from support_scripts import hashes
 
 pytest_plugins = ["support_fetch"]  # the fixtures `site` and `lab`
 
@@ -102,6 +108,41 @@ def test_what_a_killed_run_left_half_unpacked_is_replaced(lab, site):
     (lab.output / "text/a.partial/half").write_text("x")
     assert lab.run().status == 0
     assert lab.files() == {"text/a.tgz", "text/a/one"}
+
+
+#: Function and the number of its call in which a run is killed, and a file that is left.
+KILLS = {
+    "the record is half written": (record, "sync", 1, "fetched.tsv.partial"),
+    "the archive is half unpacked": (unpack, "_write", 2, "text/a.partial/one"),
+    "the archive is unpacked, but not recorded": (record, "sync", 3, "text/a.partial/two"),
+}
+
+
+@pytest.mark.parametrize(("module", "function", "call", "left"), KILLS.values(), ids=KILLS)
+def test_a_killed_run_is_gone_on_from(lab, site, monkeypatch, module: ModuleType, function: str, call: int, left: str):
+    lab.row("a.tgz", site.put("a.tgz", tar(("one", TEXT), ("two", TEXT[::-1]))))
+    whole = lab.folder / "whole"
+    assert lab.run(output=whole).status == 0
+    original, calls = getattr(module, function), []
+
+    def killed(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, function, killed)
+        process = get_context("fork").Process(target=lab.run)
+        process.start()
+        process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert (lab.output / left).exists()
+    assert not (lab.output / "text/a").exists()
+    asked = len(site.asked)
+    assert lab.run().status == 0
+    assert len(site.asked) == asked  # not downloaded again
+    assert hashes(lab.output) == hashes(whole)
 
 
 def test_what_others_laid_there_is_not_overwritten(lab, site):

@@ -17,7 +17,10 @@ FAULTS: dict[str, str] = {
     "kill: every stage of three recipes": (
         "tests/recipes/test_recipes_killed.py -k 'demo or lm_wikitext103 or text_classification'"
     ),
-    "kill: downloads and copies": "tests/data_bin_scripts/test_fetch.py tests/compat/test_saving.py -k kill",
+    "kill: downloads, archives and copies": (
+        "tests/data_bin_scripts/test_fetch.py tests/data_bin_scripts/test_fetch_archives.py tests/compat/test_saving.py "
+        "-k kill"
+    ),
     "damage: checkpoints, binarised data, dictionaries, exported models": (
         "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "
         "tests/hub/test_exchange_refused.py"

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -58,3 +62,52 @@ def symbols(prefix: Path, dictionary: Path) -> list[list[str]]:
     known = Dictionary.load(str(dictionary))
     dataset = data_utils.load_indexed_dataset(str(prefix), known, "mmap")
     return [[known[number] for number in dataset[index].tolist()] for index in range(len(dataset))]
+
+
+def is_begun(output: Path) -> bool:
+    """Return whether a run for this output was ended in its work, so that another run continues it."""
+    return output.with_name(f"{output.name}.partial").joinpath("identity.json").exists()
+
+
+def timed(process: subprocess.Popen[str], output: Path) -> tuple[float, float]:
+    """Return how many seconds a run takes until it begins its work, and until it ends."""
+    start = time.monotonic()
+    while process.poll() is None and not is_begun(output):
+        time.sleep(0.01)
+    begin = time.monotonic() - start
+    if process.wait():
+        raise RuntimeError(f"the run that writes {output} failed")
+    return begin, time.monotonic() - start
+
+
+def kill_often(
+    start: Callable[[], subprocess.Popen[str]],
+    output: Path,
+    moments: tuple[float, float],
+    seed: int,
+    ended: Callable[[], None],
+) -> None:
+    """Kill a run three times at random moments of its work, each time in the run that continues the killed one.
+
+    Args:
+        start: Function that starts the run.
+        output: Folder that the run writes.
+        moments: Earliest and latest moment, in seconds after the start.
+        seed: Seed of the moments.
+        ended: Function that checks the output of a run that ended before its moment; such a moment is repeated.
+    """
+    generator, hits = random.Random(seed), 0
+    while hits < 3:
+        process = start()
+        try:
+            process.wait(generator.uniform(*moments))
+        except subprocess.TimeoutExpired:
+            process.kill()
+        if process.wait() not in (0, -signal.SIGKILL):
+            raise RuntimeError(f"the run failed before it was killed: {process.stdout and process.stdout.read()}")
+        if output.exists():
+            ended()
+            shutil.rmtree(output)
+            shutil.rmtree(output.with_name(f"{output.name}.partial"), ignore_errors=True)  # if killed in its removal
+        else:
+            hits += is_begun(output)

@@ -19,6 +19,7 @@ from .job import read_json
 
 logging.getLogger("filelock").setLevel(logging.INFO)  # otherwise it logs every lock when all messages are logged
 _IDENTITY, RECORD = "identity.json", "corpus.json"
+_BEGUN = {"lock", f"{_IDENTITY}.partial"}  # files of a run that was killed before it wrote its identity
 
 
 def there(output: Path, options: dict[str, Any]) -> bool:
@@ -47,7 +48,11 @@ def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
         CorpusError: Another run is writing the folder, or this program did not write it.
     """
     folder = output.with_name(output.name + ".partial")
-    if folder.exists() and not (folder / _IDENTITY).is_file() and any(path.name != "lock" for path in folder.iterdir()):
+    if (
+        folder.exists()
+        and not (folder / _IDENTITY).is_file()
+        and any(path.name not in _BEGUN for path in folder.iterdir())
+    ):
         raise CorpusError(f"{folder} exists, and this program did not write it. Move it.")
     folder.mkdir(parents=True, exist_ok=True)
     try:

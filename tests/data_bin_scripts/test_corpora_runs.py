@@ -8,18 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import prepare_corpus
 import pytest
-from corpora import cluster, counts, files, keys, processes, sample, stages, tokenise
+from corpora import cluster, counts, files, keys, partial, processes, sample, stages, tokenise
 from corpora.errors import CorpusError
 from filelock import FileLock
 from support_corpora import Corpora, documents, gpt2, items, text, trained_on
 from support_readonly import read_only
-from support_scripts import SCRIPTS
+from support_scripts import SCRIPTS, kill_often, timed
 
 pytest_plugins = ["support_corpora"]
 TASKS = 2
@@ -44,6 +45,17 @@ def plain(tmp_path_factory) -> tuple[list[object], dict[str, str]]:
     record = json.loads((folder / "out" / "corpus.json").read_text())
     assert set(record) == {"counts", "languages", "options", "tokenizer", "identity"}
     return options, trained_on(folder / "out")
+
+
+@pytest.fixture(scope="module")
+def moments(plain, tmp_path_factory) -> tuple[float, float]:
+    """Return when a run that is not killed begins its work and when it ends, in seconds after its start."""
+    options, expected = plain
+    output = tmp_path_factory.mktemp("timed") / "out"
+    command = [sys.executable, SCRIPTS / "prepare_corpus.py", *options, "--workers", 2, "--output", output]
+    seconds = timed(subprocess.Popen([*map(str, command)], text=True), output)
+    assert trained_on(output) == expected
+    return seconds
 
 
 def test_neither_workers_nor_the_order_of_tasks_change_a_byte(corpora, plain, monkeypatch):
@@ -126,6 +138,34 @@ class TestKilled:
         assert done.items() <= seen[0].items()  # not done again
         assert first in (None, seen[1])
         assert trained_on(corpora.output) == expected
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("seed", range(4))
+    def test_runs_killed_at_random_moments_give_the_same(self, corpora, plain, moments, seed):
+        options, expected = plain
+
+        def same() -> None:
+            assert trained_on(corpora.output) == expected
+
+        kill_often(lambda: self.start(corpora, [*options, "--workers", 2]), corpora.output, moments, seed, same)
+        ended = corpora.run(*options)
+        assert ended.status == 0, ended.error
+        assert "continuing the interrupted run" in ended.out
+        same()
+
+    def test_a_run_killed_while_it_writes_its_identity_can_be_repeated(self, tmp_path):
+        def killed() -> None:
+            os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # only in the fork
+            with partial.partial(tmp_path / "out", {}):
+                pass
+
+        process = get_context("fork").Process(target=killed)
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert (tmp_path / "out.partial" / "identity.json.partial").exists()
+        with partial.partial(tmp_path / "out", {}) as folder:
+            assert {path.name for path in folder.iterdir()} == {"lock", "identity.json"}
 
     def test_no_task_outlives_its_run(self, corpora):
         options = words(corpora.folder, files=3)

@@ -17,7 +17,7 @@ from pathlib import Path
 import prepare_parallel
 import pytest
 from support_parallel import Lines, lines
-from support_scripts import hashes, symbols
+from support_scripts import SCRIPTS, hashes, kill_often, symbols, timed
 
 pytest.importorskip("fairseq")
 
@@ -103,6 +103,49 @@ def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
     assert record["counts"]["train"] == {"pairs": 120, "left out": 0}
     assert run(prepared, out) == 0
     assert "out is already complete" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_run_killed_between_two_files_ends_with_the_same_bytes(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
+
+    assert run(prepared, tmp_path / "whole") == 0
+    finalize, files = MMapIndexedDatasetBuilder.finalize, []
+
+    def killed(builder: MMapIndexedDatasetBuilder, path: str) -> None:
+        files.append(path)
+        if len(files) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        finalize(builder, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MMapIndexedDatasetBuilder, "finalize", killed)
+        process = get_context("fork").Process(target=run, args=(prepared, tmp_path / "out"))
+        process.start()
+        process.join()
+    assert process.exitcode == -signal.SIGKILL
+    written = {path.suffix for path in (tmp_path / "out.partial").glob("work.*/corpus/valid.en-de.en.*")}
+    assert written == {".bin"}
+    monkeypatch.setattr(binarise, "_subwords", None)  # is not called again
+    assert run(prepared, tmp_path / "out") == 0
+    assert hashes(tmp_path / "out") == hashes(tmp_path / "whole")
+
+
+@pytest.mark.long
+def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(prepared: Path, tmp_path: Path) -> None:
+    def start(name: str) -> subprocess.Popen[str]:
+        words = ["--text", prepared, "--output", tmp_path / name, "--vocabulary", 50, "--workers", 2]
+        return subprocess.Popen([sys.executable, SCRIPTS / "binarise_parallel.py", *map(str, words)], text=True)
+
+    def same() -> None:
+        assert hashes(tmp_path / "out") == hashes(tmp_path / "whole")
+
+    moments = timed(start("whole"), tmp_path / "whole")
+    kill_often(lambda: start("out"), tmp_path / "out", moments, 1, same)
+    assert start("out").wait() == 0
+    same()
 
 
 def slow(folder: Path) -> list[str]:

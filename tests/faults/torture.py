@@ -17,9 +17,13 @@ FAULTS: dict[str, str] = {
     "kill: every stage of three recipes": (
         "tests/recipes/test_recipes_killed.py -k 'demo or lm_wikitext103 or text_classification'"
     ),
-    "kill: downloads, archives and copies": (
-        "tests/data_bin_scripts/test_fetch.py tests/data_bin_scripts/test_fetch_archives.py tests/compat/test_saving.py "
-        "-k kill"
+    "kill: binarisation, and random moments of it": (
+        "tests/data_bin_scripts/test_corpora_runs.py tests/data_bin_scripts/test_parallel_binary.py "
+        "-k 'killed and not mix and not anew'"
+    ),
+    "kill: downloads and copies": (
+        "tests/data_bin_scripts/test_fetch.py tests/data_bin_scripts/test_fetch_archives.py "
+        "tests/compat/test_saving.py -k kill"
     ),
     "damage: checkpoints, binarised data, dictionaries, exported models": (
         "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fairseq_cli.eval_lm
 import fairseq_cli.generate
 import fairseq_cli.interactive
 import fairseq_cli.validate
@@ -17,6 +21,7 @@ from fairseq import checkpoint_utils, options
 from fairseq.data.fasta_dataset import FastaDataset
 from fairseq.models import fconv
 
+import fairseq_posenc
 from fairseq_posenc.__main__ import main as plugin
 from fairseq_posenc.compat import UnsafeCheckpointError, checkpoint_names, safe_load
 
@@ -63,8 +68,29 @@ def validate(path: Path, data: Path) -> Any:
     return fairseq_cli.validate.main(support.parse(words, options.get_validation_parser))
 
 
+def eval_lm(path: Path, data: Path) -> Any:
+    text = path.parent / "text"
+    text.mkdir()
+    shutil.copy(data / "dict.en.txt", text / "dict.txt")
+    words = [text, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    return fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
+
+
 def start_from(path: Path, data: Path) -> Any:
     return support.train(data, "--pos-enc", "shaw", "--max-update", 1, "--finetune-from-model", path)
+
+
+def of_plugin(*arguments: str) -> Command:
+    """Call a command of the plugin that loads a checkpoint. Raise SystemExit with its errors if it fails."""
+
+    def run(path: Path, data: Path) -> Any:
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            status = plugin([word.format(path=path, data=data, folder=path.parent / "unused") for word in arguments])
+        if status:
+            raise SystemExit(errors.getvalue())
+
+    return run
 
 
 def recipe(module: str, *arguments: str) -> Command:
@@ -93,14 +119,42 @@ def measure(path: Path, data: Path) -> Any:
         return importlib.import_module("recipes.lib.translation.measure").load(path, [])
 
 
+def in_torch(path: Path, data: Path) -> Any:
+    return fairseq_posenc.load(path)
+
+
 GLUE = "--checkpoint {path} --data {data} --metrics accuracy --predictions {folder} --output {folder} --cpu".split()
+CLASSES = "--checkpoint {path} --data {data} --metrics accuracy --splits test --predictions {folder}".split()
+PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
+FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
+MEMORY = ["--memory", "2", "--segment", "4"]
+PRETRAINED = "--checkpoint {path} --longest 8 --output {folder}".split()
 COMMANDS: dict[str, Command] = {
     "fairseq-generate": generate,
     "fairseq-interactive": interactive,
     "fairseq-validate": validate,
+    "fairseq-eval-lm": eval_lm,
+    "fairseq_posenc.load": in_torch,
+    "average": of_plugin("average", "--inputs", "{path}", "--output", "{folder}"),
+    "export-hf": of_plugin("export-hf", "{path}", "--output", "{folder}"),
+    "figures": of_plugin("figures", "patterns", "--checkpoint", "{path}", "--data", "{data}", "--output", "{folder}"),
+    "generate-text": of_plugin("generate-text", "--checkpoint", "{path}", "--prompt", "w1"),
+    "import-hf": of_plugin("import-hf", "{path}", "--pos-enc", "learned", "--output", "{folder}"),
     "finetune_glue/evaluate.py": recipe("recipes.finetune_glue.evaluate", *GLUE),
     "finetune_squad/predict.py": squad,
+    "finetune_squad/check.py": recipe(
+        "recipes.finetune_squad.check", *"--checkpoint {path} --max-length 8 --output {folder}".split(), *FLAGS
+    ),
+    "length_tasks/evaluate.py": recipe("recipes.length_tasks.evaluate", *PLAIN),
+    "lib/check_pretrained.py": recipe("recipes.lib.check_pretrained", *PRETRAINED),
     "lib/translation/measure.py": measure,
+    "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
+    "lm_wikitext103/evaluate.py --clamp": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY, "--clamp", "2"),
+    "pretrain_mlm/check_source.py": recipe(
+        "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS
+    ),
+    "pretrain_mlm/evaluate.py": recipe("recipes.pretrain_mlm.evaluate", *PLAIN),
+    "text_classification/evaluate.py": recipe("recipes.text_classification.evaluate", *CLASSES, "--output", "{folder}"),
 }
 
 

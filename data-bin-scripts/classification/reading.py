@@ -131,7 +131,7 @@ def _csv(path: Path) -> Records:
     try:
         for fields in rows:
             if not header:
-                header = [fields[0].removeprefix("\ufeff"), *fields[1:]]
+                header = [(fields or [""])[0].removeprefix("\ufeff"), *fields[1:]]  # an empty line has no fields
             elif len(fields) != len(header):
                 raise _uneven(path, begin, len(fields), len(header))
             else:

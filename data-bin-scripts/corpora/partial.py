@@ -33,7 +33,7 @@ def there(output: Path, options: dict[str, Any]) -> bool:
     try:
         if read_json(output / RECORD)["identity"] == options:
             return True
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise CorpusError(
             f"{output} exists, and this program did not write it. Move it, or choose another --output."
         ) from None
@@ -82,10 +82,10 @@ def _same(folder: Path, identity: dict[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        identity: dict[str, Any] = read_json(path)
-    except ValueError:
+        identity = read_json(path)
+    except (ValueError, RecursionError):
         return {}
-    return identity
+    return identity if isinstance(identity, dict) else {}
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:

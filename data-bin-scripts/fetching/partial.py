@@ -29,8 +29,10 @@ class Partial:
         """Return the origin of the unfinished download, or None if there is nothing to resume."""
         if self.size() == 0:
             return None
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            return Origin(**json.loads(self.note.read_text(encoding="utf-8")))
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            origin = Origin(**json.loads(self.note.read_text(encoding="utf-8")))
+            if all(map(isinstance, (origin.url, origin.validator, origin.total), (str, str, int | None))):
+                return origin
         return None
 
     def begin(self, origin: Origin) -> None:

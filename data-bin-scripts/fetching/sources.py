@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from shared import suggestion
+from shared import NotTextError, read_utf8, suggestion
 
 from .errors import FetchError
 
@@ -19,7 +19,8 @@ NAME = re.compile(r"[\w][\w.+-]*", re.ASCII)  # name of a corpus or file: one pl
 #: Names that fetch.py gives to its own files; `fetched.tsv.gz` would be unpacked to such a name.
 RESERVED = re.compile(r"fetched\.tsv(\..*)?|.*\.(part|part\.json|partial)", re.ASCII | re.IGNORECASE)
 MD5 = "md5:"  # prefix of an md5 in the column sha256
-SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, which a shell would expand in the same way
+SHARDS = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")  # {00000..01023}, which a shell would expand in the same way
+MOST_SHARDS = 100_000  # files of a line; a longer list would not fit in memory
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ class Source:
 
 def read(path: Path) -> list[Source]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_utf8(path).splitlines()
     except OSError as error:
         raise FetchError(f"--sources {path}: the list cannot be read ({error.strerror}). Give another file.") from error
-    except UnicodeDecodeError as error:
-        raise FetchError(f"--sources {path}: the list is not UTF-8 ({error}). Convert the file to UTF-8.") from error
+    except NotTextError as error:
+        raise FetchError(f"--sources {error}") from None
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
     try:
         if rows.fieldnames != COLUMNS:
@@ -84,12 +85,14 @@ def _source(row: dict[str, str], where: str) -> Source:
     for column, pattern, allowed in (
         ("corpus", NAME, "a plain name"),
         ("sha256", re.compile(rf"([0-9a-f]{{64}}|{MD5}[0-9a-f]{{32}})?"), f"64 hexadecimal digits, or {MD5} and 32"),
-        ("bytes", re.compile(r"\d*"), "a whole number"),
+        ("bytes", re.compile(r"\d{0,18}"), "a whole number"),
     ):
         if not pattern.fullmatch(row[column]):
             raise FetchError(f"{where}: the column `{column}` holds {row[column]!r} instead of {allowed}.")
     if not NAME.fullmatch(SHARDS.sub("0", row["file"])):
         raise FetchError(f"{where}: the column `file` holds {row['file']!r} instead of a file name without folders.")
+    if (shard := SHARDS.search(row["file"])) and int(shard[2]) - int(shard[1]) >= MOST_SHARDS:
+        raise FetchError(f"{where}: the column `file` names more than {MOST_SHARDS:,} files. Correct the numbers.")
     for name in (row["corpus"], row["file"]):
         _refuse_reserved(name, where)
     size = int(row["bytes"]) if row["bytes"] else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,20 +30,16 @@ def _with_place(original: Callable[..., None], dictionary: Any, file: Any) -> No
     except OSError:
         raise
     except Exception as error:
-        lines = read_utf8(Path(file)).split("\n")  # raises the error if the file is not UTF-8
+        lines = list(io.StringIO(read_utf8(Path(file)), newline=None))  # raises the error if the file is not UTF-8
         line = next((number for number, line in enumerate(lines, 1) if not _is_entry(line)), None)
         if line is None:  # a symbol that occurs twice
             raise DictionaryError(f"{file}: {error}") from error
-        raise DictionaryError(
-            f"{file}:{line}: the line {lines[line - 1]!r} does not consist of a symbol, a space and a count. Use the "
-            "dict.txt that was written with the data."
-        ) from error
+        problem = f"the line {lines[line - 1].rstrip()!r} does not consist of a symbol, a space and a count"
+        raise DictionaryError(f"{file}:{line}: {problem}. Use the dict.txt that was written with the data.") from error
 
 
 def _is_entry(line: str) -> bool:
     words = line.rstrip().removesuffix(" #fairseq:overwrite").rsplit(" ", 1)
-    if not line:  # the end of the last line
-        return True
     try:
         return len(words) == 2 and int(words[1]) is not None
     except ValueError:

@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..core.reading import NotTextError, read_utf8
 
 #: Files of a folder of examples, besides SPLIT.tsv.
 RECORD, DICTIONARY = "answers.json", "dict.txt"
+#: Maximum number of digits of a length; Python refuses to convert thousands of digits.
+DIGITS = 9
 #: Stands in an output for a token that does not count.
 UNCOUNTED = "_"
 _CURE = "Generate the examples again with recipes/length_tasks/run.sh."
@@ -66,7 +69,7 @@ def record(folder: Path) -> Record:
     try:
         contents = json.loads(path.read_text("utf-8"))
         result = Record(contents["kind"], int(contents["longest_input"]), int(contents["longest_output"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         problem = f"{path}: cannot read the description of the examples ({error!r})"
         raise CheckpointError(f"{problem}. {_CURE}") from None
     if result.kind not in KINDS:
@@ -82,15 +85,17 @@ def read(path: Path, dictionary: Dictionary, kind: str) -> list[Example]:
         CheckpointError: The file cannot be read, or a line is wrong; the message names the line.
     """
     try:
-        lines = path.read_text("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_utf8(path).split("\n")
+    except NotTextError as error:
+        raise CheckpointError(str(error)) from None
+    except OSError as error:
         raise CheckpointError(f"{path}: cannot read the examples ({error}). {_CURE}") from None
     return [_example(line, f"{path}:{number}", dictionary, kind) for number, line in enumerate(lines, 1) if line]
 
 
 def _example(line: str, place: str, dictionary: Dictionary, kind: str) -> Example:
     fields = line.split("\t")
-    if len(fields) != 3 or not fields[0].isdecimal():
+    if len(fields) != 3 or not fields[0].isdecimal() or len(fields[0]) > DIGITS:
         problem = f"{place}: a line must have a length, an input and an output, separated by tabs"
         raise CheckpointError(f"{problem}. {_CURE}")
     source, target = (field.split() for field in fields[1:])

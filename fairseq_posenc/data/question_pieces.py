@@ -147,16 +147,19 @@ def load(folder: Path) -> Surface:
     Raises:
         CheckpointError: prepare_questions.py did not write the folder, or the folder is incomplete.
     """
+    path = folder / RECORD
     try:
-        record = json.loads((folder / RECORD).read_text("utf-8"))
+        record = json.loads(path.read_text("utf-8"))
         if record["pieces"] == Pretrained.kind:
-            contents = json.loads((folder / TOKENIZER).read_text("utf-8"))
+            path = folder / TOKENIZER
+            contents = json.loads(path.read_text("utf-8"))
             return Pretrained(contents, tokenised=record.get("units") == "spaces")
         return Words(record["pieces"], cased=record["cased"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(
-            f"{folder} is not a complete output folder of prepare_questions.py ({error}). Prepare the questions again."
-        ) from None
+    except Exception as error:  # noqa: BLE001 - the package tokenizers raises plain exceptions
+        problem = (
+            f"{folder} is not a complete output folder of prepare_questions.py: cannot read {path.name} ({error!r})"
+        )
+        raise CheckpointError(f"{problem}. Prepare the questions again.") from None
 
 
 def _words(pieces: Sequence[str]) -> str:

@@ -6,9 +6,10 @@ Legend: B batch, T tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import tokenize
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from .span_items import Window
 
 #: files that data-bin-scripts/prepare_spans.py writes into its folder
 RECORD, DICTIONARY = "spans.json", "dict.txt"
+
+Item = TypeVar("Item")
 
 
 class Row(NamedTuple):
@@ -75,9 +78,9 @@ def record(folder: Path) -> dict[str, Any]:
     """
     try:
         contents: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
-        int(contents["longest"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        problem = f"{folder} is not a complete output folder of prepare_spans.py ({error})"
+        int(contents["longest"]), contents["splits"].keys()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        problem = f"{folder} is not a complete output folder of prepare_spans.py: {RECORD} cannot be read ({error!r})"
         raise CheckpointError(f"{problem}. Run prepare_spans.py again, or give another folder.") from None
     return contents
 
@@ -90,13 +93,18 @@ def rows(folder: Path, split: str) -> list[Row]:
     """
     path = folder / f"{split}.windows.npy"
     try:
-        table: NDArray[np.int32] = np.load(path)
-    except (OSError, ValueError) as error:
+        # a memory map, because an array would first allocate what the header of a damaged file claims
+        table: NDArray[np.int32] = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, OverflowError, SyntaxError, tokenize.TokenError) as error:
         known = ", ".join(splits(folder))
         raise CheckpointError(
             f"{path}: cannot read the windows ({error}). Choose one of the splits: {known}."
         ) from None
-    return [Row(*map(int, row)) for row in table]
+    if table.shape[1:] != (len(Row._fields),) or table.dtype.kind != "i":
+        problem = f"{path}: the windows must be rows of {len(Row._fields)} integers"
+        found = f"but the file has an array of shape {table.shape} and type {table.dtype}"
+        raise CheckpointError(f"{problem}, {found}. Prepare the questions again.")
+    return [Row(*row) for row in table.tolist()]
 
 
 def splits(folder: Path) -> list[str]:
@@ -105,20 +113,38 @@ def splits(folder: Path) -> list[str]:
 
 
 def questions(folder: Path, split: str) -> list[Question]:
-    """Return the questions of a split, in the order of their numbers."""
-    return [Question(**fields) for fields in _lines(folder / f"{split}.questions.jsonl")]
+    """Return the questions of a split, in the order of their numbers.
+
+    Raises:
+        CheckpointError: A line is not a question; the message names the line.
+    """
+    return _items(folder / f"{split}.questions.jsonl", lambda line: Question(**line))
 
 
 def contexts(folder: Path, split: str) -> list[Context]:
-    """Return the contexts of a split, in the order of their numbers."""
-    lines = _lines(folder / f"{split}.contexts.jsonl")
-    return [Context(line["text"], [(start, end) for start, end in line["offsets"]]) for line in lines]
+    """Return the contexts of a split, in the order of their numbers.
+
+    Raises:
+        CheckpointError: A line is not a context; the message names the line.
+    """
+    return _items(
+        folder / f"{split}.contexts.jsonl",
+        lambda line: Context(line["text"], [(start, end) for start, end in line["offsets"]]),
+    )
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield json.loads(line)
+def _items(path: Path, item: Callable[[dict[str, Any]], Item]) -> list[Item]:
+    """Return the item that each line of a file describes in JSON."""
+    items = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                items.append(item(json.loads(line)))
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise CheckpointError(
+                    f"{path}:{number}: cannot read the line ({error!r}). Prepare the questions again."
+                ) from None
+    return items
 
 
 class Windows(FairseqDataset):
@@ -183,7 +209,7 @@ def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> 
         CheckpointError: The split does not exist, or was prepared with another dictionary.
     """
     windows = rows(folder, split)
-    size = record(folder)["dictionary"]
+    size = record(folder).get("dictionary")
     if size != len(dictionary):
         sizes = f"{size} symbols, but {DICTIONARY} has {len(dictionary)} symbols"
         raise CheckpointError(f"{folder} was prepared with a dictionary of {sizes}. Prepare the questions again.")

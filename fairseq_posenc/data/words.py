@@ -102,9 +102,14 @@ def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
     """Replace ids by GPT-2's pieces in a dictionary that lists ids, as in fairseq's RoBERTa; keep other symbols.
 
     Raises:
-        ValueError: encoder.json lacks one of the ids.
+        ValueError: encoder.json is not a vocabulary, or lacks one of the ids.
     """
-    pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
+    try:
+        pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{encoder_json}: the file is not a JSON object with ids of pieces ({error!r}). Download it again."
+        ) from None
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
         raise ValueError(

@@ -87,7 +87,20 @@ def tables() -> list[Path]:
 
 
 def read(path: Path) -> Iterator[Figure]:
-    """Yield the numbers of a table, row by row. Skip empty cells."""
+    """Yield the numbers of a table, row by row. Skip empty cells.
+
+    Raises:
+        ValueError: The file is not a table of a paper; the message names it.
+    """
+    try:
+        yield from _figures(path)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{path}: the file is not a table of a paper ({error!r}). Compare it with another table."
+        ) from None
+
+
+def _figures(path: Path) -> Iterator[Figure]:
     table = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)  # 84.10 stays 84.10
     keys, columns = table["keys"], table["columns"]
     for cells in table["rows"]:

@@ -66,8 +66,12 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         record = Path(self.cfg.data) / RECORD
         if not record.is_file():
             return 0
-        splits = json.loads(record.read_text(encoding="utf-8")).get("splits", {})
-        return max((facts.get("longest", 0) for facts in splits.values()), default=0)
+        try:
+            splits = json.loads(record.read_text(encoding="utf-8")).get("splits", {})
+            return max((int(facts.get("longest", 0)) for facts in splits.values()), default=0)
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            problem = f"{record}: cannot read the lengths of the items ({error!r})"
+            raise ValueError(f"{problem}. Prepare the data again with prepare_glue.py.") from None
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
         return self.source_dictionary, Path(self.cfg.data) / "input0" / "dict.txt"

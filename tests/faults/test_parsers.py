@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import re
+import tracemalloc
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("fairseq")
 
 import classification.glove
 import classification.reading
+import corpora.job
+import corpora.partial
+import fetching.partial
 import fetching.record
 import fetching.sources
 import glue.formats
 import glue.reading
 import parallel.sgm
 import questions.reading
+import spans.sets
+from corpora import documents
 from corpora.errors import CorpusError
 from fairseq.data import Dictionary
 from fetching.errors import FetchError
@@ -33,10 +43,15 @@ from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.core import options
 from fairseq_posenc.core.reading import NotTextError, read_utf8
 from fairseq_posenc.core.training_log import read_losses
+from fairseq_posenc.data import answers, question_pieces, words
 from fairseq_posenc.data import questions as question_data
+from fairseq_posenc.data import spans as span_data
 from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.encodings.building import build
 from fairseq_posenc.hub import folder as hub
+from fairseq_posenc.hub import tokenizer
+from fairseq_posenc.papers import reading as papers
+from fairseq_posenc.tasks.sentence_prediction import PosEncSentencePredictionTask
 from recipes.lib import encodings, stages
 from recipes.lib.settings import read_preset
 from recipes.lib.values import Refused
@@ -53,12 +68,31 @@ class Reader:
         name: Name of the file.
         valid: Valid content.
         errors: Errors whose message names the file.
+        whole: Pattern of the messages about the whole file. All other messages must name a line. None if the messages
+            of this reader need not name lines, because lines mean nothing in the file.
+        others: Valid contents of other files that the reader needs, by name.
+        hostile: Contents that were made for this reader.
     """
 
     read: Callable[[Path], Any]
     name: str
-    valid: str
+    valid: str | bytes
     errors: tuple[type[Exception], ...]
+    whole: str | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    hostile: tuple[bytes, ...] = ()
+
+    @property
+    def content(self) -> bytes:
+        return self.valid.encode() if isinstance(self.valid, str) else self.valid
+
+    def place(self, folder: Path) -> Path:
+        """Write the files that the reader needs, and return the path of the file that it reads."""
+        path = folder / "run" / self.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for name, content in self.others.items():
+            (path.parent / name).write_text(content, encoding="utf-8")
+        return path
 
 
 def all_of(reader: Callable[..., Iterable[Any]], *arguments: Any) -> Callable[[Path], Any]:
@@ -77,6 +111,44 @@ def log_of(path: Path) -> Any:
     (path.parents[1] / "result.json").write_text(json.dumps({"recipe": "demo", "results": []}), encoding="utf-8")
     return runs.read_runs([path.parents[1]])
 
+
+def documents_of(kind: str) -> Callable[[Path], Any]:
+    """Return a function that reads the lines of all documents of a file."""
+    return lambda path: [list(document.text) for document in documents.documents(path, kind)]
+
+
+def record_of_items(path: Path) -> int:
+    """Read the record of the data for sentence prediction as its task does."""
+    task = SimpleNamespace(cfg=SimpleNamespace(data=str(path.parent)))
+    return PosEncSentencePredictionTask.longest_item(task)  # type: ignore[arg-type]
+
+
+def identity_of(path: Path) -> Any:
+    """Read the identity of an unfinished preparation, and describe how it differs from another one."""
+    identity = corpora.partial._read(path)
+    return identity, corpora.partial.difference(identity, {"options": {"seed": 1}})
+
+
+def partial_of(path: Path) -> Any:
+    """Read the origin of an unfinished download."""
+    path.with_name("a.zip.part").write_bytes(b"abc")
+    return fetching.partial.Partial(path.with_name("a.zip")).origin()
+
+
+def array(values: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array(values, np.int32))
+    return file.getvalue()
+
+
+def header(rows: int) -> bytes:
+    """Return the beginning of an array, which claims to have this number of rows of six integers."""
+    text = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({rows}, 6), }}\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+#: JSON that is nested too deeply for Python, and numbers that are too long for it.
+DEEP, LONG = b"[" * 100_000, b"1" * 5_000
 
 SQUAD = {
     "data": [
@@ -105,33 +177,77 @@ LOG += '2026 | INFO | valid | {"valid_loss": "5.2", "valid_num_updates": "10"}\n
 SOURCES = "\t".join(fetching.sources.COLUMNS) + "\nglue\ta.zip\thttps://example.org/a.zip\t\t5\tfree\tno remark\n"
 COLUMNS = classification.reading.Columns("text", "", "label")
 ROWS = "text\tlabel\ngood film\t1\nbad film\t0\n"
+ANSWERS = "2\tw0 w1\tw0 _\n3\tw1 w1 w0\tw1 _ w0\n"
+SYMBOLS = Dictionary()
+for number in range(2):
+    SYMBOLS.add_symbol(f"w{number}")
+SPANS = {"spans.json": json.dumps({"longest": 8, "dictionary": 6, "splits": {"train": {}}})}
+XNLI = "Yes.\tNo.\tcontradiction\nA.\tB.\tneutral\n"
+LANGUAGES = "language\tgold_label\tsentence1\tsentence2\nde\tneutral\tEins.\tZwei.\nen\tentailment\tOne.\tTwo.\n"
+TYDIQA = json.dumps(SQUAD).replace('"id": "1"', '"id": "finnish-1"')
+WIKI = '<doc id="1" url="u" title="A">\nA\n\nText of A.\n</doc>\n<doc id="2">\nB\n</doc>\n'
+DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">
+ <siteinfo><namespaces><namespace key="6">Datei</namespace></namespaces></siteinfo>
+ <page><title>X</title><ns>0</ns><revision><text>{{Box|a={{b}}}} [[Datei:B.jpg|x]] ''A'' &lt;ref&gt;Q&lt;/ref&gt;
+{| class="x"
+| Zelle
+|}</text></revision></page>
+</mediawiki>
+"""
+PAPER = """paper = "diet"
+table = "1"
+unit = "BLEU"
+keys = ["row", "encoding"]
+columns = ["dev"]
+rows = [["Ours", "t5", 84.10]]
+conditions = { model = "base" }
+"""
+LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+PIECES = {
+    "version": "1.0", "added_tokens": [{"id": 0, "content": "<unk>", "special": True}], "normalizer": None,
+    "pre_tokenizer": LEVEL, "decoder": LEVEL, "model": {"type": "BPE", "vocab": {"<unk>": 0, "a": 1}, "merges": []},
+}  # fmt: skip
+PIECES["added_tokens"][0] |= dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)  # type: ignore
+PAIRS = "#version: 0.2\na b\nab c\n"
+ENCODER = {name: number for number, name in enumerate(["a", "b", "c", "ab", "abc"])}
 BERT = {"model": {"vocab": {"[PAD]": 0, "a": 1}}, "added_tokens": [{"content": "b", "id": 2}]}
 
+#: Matches no message.
+NEVER = r"(?!)"
+
 READERS: dict[str, Reader] = {
-    "plain text": Reader(read_utf8, "a.txt", "a\nb\n", (NotTextError,)),
-    "lists of sources": Reader(fetching.sources.read, "sources.tsv", SOURCES, (FetchError,)),
-    "SGM files": Reader(parallel.sgm.read, "newstest-src.en.sgm", SGM, (CorpusError,)),
+    "plain text": Reader(read_utf8, "a.txt", "a\nb\n", (NotTextError,), NEVER),
+    "lists of sources": Reader(fetching.sources.read, "sources.tsv", SOURCES, (FetchError,), NEVER,
+        hostile=(SOURCES.replace("5", "5" * 5000).encode(), SOURCES.replace("a.zip", "{0..999999999}.zip").encode()),
+),
+    "SGM files": Reader(parallel.sgm.read, "newstest-src.en.sgm", SGM, (CorpusError,), "has no <seg>"),
     "SQuAD and CMRC": Reader(questions.reading.read, "train.json", json.dumps(SQUAD), (CorpusError,)),
     "GLUE": Reader(
         all_of(glue.reading.read, glue.formats.TASKS["SST-2"], "train"),
-        "train.tsv", "sentence\tlabel\ngood\t1\nbad\t0\n", (CorpusError,),
+        "train.tsv", "sentence\tlabel\ngood\t1\nbad\t0\n", (CorpusError,), "is empty",
     ),
-    "classification, tsv": Reader(all_of(classification.reading.read, COLUMNS), "train.tsv", ROWS, (CorpusError,)),
+    "classification, tsv": Reader(
+        all_of(classification.reading.read, COLUMNS), "train.tsv", ROWS, (CorpusError,), NEVER
+    ),
     "classification, csv": Reader(
-        all_of(classification.reading.read, COLUMNS), "train.csv", ROWS.replace("\t", ","), (CorpusError,)
+        all_of(classification.reading.read, COLUMNS), "train.csv", ROWS.replace("\t", ","), (CorpusError,), NEVER
     ),
     "classification, jsonl": Reader(
-        all_of(classification.reading.read, COLUMNS), "train.jsonl", '{"text": "a b", "label": 1}\n' * 2, (CorpusError,)
+        all_of(classification.reading.read, COLUMNS),
+        "train.jsonl", '{"text": "a b", "label": 1}\n' * 2, (CorpusError,), NEVER,
     ),
     "word vectors": Reader(
-        lambda path: classification.glove.read(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,)
+        lambda path: classification.glove.read(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,),
+        "is empty",
     ),
     "results": Reader(report_of, "result.json", json.dumps(RESULT), (ResultsError,)),
     "logs of training": Reader(log_of, "logs/a.train.log", LOG, (ResultsError,)),
     "presets": Reader(read_preset, "a.toml", "seed = 1\n[train]\nlr = 0.5\n", (Refused,)),
-    "dictionaries": Reader(lambda path: Dictionary.load(str(path)), "dict.txt", "a 5\nb 3\n", (ValueError,)),
+    "dictionaries": Reader(
+        lambda path: Dictionary.load(str(path)), "dict.txt", "a 5\nb 3\n", (ValueError,), "Duplicate"
+    ),
     "words of questions": Reader(
-        question_data.read_surface, "surface.jsonl", '{"unknown": ["x"], "references": ["a?"]}\n', (ValueError,)
+        question_data.read_surface, "surface.jsonl", '{"unknown": ["x"], "references": ["a?"]}\n', (ValueError,), NEVER
     ),
     "settings of the Hub": Reader(
         lambda path: hub.read_config(path.parent), "config.json", '{"a": 1}', (CheckpointError,)
@@ -146,10 +262,87 @@ READERS: dict[str, Reader] = {
         lambda path: hub.read_vocabulary(path.parent), "tokenizer.json", json.dumps(BERT), (CheckpointError,)
     ),
     "markers of stages": Reader(stages.read_marker, "train.done", '{"seconds": 3}', ()),
+    "examples": Reader(
+        lambda path: answers.read(path, SYMBOLS, "encoder"), "test.tsv", ANSWERS, (CheckpointError,), NEVER,
+        hostile=(LONG + b"\tw0\tw0\n", b"2\tw0\tw0\n2\tw0 w1\tw0\n"),
+    ),
+    "record of examples": Reader(
+        lambda path: answers.record(path.parent),
+        "answers.json", '{"kind": "encoder", "longest_input": 8, "longest_output": 9}', (CheckpointError,),
+    ),
+    "windows": Reader(
+        lambda path: span_data.rows(path.parent, "train"),
+        "train.windows.npy", array([[0, 0, 4, 3, 0, 1]] * 2), (CheckpointError,), others=SPANS,
+        hostile=(array(7), array([[0, 1]]), array(np.zeros((0, 6))), *map(header, (10**9, 10**12, 10**30))),
+    ),
+    "record of windows": Reader(
+        lambda path: [span_data.splits(path.parent), span_data.record(path.parent)],
+        "spans.json", SPANS["spans.json"], (CheckpointError,),
+    ),
+    "questions of windows": Reader(
+        lambda path: span_data.questions(path.parent, "train"),
+        "train.questions.jsonl", '{"id": "a", "question": "Who?", "context": 0, "answers": ["cat"]}\n' * 2,
+        (CheckpointError,), NEVER,
+    ),
+    "contexts of windows": Reader(
+        lambda path: span_data.contexts(path.parent, "train"),
+        "train.contexts.jsonl", '{"text": "A cat.", "offsets": [[0, 1], [2, 6]]}\n' * 2, (CheckpointError,), NEVER,
+    ),
+    "record of questions": Reader(
+        lambda path: question_pieces.load(path.parent),
+        "questions.json", '{"pieces": "words", "cased": true}', (CheckpointError,),
+    ),
+    "tokenizer of questions": Reader(
+        lambda path: question_pieces.load(path.parent).cut("a a"),
+        "tokenizer.json", json.dumps(PIECES), (CheckpointError,),
+        others={"questions.json": '{"pieces": "tokenizer", "units": "spaces"}'},
+    ),
+    "ids of GPT-2": Reader(
+        lambda path: words.gpt2_pieces(["<s>", "1"], path), "encoder.json", json.dumps(ENCODER), (ValueError,)
+    ),
+    "record of items": Reader(record_of_items, "glue.json", '{"splits": {"train": {"longest": 7}}}', (ValueError,)),
+    "tokenizers, json": Reader(tokenizer.read, "tokenizer.json", json.dumps(PIECES), (CheckpointError,)),
+    "tokenizers, WordPiece": Reader(tokenizer.read, "vocab.txt", "[UNK]\na\n##b\n", (CheckpointError,)),
+    "tokenizers, settings of WordPiece": Reader(
+        lambda path: tokenizer.read(path.parent / "vocab.txt"),
+        "tokenizer_config.json", '{"do_lower_case": true}', (CheckpointError,), others={"vocab.txt": "[UNK]\na\n##b\n"},
+    ),
+    "tokenizers, encoder.json": Reader(
+        tokenizer.read, "encoder.json", json.dumps(ENCODER), (CheckpointError,), others={"vocab.bpe": PAIRS}
+    ),
+    "tokenizers, vocab.bpe": Reader(
+        lambda path: tokenizer.read(path.parent / "encoder.json"),
+        "vocab.bpe", PAIRS, (CheckpointError,), NEVER, {"encoder.json": json.dumps(ENCODER)},
+    ),
+    "origins of downloads": Reader(
+        partial_of, "a.zip.part.json", '{"url": "https://example.org/a", "validator": "x", "total": 5}', ()
+    ),
+    "identities of preparations": Reader(identity_of, "identity.json", '{"options": {"seed": 2}, "files": []}', ()),
+    "records of corpora": Reader(
+        lambda path: raised(lambda: corpora.partial.there(path.parent, {"seed": 1}), (CorpusError,)) or True,
+        "corpus.json", '{"identity": {"seed": 1}}', (),
+    ),
+    "documents, dump": Reader(documents_of("dump"), "a.xml", DUMP, (CorpusError,), r"page \d+ \("),
+    "documents, WikiExtractor": Reader(documents_of("wiki"), "wiki_00", WIKI, (CorpusError,), NEVER),
+    "documents, jsonl": Reader(
+        documents_of("jsonl"), "a.jsonl", '{"text": "One.\\nTwo."}\n\n{"text": "Three."}\n', (CorpusError,), NEVER
+    ),
+    "documents, any": Reader(documents_of("auto"), "a.txt", "One.\nTwo.\n\nThree.\n", (CorpusError,), NEVER),
+    "XNLI of XTREME": Reader(
+        all_of(glue.reading.read, glue.formats.TASKS["XNLI"], "train"), "train-en.tsv", XNLI, (CorpusError,), "is empty"
+    ),
+    "XNLI, all languages": Reader(
+        lambda path: [
+            [*glue.reading.read(path, glue.formats.TASKS["XNLI"], "valid-de")],
+            [*glue.reading.strays(path, glue.formats.TASKS["XNLI"], "valid-de")],
+        ],
+        "xnli.dev.tsv", LANGUAGES, (CorpusError,), "is empty",
+    ),
+    "TyDiQA, all languages": Reader(
+        lambda path: spans.sets.find(path.parent, "tydiqa"), "tydiqa-goldp-v1.1-dev.json", TYDIQA, (CorpusError,)
+    ),
+    "tables of papers": Reader(all_of(papers.read), "diet_table1.toml", PAPER, (ValueError,)),
 }  # fmt: skip
-
-#: JSON that is nested too deeply for Python, and numbers that are too long for it.
-DEEP, LONG = b"[" * 100_000, b"1" * 5_000
 
 
 @st.composite
@@ -168,14 +361,15 @@ def damaged(draw: st.DrawFn, valid: bytes) -> bytes:
 
 
 def check(reader: Reader, folder: Path, content: bytes) -> None:
-    """Read a file with this content; let only errors pass that name it in their message."""
-    path = folder / "run" / reader.name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Read a file with this content; let only errors pass that name it, and the line, in their message."""
+    path = reader.place(folder)
     path.write_bytes(content)
     error = raised(lambda: reader.read(path), reader.errors)
     name = path.name.rpartition(".")[0] or path.name
     assert error is None or name in str(error), f"the message does not name the file: {error!r}"
     assert not isinstance(error, UnicodeError), f"the message is Python's: {error!r}"
+    if error is not None and reader.whole is not None and not re.search(reader.whole, str(error)):
+        assert re.search(rf"{re.escape(path.name)}:\d", str(error)), f"the message does not name the line: {error!r}"
 
 
 def raised(call: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Exception | None:
@@ -188,35 +382,73 @@ def raised(call: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Exce
 
 
 SAME = settings(
-    max_examples=60, deadline=2000, derandomize=True,
+    max_examples=20, deadline=2000, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_valid_files_are_read(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "run" / READERS[name].name
-    path.parent.mkdir(parents=True)
-    path.write_text(READERS[name].valid, encoding="utf-8")
+    path = READERS[name].place(tmp_path)
+    path.write_bytes(READERS[name].content)
     assert READERS[name].read(path) is not None
+
+
+def fuzz(reader: Reader, judge: Callable[[bytes], None], examples: int) -> None:
+    """Judge content that is hostile or damaged, and this number of drawn contents."""
+
+    @settings(SAME, max_examples=examples)
+    @given(damaged(reader.content))
+    def reads(content: bytes) -> None:
+        judge(content)
+
+    beginning = reader.content[: len(reader.content) // 2]
+    for content in (
+        b"",
+        DEEP,
+        b'{"a": ' * 50_000,
+        LONG,
+        b"\n",
+        b"\xff\xfe" + reader.content,
+        beginning,
+        *reader.hostile,
+    ):
+        judge(content)
+    reads()
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_read_or_named(name: str, tmp_path: Path) -> None:
-    reader = READERS[name]
+    fuzz(READERS[name], lambda content: check(READERS[name], tmp_path, content), 20)
 
-    @SAME
-    @example(b"")
-    @example(DEEP)
-    @example(b'{"a": ' * 50_000)
-    @example(LONG)
-    @example(b"\xff\xfe" + reader.valid.encode())
-    @example(reader.valid.encode()[: len(reader.valid) // 2])
-    @given(damaged(reader.valid.encode()))
-    def reads(content: bytes) -> None:
-        check(reader, tmp_path, content)
 
-    reads()
+#: Bytes of memory that a reader may need for a file, besides a multiple of the size of the file.
+MEMORY = 16 << 20
+
+
+def check_memory(reader: Reader, folder: Path, content: bytes) -> None:
+    """Read a file with this content as `check` does; raise if this needs far more memory than the file has bytes."""
+    tracemalloc.start()
+    try:
+        check(reader, folder, content)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    limit = MEMORY + 200 * len(content)
+    assert peak < limit, f"{reader.name}: a file of {len(content):,} bytes needed {peak:,} bytes of memory"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", READERS)
+def test_damaged_files_need_little_memory(name: str, tmp_path: Path) -> None:
+    check(READERS[name], tmp_path, READERS[name].content)  # imports what the reader needs
+    fuzz(READERS[name], lambda content: check_memory(READERS[name], tmp_path, content), 100)
+
+
+def test_a_reader_that_needs_much_memory_is_noticed(tmp_path: Path) -> None:
+    trusting = Reader(lambda path: np.load(path), "a.npy", array([[1]]), (ValueError,))
+    with pytest.raises(AssertionError, match=r"needed 2,4\d\d,\d{3},\d{3} bytes"):
+        check_memory(trusting, tmp_path, header(100_000_000) + b"1234")
 
 
 def test_a_reader_with_another_error_is_noticed(tmp_path: Path) -> None:
@@ -232,7 +464,7 @@ def test_a_record_of_downloads_is_read_or_named(tmp_path: Path) -> None:
     record = fetching.record.Record(tmp_path)
     valid = b"file\tsha256\tbytes\turl\tdate\na.zip\t" + b"0" * 64 + b"\t5\thttps://example.org/a.zip\t2026-01-01\n"
 
-    @SAME
+    @settings(SAME, max_examples=60)
     @given(damaged(valid))
     def reads(content: bytes) -> None:
         (tmp_path / "fetched.tsv").write_bytes(content)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...compat.checkpoints import CheckpointError
+from ...core.reading import read_utf8
 
 #: Contents of a tokenizer.json.
 Tokenizer = dict[str, Any]
@@ -73,10 +74,12 @@ def _byte_level(path: Path) -> Tokenizer:
     """Read the byte-level BPE of GPT-2. As in fairseq, the tokenizer adds no space before the text."""
     names = next(pair for pair in BYTE_LEVEL if path.name in pair)
     vocabulary, merges = (path.with_name(name) for name in names)
-    lines = merges.read_text("utf-8").splitlines()
-    pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{merges.name} has lines that are not pairs of pieces")
+    pairs = []
+    for number, line in enumerate(read_utf8(merges).splitlines(), 1):
+        if line and not line.startswith("#version"):
+            pairs.append(line.split(" "))
+            if len(pairs[-1]) != 2:
+                raise ValueError(f"{merges.name}:{number}: the line is not a pair of pieces")
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "normalizer": None,
@@ -96,7 +99,7 @@ def _wordpiece(path: Path) -> Tokenizer:
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
         raise ValueError("a WordPiece vocabulary must have [UNK] and pieces that begin with ##")
     beside = path.with_name("tokenizer_config.json")
-    config = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    config = _settings(beside) if beside.is_file() else {}
     capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith(("[", "<")))
     normalizer = {
         "type": "BertNormalizer",
@@ -114,3 +117,13 @@ def _wordpiece(path: Path) -> Tokenizer:
     }
     decoder = {"type": "WordPiece", "prefix": "##", "cleanup": True}
     return {"normalizer": normalizer, "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": decoder, "model": model}
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} is not valid JSON: {error}") from None
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path.name} is not a JSON object with settings")
+    return settings

@@ -21,7 +21,6 @@ pytest.importorskip("fairseq")
 
 import classification.glove
 import classification.reading
-import corpora.job
 import corpora.partial
 import fetching.partial
 import fetching.record
@@ -269,6 +268,7 @@ READERS: dict[str, Reader] = {
     "record of examples": Reader(
         lambda path: answers.record(path.parent),
         "answers.json", '{"kind": "encoder", "longest_input": 8, "longest_output": 9}', (CheckpointError,),
+        hostile=(b'{"kind": "encoder", "longest_input": 1e999, "longest_output": 9}',),
     ),
     "windows": Reader(
         lambda path: span_data.rows(path.parent, "train"),
@@ -278,6 +278,7 @@ READERS: dict[str, Reader] = {
     "record of windows": Reader(
         lambda path: [span_data.splits(path.parent), span_data.record(path.parent)],
         "spans.json", SPANS["spans.json"], (CheckpointError,),
+        hostile=(b'{"longest": 1e999, "splits": {}}', b'{"longest": 8, "splits": 8}'),
     ),
     "questions of windows": Reader(
         lambda path: span_data.questions(path.parent, "train"),

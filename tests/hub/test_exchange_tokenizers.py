@@ -173,7 +173,7 @@ def test_the_tokenizer_of_another_model_is_refused(
 @pytest.mark.parametrize(
     ("files", "name", "message"),
     [
-        ({"encoder.json": "{}", "vocab.bpe": "#version: 0.2\na b c\n"}, "encoder.json", "lines that are not pairs"),
+        ({"encoder.json": "{}", "vocab.bpe": "#version: 0.2\na b c\n"}, "encoder.json", "the line is not a pair"),
         ({"encoder.json": "{}"}, "encoder.json", "vocab.bpe"),
         ({"sentencepiece.model": "a b c"}, "", "is not a SentencePiece model"),
         ({"vocab.txt": "a\nb\n"}, "", "a WordPiece vocabulary must have [UNK]"),

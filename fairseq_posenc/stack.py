@@ -208,11 +208,6 @@ class Stack(nn.Module):
         """Raise ValueError if the inputs do not fit the positions, before any cache is changed."""
         if x.dim() != 3:
             raise ValueError(f"the input must be [B, T, d], but its shape is {list(x.shape)}")
-        if caches is not None and not self.shape.causal:
-            raise ValueError(
-                "caches are for decoders, but this stack sees tokens on both sides (StackShape.causal is False): run "
-                "it on all tokens at once, or build it with causal=True"
-            )
         tokens = Size(x.shape[0], x.shape[1])
         check_tokens(tokens, positions)
         for name, per_layer in (("memory", memory), ("caches", caches)):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from ..core.agreement import check_direction
 from ..core.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
 from .agreement import Size, check_past, check_tokens
@@ -157,8 +156,8 @@ class SelfAttention(nn.Module):
         return k, v, raw_k, dict(zip(from_input, others, strict=True))
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
-        """Raise ValueError if the tokens, the memory or the cache do not fit the positions."""
-        check_direction(positions, self.view.encoding.stack)
+        """Raise ValueError if the tokens, the memory or the cache do not fit the positions, or these the encoding."""
+        self.view.encoding.check_capabilities(positions)
         tokens = self._size(x)
         check_tokens(tokens, positions)
         check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)

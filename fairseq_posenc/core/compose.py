@@ -126,18 +126,14 @@ class Composition(nn.Module):
                 replace positions that the stack would draw.
 
         Raises:
-            ValueError: The boundaries are missing, there are segments but no encoding reads them, or one of the
-                encodings cannot separate `documents` or cannot use the `ids`.
+            ValueError: The boundaries are missing, or the positions do not fit the stack or one of the encodings, which
+                for example does not allow memory, cannot separate `documents` or cannot use the `ids`.
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
                 f"{self.stack.name_flag} {self.name} counts positions within sentences, but boundaries is empty: give "
                 "the ids of the tokens that end a sentence, for example boundaries=(bos, eos)"
             )
-        self._check_segments(segments)
-        if documents is not None:
-            self.check_documents()
-        self._check_any_positions(ids)
         positions = Positions.of_tokens(
             tokens,
             pad=pad,
@@ -152,10 +148,11 @@ class Composition(nn.Module):
             has_cls=self.stack.has_cls,
             ids=ids,
         )
-        if self.stack.drawn is None or ids is not None:
-            return positions
-        self._check_length(positions)
-        return drawn_positions(positions, self.stack, training=self.training)
+        if self.stack.drawn is not None and ids is None:
+            self._check_length(positions)
+            positions = drawn_positions(positions, self.stack, training=self.training)
+        self.check(positions)
+        return positions
 
     def check(self, positions: Positions) -> None:
         """Raise an error for positions that do not fit the stack, or that one of the encodings cannot encode.
@@ -163,21 +160,25 @@ class Composition(nn.Module):
         Raises:
             ValueError: The positions do not fit the stack or one of the encodings. The message says what to change.
         """
+        self.check_capabilities(positions)
+        check_drawn(positions, self.stack)
+        self._check_length(positions)
+        check_cls(positions, self.stack)
+        self._check_segments(positions.segments)
+        for member in self.members.values():
+            member.check(positions)
+
+    def check_capabilities(self, positions: Positions) -> None:
+        """Raise ValueError for positions that need a capability which one of the encodings does not declare."""
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:
             unable = [name for name, member in self.members.items() if not member.capabilities.memory]
             raise ValueError(
                 f"{' and '.join(unable) or self} does not allow segment memory: choose another {self.stack.name_flag}"
             )
-        check_drawn(positions, self.stack)
         self._check_any_positions(positions.ids)
-        self._check_length(positions)
-        check_cls(positions, self.stack)
-        self._check_segments(positions.segments)
         if positions.documents is not None:
             self.check_documents()
-        for member in self.members.values():
-            member.check(positions)
 
     def check_documents(self) -> None:
         """Raise ValueError if an encoding cannot separate documents in a sequence, or positions are drawn at random."""

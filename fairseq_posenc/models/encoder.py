@@ -28,9 +28,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
 
     def positions(self, src_tokens: Tensor) -> Positions:
         """Return the positions of the tokens [B, T]."""
-        where = self.pos.positions(src_tokens, pad=self.padding_idx, boundaries=self.boundaries)
-        self.pos.check(where)
-        return where
+        return self.pos.positions(src_tokens, pad=self.padding_idx, boundaries=self.boundaries)
 
     def embed(self, src_tokens: Tensor, token_embeddings: Tensor | None, where: Positions) -> tuple[Tensor, Tensor]:
         """Return embeddings with positions, layer norm and dropout, and the scaled embeddings alone: [B, T, d] each."""

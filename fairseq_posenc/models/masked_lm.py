@@ -54,7 +54,6 @@ class SentenceEncoder(PosEncEncoder):
         where = self.pos.positions(
             seen, pad=self.padding_idx, boundaries=self.boundaries, segments=segments, documents=documents
         )
-        self.pos.check(where)
         return self.encode(src_tokens, where, return_all_hiddens, token_embeddings)
 
 

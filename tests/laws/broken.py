@@ -18,6 +18,7 @@ from fairseq_posenc.encodings.diet import DietAbs
 from fairseq_posenc.encodings.fox import Fox
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
+from fairseq_posenc.encodings.linformer import Linformer
 from fairseq_posenc.encodings.m4 import M4M
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
@@ -217,6 +218,32 @@ class Permissive(Composition):
     def check(self, positions: Positions) -> None:
         pass
 
+    def check_capabilities(self, positions: Positions) -> None:
+        pass
+
+
+class MakesAnything(Composition):
+    """Checks what its members declare only in the attention, after the positions were made."""
+
+    def check(self, positions: Positions) -> None:
+        pass
+
+
+class AttendsToAnything(Composition):
+    """Checks what its members declare only when positions are made."""
+
+    def check(self, positions: Positions) -> None:
+        super().check_capabilities(positions)
+
+    def check_capabilities(self, positions: Positions) -> None:
+        pass
+
+
+class CompressesInDecoders(Linformer):
+    """Declares that it works in decoders, where it could not cache its compressed keys."""
+
+    capabilities = replace(Linformer.capabilities, causal=True)
+
 
 class TakesAnyDirection(Composition):
     """Lets the positions decide whether queries see later keys, even if the stack says otherwise."""
@@ -225,6 +252,9 @@ class TakesAnyDirection(Composition):
         can = self.capabilities
         if not (can.causal if positions.causal else can.bidirectional):
             raise ValueError("StackShape.causal and Positions.causal differ")
+
+    def check_capabilities(self, positions: Positions) -> None:
+        pass
 
 
 # -- documents (law 20) --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from fairseq_posenc.encodings import RELATIVE, build, names
 from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
 
+from . import broken
 from .cases import LENGTH_FLAG, Case, directions, works
 from .compare import assert_close, assert_refused, assert_same
 from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
@@ -193,7 +194,7 @@ def test_time_first_inputs_give_the_same(case: Case, memory: int) -> None:
 
 
 def test_compressed_keys_have_no_cache() -> None:
-    stack = Scene().stack(Case("linformer"))
+    stack = Scene().stack(Case("compressing", causal=True, cls=broken.CompressesInDecoders))
     tokens = padded([6], 6)
     x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     assert_refused(lambda: attend_all(stack, x, positions, caches=new_caches(stack)), "compressed", "cached")

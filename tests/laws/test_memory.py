@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -27,9 +29,9 @@ def check_memory(case: Case, path: str) -> None:
 
 
 def check_memory_refused(case: Case) -> None:
-    """Check that memory is refused if the encoding does not declare it."""
+    """Check that a stack refuses memory if the encoding does not declare it, see test_undeclared.py for layers."""
     stack = Scene().stack(case)
-    positions = positions_of(padded([4], 4), stack, memory=3)
+    positions = replace(positions_of(padded([7], 7), stack), query_length=4, memory=3)
     x = torch.zeros(1, 4, stack.shape.dim, dtype=torch.float64)
     states = [torch.zeros(1, 3, stack.shape.dim, dtype=torch.float64) for _ in stack.layers]
     assert_refused(lambda: stack(x, positions, memory=states), case.spec, "memory")

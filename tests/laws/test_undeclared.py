@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.attention import module
-from fairseq_posenc.encodings import RELATIVE, Capabilities, StackShape, names
+from fairseq_posenc.attention import KeyValueCache, module
+from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, StackShape, names
 from fairseq_posenc.encodings.none import NoEncoding
+from fairseq_posenc.positions import Positions
 
 from . import broken
 from .cases import Case, defaults, directions, every
 from .compare import assert_refused
-from .scene import Scene, embedded, padded, positions_of
+from .scene import BOS, EOS, Scene, embedded, padded, positions_of
 
 
 class EncoderOnly(NoEncoding):
@@ -35,6 +36,12 @@ class DecoderOnly(NoEncoding):
     @property
     def capabilities(self) -> Capabilities:
         return replace(RELATIVE, bidirectional=False)
+
+
+class DeclaresNothing(NoEncoding):
+    """Works in encoders, but declares nothing else."""
+
+    capabilities = Capabilities(bidirectional=True)
 
 
 def check_built_direction(case: Case) -> None:
@@ -67,6 +74,86 @@ def check_disagreement(case: Case, *words: str, **changed: Any) -> None:
     x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     assert stack(x, positions)[0].isfinite().all()
     assert_refused(lambda: stack(x, replace(positions, **changed)), *words)
+
+
+#: For each capability that positions can need, a change of positions of 6 tokens that needs it.
+NEEDS: dict[str, dict[str, Any]] = {
+    "memory": {"query_length": 4, "memory": 2},
+    "documents": {"documents": torch.tensor([[0, 0, 0, 1, 1, 1]])},
+    "any_positions": {"ids": torch.arange(6)},
+}
+
+
+def check_own_layers(case: Case, capability: str) -> None:
+    """Check that without a `Stack`, positions that need an undeclared capability are neither made nor used."""
+    stack = Scene().stack(case)
+    made = {name: value for name, value in NEEDS[capability].items() if name != "query_length"}
+    assert_refused(lambda: own_positions(stack.pos, padded([6], 6)[:, : 6 - made.get("memory", 0)], **made), case.spec)
+    positions = own_positions(stack.pos, padded([6], 6))
+    tensors, x = stack.pos.per_layer(positions)[0], torch.zeros(1, 6, stack.shape.dim, dtype=torch.float64)
+    changed = replace(positions, **NEEDS[capability])
+    x, memory = x[:, changed.memory :], x[:, : changed.memory] if changed.memory else None
+    assert_refused(lambda: stack.layers[0].self_attn(x, changed, tensors, memory=memory), case.spec)
+
+
+def check_own_length(case: Case) -> None:
+    """Check that without a `Stack`, no positions beyond the limit of an encoding are made."""
+    encoding = case.encoding(case.shape())
+    assert encoding.limit is not None
+    tokens = padded([encoding.limit + 1], encoding.limit + 1)
+    assert_refused(lambda: own_positions(encoding, tokens), case.spec, str(encoding.limit))
+
+
+def check_own_cache(case: Case) -> None:
+    """Check that the attention of an encoder takes no cache without a `Stack`, too."""
+    stack = Scene().stack(case)
+    positions = own_positions(stack.pos, padded([6], 6))
+    tensors, x = stack.pos.per_layer(positions)[0], torch.zeros(1, 6, stack.shape.dim, dtype=torch.float64)
+    assert_refused(lambda: stack.layers[0].self_attn(x, positions, tensors, cache=KeyValueCache()), "for decoders")
+
+
+def own_positions(encoding: Composition, tokens: torch.Tensor, **given: Any) -> Positions:
+    """Make positions with an encoding, as layers of one's own do."""
+    segments = torch.zeros(1, tokens.shape[1] + given.get("memory", 0), dtype=torch.long)
+    read = segments if encoding.needs_segments else None
+    return encoding.positions(tokens, pad=None, boundaries=(BOS, EOS), segments=read, **given)
+
+
+def undeclared() -> list[tuple[Case, str]]:
+    """Return each default case with each capability that it does not declare."""
+    return [(case, name) for case in defaults() for name in NEEDS if not getattr(case.capabilities, name)]
+
+
+@pytest.mark.parametrize(("case", "capability"), undeclared(), ids=str)
+def test_layers_of_ones_own_cannot_use_what_is_not_declared(case: Case, capability: str) -> None:
+    check_own_layers(case, capability)
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: case.encoding(case.shape()).limit is not None), ids=str)
+def test_layers_of_ones_own_cannot_exceed_the_limit(case: Case) -> None:
+    check_own_length(case)
+
+
+@pytest.mark.parametrize("case", defaults(lambda case: not case.causal), ids=str)
+def test_layers_of_ones_own_have_no_cache_in_encoders(case: Case) -> None:
+    check_own_cache(case)
+
+
+@pytest.mark.parametrize("capability", NEEDS)
+def test_an_undeclared_use_that_is_not_refused_is_caught(capability: str) -> None:
+    """Each composition leaves out the check when positions are made, the check in the attention, or both."""
+    for composition in (broken.Permissive, broken.MakesAnything, broken.AttendsToAnything):
+        case = Case("declares-nothing", cls=DeclaresNothing, composition=composition)
+        with pytest.raises(AssertionError, match="not refused"):
+            check_own_layers(case, capability)
+
+
+def test_a_length_and_a_cache_that_are_not_refused_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "check_past", lambda *past, **layer: None)
+    case = Case("declares-nothing", cls=DeclaresNothing, composition=broken.Permissive)
+    for check in (check_own_length, check_own_cache):
+        with pytest.raises(AssertionError, match="not refused"):
+            check(case)
 
 
 @pytest.mark.parametrize("name", names())
@@ -104,8 +191,7 @@ def test_a_direction_that_is_not_refused_is_caught() -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_disagreement_that_is_not_refused_is_caught(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "check_direction", lambda positions, stack: None)  # the attention checks it again
+def test_a_disagreement_that_is_not_refused_is_caught(causal: bool) -> None:
     case = Case("both-ways", causal=causal, cls=NoEncoding, composition=broken.Permissive)
     for check in (check_other_direction, check_other_cls, check_segments):
         with pytest.raises(AssertionError, match="not refused"):

@@ -22,7 +22,7 @@ from .terms import OfDistance, Rows, Term
 class RelativeBias(SharedBias, CachingEncoding):
     """Add bias[i, j] = f(j - i) to the logits. A subclass implements f as the method `by_distance`.
 
-    The attribute `layer_tables` of the subclass names the tables that f reads.
+    The property `layer_tables` names the tables that f reads, by default all parameters of the encoding.
     """
 
     small_part = "vector"

@@ -32,7 +32,6 @@ class SelfAttention(nn.Module):
         batch_first: Whether the inputs are [B, T, d]; otherwise they are [T, B, d], as in fairseq.
     """
 
-    view: LayerView
     #: Function for analyses, which each forward pass calls with the queries, the keys and the encoding's hooks.
     watch: Callable[[Projected, LayerCall], None] | None = None
 
@@ -45,6 +44,7 @@ class SelfAttention(nn.Module):
         self.embed_dim, self.num_heads, self.head_dim = dim, heads, dim // heads
         self.dropout = dropout
         self.batch_first = batch_first
+        self._view: LayerView | None = None
         self.path = "auto"
         self.k_proj = nn.Linear(dim, dim, bias=bias)
         self.v_proj = nn.Linear(dim, dim, bias=bias)
@@ -62,7 +62,21 @@ class SelfAttention(nn.Module):
 
     def use(self, encoding: Composition, index: int) -> None:
         """Make this module the attention of layer `index` (from 1) in the stack that the given encoding belongs to."""
-        self.view = encoding.layer(index, self.content_query, self.content_key)
+        self._view = encoding.layer(index, self.content_query, self.content_key)
+
+    @property
+    def view(self) -> LayerView:
+        """Return this layer's access to the encoding.
+
+        Raises:
+            RuntimeError: `use` was not called.
+        """
+        if self._view is None:
+            raise RuntimeError(
+                "this SelfAttention has no position encoding: call use(encoding, number) once before the first forward "
+                "pass, where encoding is the result of build and number is the layer's number, from 1"
+            )
+        return self._view
 
     @property
     def dropout_rate(self) -> float:

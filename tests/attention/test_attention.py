@@ -110,6 +110,11 @@ def test_a_row_without_keys_leaves_no_nan_for_anomaly_mode_to_find() -> None:
     assert bool(x.grad.isfinite().all())
 
 
+def test_attention_without_an_encoding_says_how_to_give_it_one() -> None:
+    with pytest.raises(RuntimeError, match=r"call use\(encoding, number\)"):
+        SelfAttention(8, 2)(torch.randn(1, 2, 8), Positions(2, 2, CPU), {})
+
+
 # -- caches and memory
 
 

@@ -6,20 +6,21 @@ This file imports the standard library only: recipes and data scripts load it wi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
-def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
+def suggestion(word: str, known: Iterable[str], prefix: str = "", titles: Mapping[str, str] | None = None) -> str:
     """Return a hint such as `; did you mean --seed?`, or an empty text if no known name resembles the word.
 
     Args:
         word: The misspelt name.
         known: The known names.
         prefix: Text to write before each name of the hint, for example `--`.
+        titles: Known names by their titles, with which the word is compared, too.
     """
-    by_lower_case = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=0.5)
-    return f"; did you mean {prefix}{by_lower_case[near[0]]}?" if near else ""
+    names = {text.lower(): name for text, name in (titles or {}).items()} | {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return f"; did you mean {prefix}{names[near[0]]}?" if near else ""
 
 
 def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:

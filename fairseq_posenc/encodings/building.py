@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from itertools import combinations
 from typing import Any
@@ -46,9 +47,18 @@ def get(name: str) -> type[PositionEncoding]:
 
 def _class_of(name: str, flag: str) -> type[PositionEncoding]:
     if name not in ENCODINGS:
-        hint = suggestion(name, ENCODINGS)
+        hint = suggestion(name, ENCODINGS, titles=_titles())
         raise ValueError(f"{flag}: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
     return _class_at(ENCODINGS[name])
+
+
+def _titles() -> dict[str, str]:
+    """Return the name of each encoding by the parts of its title: `RoPE: rotary` gives RoPE and rotary."""
+    names: dict[str, str] = {}
+    for name, place in ENCODINGS.items():
+        with suppress(ModuleNotFoundError):  # the folder of an exported model has the file of its own encoding only
+            names |= dict.fromkeys(_class_at(place).facts.title.split(": "), name)
+    return names
 
 
 def form_of(cls: type[PositionEncoding], options: opts.Options) -> type[PositionEncoding]:

@@ -136,6 +136,8 @@ def test_an_unknown_option_is_refused_and_the_known_are_named(name: str) -> None
 def test_an_unknown_encoding_is_refused_and_the_known_are_named() -> None:
     shape = Case("none").shape()
     assert_refused(lambda: build("shawn", None, shape), "shawn", "did you mean shaw", *names())
+    for title, name in (("rotary", "rope"), ("Transformer-XL", "xl")):
+        assert_refused(lambda title=title: build(title, None, shape), title, f"did you mean {name}?", *names())
     assert_refused(lambda: build("none+", None, shape), *names())
     assert_refused(lambda: build("", None, shape), *names())
 

@@ -69,9 +69,9 @@ def keep_tokenizer(
     """
     output = folder / TOKENIZER
     try:
-        contents, path = tokenizer.read(source)
+        original, path = tokenizer.read(source)
         symbols = (symbols_of if first is None else listed_in)(folder / DICTIONARY)
-        contents, lacking = tokenizer.fitted(contents, symbols, path, segments=segments, first=first)
+        contents, lacking = tokenizer.fitted(original, symbols, path, segments=segments, first=first)
         output.mkdir()
         tokenizer.write(contents, output, max_length=max_length, segments=segments, first=first)
     except CheckpointError as error:
@@ -79,9 +79,24 @@ def keep_tokenizer(
         report.notes.append(f"tokenizer/ was not written: {error}")
         return
     tokenizer.copy_sources(source, output)
+    problem = "" if tokenizer.has_sources(output) else _without_sources(original, path, output)
     report.notes.append(f"tokenizer/ was converted from {path.name} and has the ids of {DICTIONARY}")
     if lacking:
         report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
+    report.notes += [problem] if problem else []
+
+
+def _without_sources(original: tokenizer.Tokenizer, path: Path, output: Path) -> str:
+    """Write the files that split training text from a tokenizer.json, or return why this is not possible."""
+    try:
+        tokenizer.write_byte_level(original, output)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return (
+            f"prepare_corpus.py cannot use tokenizer/, because {path.name} is not GPT-2's byte-level BPE: {error}. To "
+            "train on text of your own, add the vocab.txt, the SentencePiece model or the vocab.json and merges.txt "
+            f"of this tokenizer to {path.parent}, and import again"
+        )
+    return ""
 
 
 def _state(model: Pretrained, folder: Path) -> dict[str, Any]:

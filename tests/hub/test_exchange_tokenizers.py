@@ -18,11 +18,12 @@ import transformers
 from fairseq.data import Dictionary
 from support_exchange import BERT_WORDS, WORDS, imported, random_model, saved
 from support_tokenizers import FORMS, HARD, checkpoint, cutter, learned, lines, shuffled, through
+from tokenizers import ByteLevelBPETokenizer
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.generation.prompts import Text
-from fairseq_posenc.hub import CausalConfig, CausalLM, export_lm
+from fairseq_posenc.hub import CausalConfig, CausalLM, export_lm, tokenizer
 from fairseq_posenc.hub import folder as folders
 from fairseq_posenc.hub.language_model import LanguageModel
 from fairseq_posenc.hub.pretrained import SPECIALS
@@ -239,6 +240,60 @@ def test_an_imported_roberta_keeps_its_tokenizer(tokenizers: dict[str, Path], tm
     after = exported(out / "checkpoint.pt", tmp_path / "back")
     for line in lines()[:100]:
         assert after(line)["input_ids"] == before(line)["input_ids"]
+
+
+def fast_gpt2(folder: Path, files: Path, merges: type, **changed: Any) -> Path:
+    """Write a small GPT-2 whose tokenizer is only a tokenizer.json, with merges as texts or as lists."""
+    numbers = json.loads((files / "encoder.json").read_text("utf-8"))
+    numbers["<|endoftext|>"] = end = len(numbers)
+    config = transformers.GPT2Config(len(numbers), n_positions=32, n_embd=8, n_layer=1, n_head=2, eos_token_id=end)
+    source = saved(transformers.GPT2LMHeadModel(config), folder)
+    contents, _ = tokenizer.read(files)
+    pairs = contents["model"]["merges"]
+    contents["model"] |= {"vocab": numbers, "merges": pairs if merges is list else [" ".join(pair) for pair in pairs]}
+    sides = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    contents["added_tokens"] = [{"content": "<|endoftext|>", "id": end, "special": True, **sides}]
+    (source / "tokenizer.json").write_text(json.dumps({**contents, **changed}), "utf-8")
+    return source
+
+
+@pytest.mark.parametrize("merges", [str, list])
+def test_the_files_that_split_training_text_are_written_from_tokenizer_json(
+    merges: type, tokenizers: dict[str, Path], tmp_path: Path
+) -> None:
+    source = fast_gpt2(tmp_path / "hf", tokenizers["gpt2"], merges)
+    folder = imported(source, tmp_path / "out", "--pos-enc", "rope") / "tokenizer"
+    written = ByteLevelBPETokenizer.from_file(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
+    original = ByteLevelBPETokenizer.from_file(*(str(tokenizers["gpt2"] / n) for n in ("encoder.json", "vocab.bpe")))
+    with_json = transformers.PreTrainedTokenizerFast(tokenizer_file=str(source / "tokenizer.json"))
+    for line in (*lines(), *HARD):
+        assert written.encode(line).tokens == original.encode(line).tokens == with_json.tokenize(line), line
+    assert written.token_to_id("<|endoftext|>") == len(original.get_vocab())
+    report = json.loads((folder.parent / "report.json").read_text("utf-8"))
+    assert not [note for note in report["notes"] if "prepare_corpus.py" in note]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"normalizer": {"type": "NFC"}}, "its normalizer is NFC"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "its pre_tokenizer is Whitespace"),
+        ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}}, "add_prefix_space"),
+    ],
+)
+def test_an_import_says_which_tokenizer_cannot_split_training_text(
+    changed: dict[str, Any],
+    reason: str,
+    tokenizers: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = fast_gpt2(tmp_path / "hf", tokenizers["gpt2"], list, **changed)
+    folder = imported(source, tmp_path / "out", "--pos-enc", "rope") / "tokenizer"
+    assert not (folder / "encoder.json").exists()
+    printed = capsys.readouterr().out
+    assert "prepare_corpus.py cannot use tokenizer/" in printed
+    assert reason in printed
 
 
 def test_an_import_without_tokenizer_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

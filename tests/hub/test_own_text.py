@@ -17,7 +17,7 @@ from integration import support
 from support_exchange import imported, in_transformers
 
 from fairseq_posenc.__main__ import main
-from fairseq_posenc.hub import checkpoint, import_lm, language_model, pretrained
+from fairseq_posenc.hub import checkpoint, import_lm, language_model, pretrained, tokenizer
 
 sys.path.append(str(Path(__file__).parents[2] / "data-bin-scripts"))
 import prepare_corpus
@@ -58,12 +58,29 @@ def source(kind: str, folder: Path) -> Path:
 
 
 def prepared(folder: Path, scheme: str, tokenizer: Path) -> Path:
+    folder.mkdir(exist_ok=True)
     for name, number in (("train", 8), ("valid", 3)):
         (folder / name).write_text(support_corpora.text(support_corpora.documents(number, seed=number)), "utf-8")
     words = ["--train", folder / "train", "--valid", folder / "valid", "--output", folder / "data", "--longest", 24]
     words += ["--tokenizer", scheme, "--tokenizer-path", tokenizer]
     assert prepare_corpus.main([*map(str, words)]) == 0
     return folder / "data"
+
+
+def test_text_is_prepared_with_a_gpt2_that_has_only_tokenizer_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    both = source("gpt2", tmp_path / "hf")
+    contents, _ = tokenizer.read(both / "vocab.json")
+    folders = [imported(both, tmp_path / "with-merges", "--pos-enc", "rope")]
+    (both / "tokenizer.json").write_text(json.dumps(contents), "utf-8")
+    for name in ("vocab.json", "merges.txt"):
+        (both / name).unlink()
+    folders.append(imported(both, tmp_path / "with-json", "--pos-enc", "rope"))
+    first, second = (prepared(tmp_path / f"of-{folder.name}", "gpt2", folder) for folder in folders)
+    for name in ("dict.txt", "train.bin", "valid.bin"):
+        assert (first / "shard00000" / name).read_bytes() == (second / "shard00000" / name).read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "bert"])

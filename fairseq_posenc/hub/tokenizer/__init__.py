@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from .fit import fitted
 from .sources import FORMS, Tokenizer, beside, read
-from .write import built, copy_sources, write
+from .write import built, copy_sources, has_sources, write, write_byte_level
 
-__all__ = ["FORMS", "Tokenizer", "beside", "built", "copy_sources", "fitted", "read", "write"]
+__all__ = [
+    "FORMS",
+    "Tokenizer",
+    "beside",
+    "built",
+    "copy_sources",
+    "fitted",
+    "has_sources",
+    "read",
+    "write",
+    "write_byte_level",
+]

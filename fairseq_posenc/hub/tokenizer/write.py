@@ -67,6 +67,50 @@ def copy_sources(source: Path, folder: Path) -> None:
             shutil.copyfile(source / theirs, folder / ours)
 
 
+def has_sources(folder: Path) -> bool:
+    """Return whether a folder has the files of a tokenizer that data-bin-scripts/prepare_corpus.py can use."""
+    forms = (("vocab.txt",), ("sentencepiece.model",), BYTE_LEVEL[0])
+    return any(all((folder / name).is_file() for name in form) for form in forms)
+
+
+def write_byte_level(contents: Tokenizer, folder: Path) -> None:
+    """Write encoder.json and vocab.bpe, which split text as the tokenizer.json with the given contents does.
+
+    Raises:
+        ValueError: The tokenizer is not GPT-2's byte-level BPE; the message is the reason.
+    """
+    if reason := _unlike_gpt2(contents):
+        raise ValueError(reason)
+    model = contents["model"]
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    if wrong := next((pair for pair in merges if len(pair.split()) != 2 or pair.count(" ") != 1), None):
+        raise ValueError(f"its merge {wrong!r} is not a pair of pieces")
+    encoder, bpe = (folder / name for name in BYTE_LEVEL[0])
+    encoder.write_text(json.dumps(model["vocab"]) + "\n", "utf-8")
+    bpe.write_text("\n".join(["#version: 0.2", *merges]) + "\n", "utf-8")
+
+
+#: Settings of a BPE that GPT-2 does not have, because they change how it splits text.
+_UNLIKE = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges")
+
+
+def _unlike_gpt2(contents: Tokenizer) -> str:
+    """Return in which way a tokenizer differs from GPT-2's byte-level BPE, or an empty text."""
+    model, level = contents["model"], contents.get("pre_tokenizer") or {}
+    if model["type"] != "BPE":
+        return f"its model is {model['type']}"
+    if level.get("type") != "ByteLevel":
+        return f"its pre_tokenizer is {level.get('type', 'null')}, not ByteLevel"
+    if level.get("add_prefix_space") or not level.get("use_regex", True):
+        return "its pre_tokenizer does not have add_prefix_space=false and use_regex=true"
+    if contents.get("normalizer"):
+        return f"its normalizer is {contents['normalizer'].get('type')}, but GPT-2 has none"
+    if name := next((name for name in _UNLIKE if model.get(name)), None):
+        return f"its model has {name}={model[name]!r}"
+    whole = next((token for token in contents.get("added_tokens", ()) if not token.get("special")), None)
+    return f"it never splits the token {whole['content']!r}" if whole else ""
+
+
 def built(contents: Tokenizer) -> Any:
     """Return the tokenizer with the contents of a tokenizer.json.
 

@@ -19,6 +19,8 @@ from .folder import CHECKPOINT, new_folder
 from .pretrained import FAIRSEQ, SPECIALS, Pretrained, distinct, listed_in, symbols_of
 
 DICTIONARY, REPORT, TOKENIZER = "dict.txt", "report.json", "tokenizer"
+#: Flags of fairseq-train that are the same for every imported masked language model; see `flags`.
+TASK = ("--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta")
 
 
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
@@ -104,8 +106,7 @@ def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
     tensors.setdefault("lm_head.weight", tensors["embed_tokens.weight"])
     state = names.to_fairseq(tensors)
     state["encoder.sentence_encoder.version"] = torch.tensor([3.0])
-    words = ["--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta", *flags(model)]
-    return state_of(state, configuration(folder, words), "MaskedLmLoss")
+    return state_of(state, configuration(folder, [*TASK, *flags(model)]), "MaskedLmLoss")
 
 
 def state_of(weights: Mapping[str, Tensor], configuration: Mapping[str, Any], criterion: str) -> dict[str, Any]:

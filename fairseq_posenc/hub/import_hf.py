@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _import_masked(args: argparse.Namespace) -> list[str]:
     """Convert a BERT or RoBERTa, and return the lines to print."""
-    from .checkpoint import flags, save
+    from .checkpoint import TASK, flags, save
 
     original = read(args.source)
     source = reordered(original)
@@ -90,7 +91,7 @@ def _import_masked(args: argparse.Namespace) -> list[str]:
     lines = report.lines()
     if special_ids(original.config) != special_ids(source.config):
         lines.append(_other_ids(args, f"{', '.join(SPECIALS)}, the other pieces, <mask>"))
-    return [*lines, *_use(args, model.vocabulary is not None, "posenc_roberta", flags(model))]
+    return [*lines, *_use(args, model.vocabulary is not None, [*TASK, *flags(model)])]
 
 
 def _import_lm(args: argparse.Namespace) -> list[str]:
@@ -103,7 +104,8 @@ def _import_lm(args: argparse.Namespace) -> list[str]:
     import_lm.save(model, report, args.output, args.source)
     order = f"{', '.join(SPECIALS)}, the other pieces; </s> is GPT-2's end of text"
     lines = [*report.lines(), _other_ids(args, order)]
-    return [*lines, *_use(args, model.vocabulary is not None, "posenc_transformer_lm", import_lm.flags(model))]
+    flags = [*import_lm.TASK, *import_lm.flags(model)]
+    return [*lines, *_use(args, model.vocabulary is not None, flags)]
 
 
 def _other_ids(args: argparse.Namespace, order: str) -> str:
@@ -113,7 +115,7 @@ def _other_ids(args: argparse.Namespace, order: str) -> str:
     )
 
 
-def _use(args: argparse.Namespace, has_vocabulary: bool, arch: str, flags: Sequence[str]) -> list[str]:
+def _use(args: argparse.Namespace, has_vocabulary: bool, flags: Sequence[str]) -> list[str]:
     """Return lines that say how to use the model."""
     lines = []
     if not has_vocabulary:
@@ -122,5 +124,8 @@ def _use(args: argparse.Namespace, has_vocabulary: bool, arch: str, flags: Seque
             "the ids of the published models."
         )
     lines.append(f"To load the model in Python: fairseq_posenc.load({str(args.output)!r})")
-    start = f"--finetune-from-model {args.output / CHECKPOINT} --arch {arch}"
-    return [*lines, f"To continue training, give fairseq-train these flags: {start} {' '.join(flags)}"]
+    words = shlex.join(["--finetune-from-model", str(args.output / CHECKPOINT), *flags])
+    lines.append(
+        "To continue training, replace DATA in this command, and add --optimizer, --lr, --batch-size and so on:"
+    )
+    return [*lines, f'fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" {words}']

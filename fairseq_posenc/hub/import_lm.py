@@ -15,6 +15,9 @@ from .folder import CHECKPOINT, new_folder
 from .language_model import FAIRSEQ, LanguageModel
 from .pretrained import SPECIALS
 
+#: Flags of fairseq-train that are the same for every imported language model; see `flags`.
+TASK = ("--task", "language_modeling", "--criterion", "cross_entropy", "--arch", "posenc_transformer_lm")
+
 
 def converted(
     source: LanguageModel, pos_enc: str, args: str | None = None, *, max_length: int | None = None, seed: int = 1
@@ -56,8 +59,7 @@ def save(model: LanguageModel, report: Report, output: Path, source: Path) -> No
         weights = {_NAMES.get(name, name): tensor for name, tensor in model.tensors.items()}
         weights.setdefault(_NAMES["lm_head.weight"], weights["decoder.embed_tokens.weight"])
         weights["decoder.version"] = torch.tensor([3.0])
-        task = ["--task", "language_modeling", "--criterion", "cross_entropy", "--arch", "posenc_transformer_lm"]
-        state = state_of(weights, configuration(folder, [*task, *flags(model)]), "CrossEntropyCriterion")
+        state = state_of(weights, configuration(folder, [*TASK, *flags(model)]), "CrossEntropyCriterion")
         torch.save(state, folder / CHECKPOINT)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from integration import support
 from support_exchange import imported, in_transformers
 
 from fairseq_posenc.__main__ import main
-from fairseq_posenc.hub import checkpoint, import_lm, language_model, pretrained, tokenizer
+from fairseq_posenc.hub import tokenizer
 
 sys.path.append(str(Path(__file__).parents[2] / "data-bin-scripts"))
 import prepare_corpus
@@ -89,18 +90,13 @@ def test_import_prepare_train_generate_export(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = imported(source(kind, tmp_path / "hf"), tmp_path / "new", "--pos-enc", "rope")
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1])[1:]  # what import-hf prints
+    assert command[:3] == ["DATA", "--user-dir", "$(python -m fairseq_posenc path)"]
     is_lm = kind == "gpt2"
     data = prepared(tmp_path, "gpt2" if is_lm else "wordpiece", folder if is_lm else folder / "tokenizer")
     assert (data / "shard00000" / "dict.txt").read_bytes() == (folder / "dict.txt").read_bytes()
-    path = folder / "checkpoint.pt"
-    if is_lm:
-        model = ["--task", "language_modeling", "--criterion", "cross_entropy", "--arch", "posenc_transformer_lm"]
-        model += import_lm.flags(language_model.of_checkpoint(path))
-    else:
-        model = ["--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta"]
-        model += checkpoint.flags(pretrained.read(path))
-    where = [data / "shard00000", "--user-dir", support.PLUGIN, "--save-dir", tmp_path / "save"]
-    support.trained([str(word) for word in [*where, "--finetune-from-model", path, *model, *TRAIN]])
+    words = [str(data / "shard00000"), "--user-dir", str(support.PLUGIN), *command[3:]]
+    support.trained([*words, "--save-dir", str(tmp_path / "save"), *TRAIN])
     trained = tmp_path / "save" / "checkpoint_best.pt"
     assert main(["export-hf", str(trained), "--output", str(tmp_path / "model")]) == 0
     assert "wrote the tokenizer of" in capsys.readouterr().out

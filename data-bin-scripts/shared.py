@@ -11,7 +11,11 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 from recipes.lib import tied as tied  # noqa: E402
+from recipes.lib.package import FULL as FULL  # noqa: E402
+from recipes.lib.package import NoSpaceError as NoSpaceError  # noqa: E402
 from recipes.lib.package import NotTextError as NotTextError  # noqa: E402
+from recipes.lib.package import free_bytes as free_bytes  # noqa: E402
+from recipes.lib.package import named_when_full as named_when_full  # noqa: E402
 from recipes.lib.package import nearest as nearest  # noqa: E402
 from recipes.lib.package import read_utf8 as read_utf8  # noqa: E402
 from recipes.lib.package import suggestion as suggestion  # noqa: E402

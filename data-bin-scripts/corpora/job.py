@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from shared import write_whole
+from shared import NoSpaceError, write_whole
 
 from .errors import CorpusError
 from .files import Source
@@ -87,7 +87,7 @@ class Job:
         report.unlink(missing_ok=True)
         try:
             yield
-        except CorpusError as error:
+        except (CorpusError, NoSpaceError) as error:
             write_whole(report, str(error))
             raise
         except Exception as error:

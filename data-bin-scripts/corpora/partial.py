@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from shared import write_whole
+from shared import named_when_full, write_whole
 
 from .errors import CorpusError
 from .job import read_json
@@ -61,7 +61,7 @@ def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
         raise CorpusError(
             f"{folder} is in use by another run. Wait until the other run ends, or choose another --output."
         ) from None
-    with held:
+    with held, named_when_full(folder):
         _same(folder, identity)
         yield folder
 

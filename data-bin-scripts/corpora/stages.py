@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from datatrove.executor import RayPipelineExecutor
 from loguru import logger
+from shared import free_bytes
 from tqdm import tqdm
 
 from . import cluster
@@ -79,8 +80,9 @@ def run(task: Task, tasks: int, machines: Machines) -> None:
             raise CorpusError(error)
         if missing := executor.get_incomplete_ranks(skip_completed=True):
             raise CorpusError(
-                f"{len(missing)} of {tasks} tasks of the stage {stage} did not finish (the first is {missing[0]}). See "
-                f"the logs in {job.logs(stage)}, and run the command again to continue."
+                f"{len(missing)} of {tasks} tasks of the stage {stage} did not finish (the first is {missing[0]}), and "
+                f"{free_bytes(job.folder)} bytes are free in {job.folder}. See the logs in {job.logs(stage)}, "
+                "and run the command again to continue."
             )
 
 

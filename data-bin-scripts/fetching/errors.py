@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from shared import FULL, free_bytes
 
 
 class FetchError(Exception):
@@ -25,14 +26,20 @@ class DiskFullError(FetchError):
 
 
 @contextmanager
-def clear_when_full(path: Path) -> Iterator[None]:
-    """Raise a DiskFullError that names `path` if the disk becomes full inside the block."""
+def clear_when_full(path: Path, size: int | None = None) -> Iterator[None]:
+    """Raise a DiskFullError that names `path` if the disk becomes full inside the block.
+
+    Args:
+        size: Number of bytes that the whole file needs; None: unknown.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
+        needed = "" if size is None else f"The whole file needs {size:,} bytes, and "
+        free = f"{free_bytes(path.parent)} bytes are free in {path.parent}"
         raise DiskFullError(
-            f"{path}: no space is left on the disk. Free some space, or choose another disk with --output, and run the "
-            "command again. Downloaded bytes are kept."
+            f"{path}: no space is left on the disk. {needed}{free}. Free some space, or choose another disk with "
+            "--output, and run the command again. Downloaded bytes are kept."
         ) from error

@@ -126,9 +126,10 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
         what = f"the folder holds neither {source.path} nor {source.name} (plain or .gz)"
         raise FetchError(f"--from {folder}: {what}. Put the published file into this folder.")
     partial.forget()  # a copied file must not be resumed as a download
-    opener = gzip.open if own.name == source.name + ".gz" else open
+    is_packed = own.name == source.name + ".gz"
+    opener, size = (gzip.open, None) if is_packed else (open, own.stat().st_size)
     try:
-        with clear_when_full(partial.path), opener(own, "rb") as file, partial.path.open("wb") as copy:
+        with clear_when_full(partial.path, size), opener(own, "rb") as file, partial.path.open("wb") as copy:
             Budget(own, partial.path.parent).copy(cast(IO[bytes], file), copy)
     except DiskFullError:
         partial.remove()

@@ -45,7 +45,7 @@ class Record:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", **PLAIN)
         writer.writeheader()
         writer.writerows(asdict(self.entries[name]) for name in sorted(self.entries))
-        with clear_when_full(self.path), whole(self.path) as partial:
+        with clear_when_full(self.path, len(text.getvalue().encode())), whole(self.path) as partial:
             partial.write_text(text.getvalue(), encoding="utf-8")
             sync(partial)
         sync(self.path.parent)

@@ -108,7 +108,8 @@ class Transfer:
     def _receive(self, response: requests.Response, origin: Origin, offset: int) -> None:
         self._judge(origin, offset)
         bar = {"unit": "B", "unit_scale": True, "desc": self.source.name, "disable": None, "leave": False}
-        with clear_when_full(self.partial.path), tqdm(total=origin.total, initial=offset, **bar) as progress:
+        full = clear_when_full(self.partial.path, origin.total)
+        with full, tqdm(total=origin.total, initial=offset, **bar) as progress:
             if not offset:
                 self.partial.begin(origin)
             with self.partial.path.open("ab") as file:

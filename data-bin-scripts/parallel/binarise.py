@@ -15,7 +15,7 @@ from typing import Any
 from corpora.errors import CorpusError
 from corpora.job import read_json
 from corpora.partial import RECORD, make
-from shared import digest, tied, write_whole
+from shared import FULL, digest, tied, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")
@@ -109,6 +109,9 @@ def _preprocess(pieces: Path, result: Path, languages: tuple[str, str], workers:
     command += ["--destdir", str(result), "--workers", str(workers)]
     process = tied.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if process.returncode:
+        for number in FULL:
+            if os.strerror(number) in process.stdout:
+                raise OSError(number, os.strerror(number))  # `make` names the folder
         last_lines = "\n".join(process.stdout.splitlines()[-5:])
         raise CorpusError(f"fairseq-preprocess failed with exit status {process.returncode}:\n{last_lines}")
     (result / "preprocess.log").unlink(missing_ok=True)  # contains times and paths, which differ from run to run

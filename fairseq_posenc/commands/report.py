@@ -13,7 +13,7 @@ from ..analysis.report.runs import read_runs
 from ..analysis.report.tables import to_csv, to_latex
 from ..analysis.results import ResultsError
 from ..core.words import visible
-from ..core.writing import write_whole
+from ..core.writing import write_all_whole
 
 EPILOG = """\
 example:
@@ -47,8 +47,7 @@ def main(argv: Sequence[str]) -> int:
         runs = read_runs(options.results)
         entries = [entry for run in runs for entry in run.entries]
         texts = {".csv": to_csv(entries), ".tex": to_latex(entries), ".html": page(runs)}
-        for suffix, text in texts.items():
-            write_whole(output.with_suffix(suffix), text)
+        write_all_whole({output.with_suffix(suffix): text for suffix, text in texts.items()})
     except (ResultsError, BokehMissingError, OSError) as error:
         print(f"report: {visible(error)}", file=sys.stderr)
         return 1

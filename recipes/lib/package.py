@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.words import nearest as nearest
     from fairseq_posenc.core.words import suggestion as suggestion
     from fairseq_posenc.core.words import visible as visible
+    from fairseq_posenc.core.writing import FULL as FULL
+    from fairseq_posenc.core.writing import NoSpaceError as NoSpaceError
+    from fairseq_posenc.core.writing import free_bytes as free_bytes
+    from fairseq_posenc.core.writing import named_when_full as named_when_full
     from fairseq_posenc.core.writing import whole as whole
     from fairseq_posenc.core.writing import whole_folder as whole_folder
     from fairseq_posenc.core.writing import write_whole as write_whole
@@ -49,7 +53,10 @@ else:
             *("read_divergence", "read_losses", "read_parameters", "read_validations"),
         ),
         "core/words.py": ("nearest", "suggestion", "visible"),
-        "core/writing.py": ("whole", "whole_folder", "write_whole"),
+        "core/writing.py": (
+            *("FULL", "NoSpaceError", "free_bytes", "named_when_full"),
+            *("whole", "whole_folder", "write_whole"),
+        ),
         "encodings/registry.py": ("ENCODINGS", "kind_of"),
         "papers/matching.py": ("PRETRAINED", "are_those_of", "option_values"),
         "papers/reading.py": ("Figure", "figures", "tables"),

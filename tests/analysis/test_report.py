@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_full_disk import no_larger_files
 from support_readonly import read_only
 from support_report import row, write_many, write_run
 
@@ -290,3 +291,18 @@ def test_fifty_runs_take_seconds(tmp_path: Path) -> None:
     assert time.perf_counter() - began < 10
     assert page.count("<tr data-entry=") == 100
     assert len(page) < 2_000_000
+
+
+def test_a_full_disk_keeps_the_old_page_and_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the page is larger than the limit, so its tables could be written."""
+    run, output = write_run(tmp_path / "run", [row("none", 20.5)]), tmp_path / "pages" / "report.html"
+    build(output, run)
+    old = {path: path.read_bytes() for path in output.parent.iterdir()}
+    write_run(tmp_path / "other", [row("shaw", 27.3)])
+    with no_larger_files(50_000):
+        assert report.main([str(tmp_path / "other"), "--output", str(output)]) == 1
+    problem = (
+        rf"report: {output}: the disk is full \(File too large\)\. .* needs [\d,]{{6,}} bytes, and [\d,]+ bytes are"
+    )
+    assert re.fullmatch(rf"{problem} free in {output.parent}\. .*\n", capsys.readouterr().err)
+    assert {path: path.read_bytes() for path in output.parent.iterdir()} == old

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import resource
 import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+from support_full_disk import no_larger_files
 from support_readonly import read_only
 
 pytest.importorskip("fairseq")
@@ -26,17 +24,6 @@ from fairseq_posenc.compat import CheckpointError, safe_load
 compat.apply()
 STATE = {"model": {"w": torch.zeros(30_000), "more": [torch.zeros(10)]}}
 SIZE = 4 * 30_010
-
-
-@contextmanager
-def no_larger_files(most: int) -> Iterator[None]:
-    """Let the system refuse to write files of more than `most` bytes, as if the disk were full."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def save(path: Path, update: int = 1) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from corpora import cluster, counts, files, keys, partial, processes, sample, st
 from corpora.errors import CorpusError
 from filelock import FileLock
 from support_corpora import Corpora, documents, gpt2, items, text, trained_on
+from support_full_disk import no_larger_files
 from support_readonly import read_only
 from support_scripts import SCRIPTS, kill_often, timed
 
@@ -286,7 +288,7 @@ class TestClusters:
         options = words(corpora.folder)
         (queue / "srun").write_text("#!/bin/sh\nexit 1\n")
         ended = corpora.run(*options, "--executor", "slurm", "--slurm-partition", "cpu")
-        assert "2 of 2 tasks of the stage tokenise did not finish (the first is 0). See " in ended.error
+        assert "2 of 2 tasks of the stage tokenise did not finish (the first is 0), and " in ended.error
 
     def test_what_is_missing_is_told(self, corpora, monkeypatch):
         options = words(corpora.folder)
@@ -380,3 +382,17 @@ class TestDraws:
     def test_a_limit_is_shared_by_tasks(self):
         assert [tokenise.room(11, task, 3) for task in range(3)] == [4, 4, 3]
         assert tokenise.room(0, 0, 3) < 0
+
+
+@pytest.mark.parametrize(("most", "file"), [(4000, "tokens/0000"), (7000, "corpus/shard00001/train.bin")])
+def test_a_full_disk_is_named_and_the_run_continues_later(corpora, plain, most, file):
+    options, expected = plain
+    with no_larger_files(most, forkserver._forkserver._forkserver_pid):  # the tasks inherit the limit of the server
+        ended = corpora.run(*options)
+    assert (ended.status, ended.error.count("\n")) == (1, 1)
+    assert f"error: {corpora.output}.partial/{file}" in ended.error
+    assert re.search(r"File too large.* needs more than [\d,]+ bytes, and [\d,]+ bytes are free in", ended.error)
+    assert not corpora.output.exists()
+    assert not [*corpora.folder.rglob("*.partial/**/*.partial")]
+    assert corpora.run(*options).status == 0
+    assert trained_on(corpora.output) == expected

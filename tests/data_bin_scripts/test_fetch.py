@@ -304,7 +304,8 @@ def test_a_full_disk_ends_the_run_with_one_line(lab, site, monkeypatch):
     monkeypatch.setattr(transfer.Partial, "begin", full)
     ended = lab.run()
     assert ended.status == 1
-    assert "no space is left" in ended.error
+    assert f"no space is left on the disk. The whole file needs {len(TEXT):,} bytes, and " in ended.error
+    assert f" bytes are free in {lab.output / 'text'}." in ended.error
     assert len(ended.error.splitlines()) == len(site.asked) == 1
 
 

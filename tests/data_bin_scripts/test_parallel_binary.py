@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import prepare_parallel
 import pytest
+from support_full_disk import no_larger_files
 from support_parallel import Lines, lines
 from support_scripts import SCRIPTS, hashes, kill_often, symbols, timed
 
@@ -254,3 +256,26 @@ def test_a_vocabulary_that_the_text_has_not_is_refused(
     assert run(prepared, tmp_path / "out", "--vocabulary", 60000) == 1
     assert "--vocabulary 60000: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("program", ["subwords", "fairseq-preprocess"])
+def test_a_full_disk_is_named_and_the_run_continues_later(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], program: str
+) -> None:
+    called = binarise.tied.run
+
+    def full(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        if command[0] != "fairseq-preprocess":
+            return called(command, **options)
+        return subprocess.CompletedProcess(command, 1, "Traceback\nOSError: [Errno 27] File too large\n")
+
+    with monkeypatch.context() as patched, no_larger_files(3000 if program == "subwords" else 1 << 20):
+        patched.setattr(binarise.tied, "run", full)
+        assert run(prepared, tmp_path / "out") == 1
+    path = rf"{tmp_path}/out.partial" + (r"/work\..*/subwords" if program == "subwords" else "")
+    needs = r"needs more than [\d,]+ bytes, and [\d,]+ bytes are free in"
+    assert re.search(rf"(?m)^error: {path}: the disk is full \(File too large\).* {needs}", capfd.readouterr().err)
+    assert not (tmp_path / "out").exists()
+    assert not [*tmp_path.rglob("*.partial/**/*.partial")]
+    assert run(prepared, tmp_path / "out") == 0

@@ -33,10 +33,12 @@ FAULTS: dict[str, str] = {
         "tests/faults/test_parsers.py tests/recipes/test_stages.py tests/data_bin_scripts/test_fetch_options.py "
         "-k 'markers or results or record or emptied or unfinished'"
     ),
-    "disk full: checkpoints, downloads, recipes": (
-        "tests/compat/test_saving.py tests/data_bin_scripts/test_fetch.py "
-        "tests/data_bin_scripts/test_fetch_archives.py tests/recipes/test_recipes.py "
-        "-k 'full_disk or no-room or little_space or no_folder'"
+    "disk full: checkpoints, binarisation, downloads, recipes, reports": (
+        "tests/compat/test_saving.py tests/data_bin_scripts/test_corpora_runs.py "
+        "tests/data_bin_scripts/test_parallel_binary.py tests/data_bin_scripts/test_fetch.py "
+        "tests/data_bin_scripts/test_fetch_archives.py tests/recipes/test_recipes.py tests/recipes/test_stages.py "
+        "tests/analysis/test_report.py "
+        "-k 'full_disk or no-room or little_space or no_folder or disk_that_fills or failed_write'"
     ),
     "malice: pickles and configurations that run code": (
         "tests/compat/test_checkpoints.py tests/compat/test_checkpoint_names.py "

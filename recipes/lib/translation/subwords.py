@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.lib.lines import read, write
-from recipes.lib.package import whole_folder, write_whole
+from recipes.lib.package import NoSpaceError, whole_folder, write_whole
 from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS, bad_pairs
 
 Encode = Callable[[str], str]
@@ -269,13 +269,21 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.kind != "sentencepiece" and arguments.character_coverage != 1:
         parser.error("--character-coverage is only for --kind sentencepiece. Leave this option out.")
-    with whole_folder(arguments.output) as partial:
-        make, pieces = learn(arguments, partial)
-        print("loading the tokenizers of fairseq ...", flush=True)
-        encoders = {language: make(language) for language in arguments.languages}
-        # The training set comes last, so that bad lines of the short sets are reported before the long work.
-        counts = {split: encode_split(encoders, split, arguments, partial) for split in reversed(SPLITS)}
-        write_whole(partial / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
+    try:
+        with whole_folder(arguments.output) as partial:
+            prepare(arguments, partial)
+    except NoSpaceError as error:
+        raise SystemExit(f"error: {error}") from error
+
+
+def prepare(arguments: argparse.Namespace, folder: Path) -> None:
+    """Write the models and the encoded text of all splits to a folder."""
+    make, pieces = learn(arguments, folder)
+    print("loading the tokenizers of fairseq ...", flush=True)
+    encoders = {language: make(language) for language in arguments.languages}
+    # The training set comes last, so that bad lines of the short sets are reported before the long work.
+    counts = {split: encode_split(encoders, split, arguments, folder) for split in reversed(SPLITS)}
+    write_whole(folder / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,12 @@ left over. All commands write this page. Interrupted commands continue when you 
 begins anew. A row in which fewer trials survived than were made is repeated by the next run of its command. To repeat
 finished trials, delete `results/reliability`.
 
+Some damage is not noticed, because the format of the file has no checksums: wrong tokens in a `.bin` file of binarised
+data; wrong letters or counts in a `dict.txt` that is still a valid dictionary; wrong weights in a checkpoint of torch's
+old format, in a checkpoint written with `torch.serialization.set_crc32_options(False)`, and in a safetensors file whose
+folder has no `SHA256SUMS`. The plugin logs a message when it loads a checkpoint without checksums. To find such damage,
+run `sha256sum` when the files are new, keep its output, and compare the files with it later by `sha256sum --check`.
+
 The core also works with torch 2.5, except for three features: FlexAttention, `torch.compile` of a layer to a single
 graph, and `torch.export`. The tests of these features are left out with torch 2.5.
 

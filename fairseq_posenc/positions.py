@@ -438,8 +438,10 @@ class Positions:
             earlier = tokens.new_zeros(tokens.shape[0], memory, dtype=torch.bool)
             columns = torch.cat([earlier if memory_padding is None else memory_padding, is_pad], 1)
         possible = pad is not None or memory_padding is not None
-        some = possible and (torch.compiler.is_compiling() or bool(columns.any()))  # a compiled graph cannot read data
-        padding = columns if some else None
+        has_padding = possible and (
+            torch.compiler.is_compiling() or bool(columns.any())
+        )  # a compiled graph cannot read data
+        padding = columns if has_padding else None
         return cls(
             query_length=tokens.shape[1] - cached,
             key_length=tokens.shape[1] + memory,

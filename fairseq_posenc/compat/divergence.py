@@ -56,8 +56,8 @@ def _with_update(original: Callable[..., Any], trainer: Any, *args: Any, **kwarg
 
 
 def _message(cfg: Any, update: int, cause: BaseException) -> str:
-    given = ((name, getattr(cfg.model, name, None)) for name in _ENCODING)
-    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given if value)
+    options = ((name, getattr(cfg.model, name, None)) for name in _ENCODING)
+    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options if value)
     checkpoint = checksums.newest_undamaged(Path(cfg.checkpoint.save_dir))
     last = f"The last good checkpoint is {checkpoint}." if checkpoint else "No checkpoint had been saved before."
     text = f"The training{' with ' if flags else ''}{flags} diverged in update {update}: {str(cause).strip()}. {last}"

@@ -106,9 +106,9 @@ def refuse_precision(common: Any) -> None:
 
 def refuse_arch(words: Sequence[str]) -> None:
     """End the command if it gives --pos-enc to an architecture of fairseq, which has no such flag."""
-    given = next((word for word in words if word.startswith("--pos-enc")), None)
+    flag = next((word for word in words if word.startswith("--pos-enc")), None)
     arch = _value(words, "--arch") or _value(words, "-a")
-    if given is None or arch is None:
+    if flag is None or arch is None:
         return
     from fairseq.models import ARCH_MODEL_REGISTRY
 
@@ -117,7 +117,7 @@ def refuse_arch(words: Sequence[str]) -> None:
     known = [name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")]
     like = f"posenc_{arch}"
     cure = f"--arch {like}" if like in known else f"one of: {', '.join(sorted(known))}"
-    fail(f"--arch {arch} has no {given.partition('=')[0]}, because it is an architecture of fairseq. Give {cure}.")
+    fail(f"--arch {arch} has no {flag.partition('=')[0]}, because it is an architecture of fairseq. Give {cure}.")
 
 
 def _value(words: Sequence[str], flag: str) -> str | None:

@@ -113,8 +113,8 @@ def read_validations(log: Path, name: str) -> Points:
 
 def read_parameters(log: Path) -> int | None:
     """Return the number of the model's parameters that fairseq-train logged, or None if there is no such line."""
-    found = PARAMETERS.search(log.read_text(encoding="utf-8", errors="replace")) if log.is_file() else None
-    return int(found[1].replace(",", "")) if found else None
+    match = PARAMETERS.search(log.read_text(encoding="utf-8", errors="replace")) if log.is_file() else None
+    return int(match[1].replace(",", "")) if match else None
 
 
 def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -102,8 +102,8 @@ def rows(folder: Path, split: str) -> list[Row]:
         ) from None
     if table.shape[1:] != (len(Row._fields),) or table.dtype.kind != "i":
         problem = f"{path}: the windows must be rows of {len(Row._fields)} integers"
-        found = f"but the file has an array of shape {table.shape} and type {table.dtype}"
-        raise CheckpointError(f"{problem}, {found}. Prepare the questions again.")
+        actual = f"but the file has an array of shape {table.shape} and type {table.dtype}"
+        raise CheckpointError(f"{problem}, {actual}. Prepare the questions again.")
     return [Row(*row) for row in table.tolist()]
 
 

@@ -46,8 +46,8 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
     pretrained = read(path)
     if any(not name.startswith(("encoder.", "embed_tokens.", "lm_head.")) for name in pretrained.tensors):
         pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
-        if report.made:
-            name = next(iter(report.made))
+        if report.new:
+            name = next(iter(report.new))
             problem = f"{source} has no weight {name}, so it is not a complete masked language model"
             raise CheckpointError(f"{problem}. Give a model with all of its weights.")
     return model_of(pretrained)

@@ -40,14 +40,14 @@ class Report:
 
     copied: list[str] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
-    made: dict[str, str] = field(default_factory=dict)
+    new: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Return the number of copied weights, then one line for each dropped weight, new weight and note."""
         lines = [f"copied: {len(self.copied)} weights"]
         lines += [f"dropped: {name}: {why}" for name, why in self.dropped.items()]
-        lines += [f"new: {name}: {how}" for name, how in self.made.items()]
+        lines += [f"new: {name}: {how}" for name, how in self.new.items()]
         return lines + [f"note: {note}" for note in self.notes]
 
 
@@ -147,7 +147,7 @@ def copy(tensors: Mapping[str, Tensor], state: dict[str, Tensor], report: Report
         if theirs is None and not name.startswith("lm_head."):
             raise CheckpointError(f"the source has no {name}, which its settings require. {_ONE_MODEL}")
         if theirs is None:
-            report.made[name] = "the source has no such weight, so the weight is initialised as in a new model"
+            report.new[name] = "the source has no such weight, so the weight is initialised as in a new model"
         else:
             state[name] = _fitting(name, theirs, ours)
             report.copied.append(name)
@@ -171,11 +171,11 @@ def copy_positions(tensors: Mapping[str, Tensor], pos: Composition, state: dict[
         elif theirs is not None and ".pos.learned." in name:
             rows = min(len(theirs), len(state[name]))
             state[name][:rows] = theirs[:rows]
-            report.made[name] = f"the first {rows} rows are copied, and the other rows are new"
+            report.new[name] = f"the first {rows} rows are copied, and the other rows are new"
             if rows == len(state[name]):
-                report.made[name] = f"the first {rows} rows are copied"
+                report.new[name] = f"the first {rows} rows are copied"
         else:
-            report.made[name] = _rule(state[name])
+            report.new[name] = _rule(state[name])
             if theirs is not None:
                 report.dropped[name] = f"its shape is {list(theirs.shape)}, but {list(state[name].shape)} is needed"
     report.dropped |= dict.fromkeys(known, f"--pos-enc {pos.name} has no such table")

@@ -200,7 +200,7 @@ def _export_masked(checkpoint: Path, output: Path, files: Path | None) -> list[s
     pretrained = read(checkpoint)
     config = pretrained.config
     model, report = converted(pretrained, as_it_is(config, pretrained.tensors), config.pos_enc_args)
-    if lost := [*report.made, *report.dropped]:
+    if lost := [*report.new, *report.dropped]:
         unexported = [name for name in lost if not name.startswith("classification_heads.")]
         if unexported:
             problem = f"{checkpoint}: the weight {unexported[0]} is missing or cannot be exported"

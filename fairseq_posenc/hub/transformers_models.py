@@ -132,16 +132,16 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
         output = CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
         return output.to_tuple() if return_dict is False else output
 
-    def _cache(self, given: Cache | None, wanted: bool | None) -> PosEncCache | None:
+    def _cache(self, passed: Cache | None, wanted: bool | None) -> PosEncCache | None:
         """Return the cache to use, or None to use no cache.
 
         Some versions of `generate` pass an empty cache of another class, which is not used.
         """
-        if isinstance(given, PosEncCache):
-            return given
-        if given is not None and given.get_seq_length():
+        if isinstance(passed, PosEncCache):
+            return passed
+        if passed is not None and passed.get_seq_length():
             raise ValueError(
-                f"past_key_values is a {type(given).__name__}, but this model needs the cache that it returned itself. "
+                f"past_key_values is a {type(passed).__name__}, but this model needs the cache that it returned itself. "
                 "Pass that cache, or leave past_key_values out."
             )
         return PosEncCache(self.model.config.layers) if wanted or (wanted is None and not self.training) else None

@@ -42,7 +42,7 @@ def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Pa
     _check_vocabulary(pretrained, source, dictionary, dictionary_file)
     if any(not name.startswith(_OWN) for name in pretrained.tensors):
         pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
-        missing = [name for name in report.made if not name.startswith("lm_head.")]
+        missing = [name for name in report.new if not name.startswith("lm_head.")]
         if missing:
             raise CheckpointError(f"{source} is not a complete encoder: it has no {missing[0]}. Give another file.")
     return pretrained

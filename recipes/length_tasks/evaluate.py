@@ -28,13 +28,13 @@ def matches(loaded: checkpoints.Loaded, split: str) -> dict[int, list[bool]]:
     task.load_dataset(split)
     dataset = task.dataset(split)
     options = {"max_tokens": TOKENS, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
-    found: dict[int, list[bool]] = defaultdict(list)
+    by_length: dict[int, list[bool]] = defaultdict(list)
     for batch in task.get_batch_iterator(dataset, **options).next_epoch_itr(shuffle=False):
         moved = utils.move_to_cuda(batch) if loaded.on_gpu else batch
         exact = exact_matches(loaded.model(**moved["net_input"])[0], moved["target"], task.dictionary.pad())
         for number, right in zip(batch["id"].tolist(), exact.tolist(), strict=True):
-            found[dataset.examples[number].length].append(right)
-    return dict(sorted(found.items()))
+            by_length[dataset.examples[number].length].append(right)
+    return dict(sorted(by_length.items()))
 
 
 def scores(loaded: checkpoints.Loaded) -> dict[str, Any]:

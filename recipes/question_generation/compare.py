@@ -43,11 +43,11 @@ def dataset(record: dict[str, Any], scored: str) -> str | None:
     """
     if scored != "valid":
         return None
-    given = {split: facts["given"] for split, facts in record["splits"].items()}
+    numbers = {split: facts["given"] for split, facts in record["splits"].items()}
     names = {split: file["name"].removesuffix(".gz") for split, file in record["files"].items()}
     for name, published_files in FETCHED.items():
         published_names = {split: path.rpartition("/")[2] for split, path in published_files.items()}
-        if PUBLISHED[name].items() <= given.items() and names.items() <= published_names.items():
+        if PUBLISHED[name].items() <= numbers.items() and names.items() <= published_names.items():
             return name
     return None
 

@@ -77,12 +77,12 @@ def divergence(place: Place, variant: Variant) -> Divergence | None:
 
 def diverged(place: Place, variants: list[Variant]) -> Row:
     """Return how the training runs of an encoding diverged, and the name of its first model that did not diverge."""
-    found = {variant: divergence(place, variant) for variant in variants}
+    divergences = {variant: divergence(place, variant) for variant in variants}
     mark = "seed {}: {}" if len(variants) > 1 else "{1}"
-    texts = [mark.format(variant.seed, text) for variant, text in found.items() if text]
+    texts = [mark.format(variant.seed, text) for variant, text in divergences.items() if text]
     return {
         "diverged": "; ".join(texts) or None,
-        "checkpoint": next((variant.slug for variant in variants if not found[variant]), None),
+        "checkpoint": next((variant.slug for variant in variants if not divergences[variant]), None),
     }
 
 

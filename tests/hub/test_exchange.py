@@ -197,7 +197,7 @@ def test_a_model_can_get_any_encoding(name: str, tmp_path: Path) -> None:
     copied = [key for key in report.copied if ".pos." not in key]
     assert len(copied) == len([key for key in model.tensors if ".pos." not in key])
     position = {key for key in model.tensors if ".pos." in key}
-    assert position == {key for key in {*report.made, *report.copied} if ".pos." in key}
+    assert position == {key for key in {*report.new, *report.copied} if ".pos." in key}
     assert ("the absolute table" in report.dropped) == (name != "learned")
 
 
@@ -230,7 +230,7 @@ def test_longer_and_shorter_tables(tmp_path: Path) -> None:
         new_table, rows = model.tensors["encoder.pos.learned.weight"], min(length, LENGTH)
         assert len(new_table) == length
         close(new_table[:rows], table[:rows])
-        assert f"the first {rows} rows are copied" in report.made["encoder.pos.learned.weight"]
+        assert f"the first {rows} rows are copied" in report.new["encoder.pos.learned.weight"]
 
 
 # -- from fairseq -------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def test_stock_roberta_is_read(data: Path, tmp_path: Path) -> None:
     folder = imported(path, tmp_path / "out", "--pos-enc", "learned+m4")
     report = json.loads((folder / "report.json").read_text("utf-8"))
     assert "encoder.pos.learned.weight" in report["copied"]
-    assert list(report["made"]) == ["encoder.pos.m4.weight"]
+    assert list(report["new"]) == ["encoder.pos.m4.weight"]
 
 
 def test_names_of_2019_are_read() -> None:

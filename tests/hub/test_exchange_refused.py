@@ -44,7 +44,7 @@ def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> 
     with pytest.raises(CheckpointError, match="not a complete masked language model"):
         fairseq_posenc.load(folder)
     report = json.loads((imported(folder, tmp_path / "out", "--pos-enc", "m4") / "report.json").read_text("utf-8"))
-    assert "lm_head.dense.weight" in report["made"]
+    assert "lm_head.dense.weight" in report["new"]
 
 
 def settings(**changes: Any) -> Callable[[Path], Any]:

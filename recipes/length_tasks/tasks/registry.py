@@ -36,5 +36,5 @@ def task(name: str) -> Task:
     """
     if name not in TASKS:
         raise Refused(f"--tasks {name}: there is no task '{name}'{nearest(name, TASKS)}")
-    found: Task = importlib.import_module(f".{TASKS[name]}", __package__).TASK
-    return found
+    chosen: Task = importlib.import_module(f".{TASKS[name]}", __package__).TASK
+    return chosen

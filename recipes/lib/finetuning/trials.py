@@ -84,9 +84,9 @@ class Group:
 
     @classmethod
     def of(cls, trials: list[Trial], divergence: Callable[[Trial], object]) -> Group:
-        found = {trial: divergence(trial) for trial in trials}
-        texts = [f"seed {trial.seed}: {text}" for trial, text in found.items() if text is not None]
-        return cls(trials, [trial for trial in trials if found[trial] is None], "; ".join(texts) or None)
+        divergences = {trial: divergence(trial) for trial in trials}
+        texts = [f"seed {trial.seed}: {text}" for trial, text in divergences.items() if text is not None]
+        return cls(trials, [trial for trial in trials if divergences[trial] is None], "; ".join(texts) or None)
 
 
 @dataclass(frozen=True)

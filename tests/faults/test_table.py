@@ -97,7 +97,7 @@ def test_calls_from_the_error_on_do_not_survive(page: Path, monkeypatch: pytest.
     """The planted overrun must fail, so it has made no call."""
     made = {sanitize.OVERRUN: 0, "clipped": 3}
 
-    def run(function: str, cache: str) -> subprocess.CompletedProcess[str]:
+    def run(function: str, cache: str, *options: str) -> subprocess.CompletedProcess[str]:
         dots = "." * made.get(function, sanitize.TRIALS)
         return subprocess.CompletedProcess([], int(function in made), dots, "heap-buffer-overflow")
 

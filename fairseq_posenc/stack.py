@@ -210,6 +210,11 @@ class Stack(nn.Module):
             raise ValueError(f"the input must be [B, T, d], but its shape is {list(x.shape)}")
         tokens = Size(x.shape[0], x.shape[1])
         check_tokens(tokens, positions)
+        if caches is not None and not self.shape.causal:
+            raise ValueError(
+                "caches are for decoders, but this stack sees tokens on both sides (StackShape.causal is False): run "
+                "it on all tokens at once, or build it with causal=True"
+            )
         for name, per_layer in (("memory", memory), ("caches", caches)):
             if per_layer is not None and len(per_layer) != len(self.layers):
                 raise ValueError(

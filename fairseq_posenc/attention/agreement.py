@@ -37,8 +37,7 @@ def check_past(
 ) -> None:
     """Raise ValueError unless memory and cache together hold exactly the columns before the queries.
 
-    Only a decoder may have a cache. With a cache, memory is given only in the first call, which copies the keys of the
-    memory into the cache.
+    With a cache, memory is given only in the first call, which copies the keys of the memory into the cache.
 
     Args:
         tokens: Size of the new tokens, [B, T].
@@ -47,11 +46,6 @@ def check_past(
         positions: The positions of this forward pass.
         layer: Number of the layer, from 1, for error messages.
     """
-    if cache is not None and not positions.causal:
-        raise ValueError(
-            "caches are for decoders, but this stack sees tokens on both sides (StackShape.causal is False): run "
-            "it on all tokens at once, or build it with causal=True"
-        )
     cached = 0 if cache is None else cache.length
     if cache is not None and cached and cache.batch != tokens.batch:
         raise ValueError(

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 _MAGIC = b"PK\x03\x04"  # the first bytes by which torch.load recognises a zip archive
 _WEIGHTS = re.compile(r"/data/\d+$")  # names of the parts that hold tensors
+_PROGRAM = re.compile(r"^[^/]+/code/")  # names of the parts of a TorchScript program, which is refused without reading
 _CHUNK = 1 << 20  # bytes
 
 
@@ -88,7 +89,7 @@ def _check_parts(stream: IO[bytes], weights: bool) -> bool:
 def _refuse_compressed(parts: list[zipfile.ZipInfo]) -> None:
     """Raise a DamagedError if a part is compressed, because torch.load uncompresses it without a limit into memory."""
     for part in parts:
-        if part.compress_type != zipfile.ZIP_STORED:
+        if part.compress_type != zipfile.ZIP_STORED and not _PROGRAM.search(part.filename):
             raise DamagedError(
                 f"its part {part.filename} is compressed, which torch.save never does, and may be a decompression bomb"
             )

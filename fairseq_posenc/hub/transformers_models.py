@@ -141,8 +141,8 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
             return passed
         if passed is not None and passed.get_seq_length():
             raise ValueError(
-                f"past_key_values is a {type(passed).__name__}, but this model needs the cache that it returned itself. "  # noqa: E501
-                "Pass that cache, or leave past_key_values out."
+                f"past_key_values is a {type(passed).__name__}, but this model needs the cache that it returned "
+                "itself. Pass that cache, or leave past_key_values out."
             )
         return PosEncCache(self.model.config.layers) if wanted or (wanted is None and not self.training) else None
 

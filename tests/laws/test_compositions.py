@@ -11,6 +11,7 @@ import torch
 from fairseq_posenc.encodings import RELATIVE, build, names
 from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
+from fairseq_posenc.positions import Positions
 
 from . import broken
 from .cases import LENGTH_FLAG, Case, directions, works
@@ -143,7 +144,8 @@ def test_the_limit_of_a_composition_is_the_shortest() -> None:
     stack = Scene(queries=4, room=0).stack(case)
     assert stack.pos.limit == 4
     tokens = padded([5], 5)
-    positions = positions_of(tokens, stack)
+    assert_refused(lambda: positions_of(tokens, stack), LENGTH_FLAG, "extend=repeat")
+    positions = Positions.of_tokens(tokens, pad=None, causal=case.causal)
     assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.attention import KeyValueCache, module
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, StackShape, names
 from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.positions import Positions
@@ -104,14 +103,6 @@ def check_own_length(case: Case) -> None:
     assert_refused(lambda: own_positions(encoding, tokens), case.spec, str(encoding.limit))
 
 
-def check_own_cache(case: Case) -> None:
-    """Check that the attention of an encoder takes no cache without a `Stack`, too."""
-    stack = Scene().stack(case)
-    positions = own_positions(stack.pos, padded([6], 6))
-    tensors, x = stack.pos.per_layer(positions)[0], torch.zeros(1, 6, stack.shape.dim, dtype=torch.float64)
-    assert_refused(lambda: stack.layers[0].self_attn(x, positions, tensors, cache=KeyValueCache()), "for decoders")
-
-
 def own_positions(encoding: Composition, tokens: torch.Tensor, **given: Any) -> Positions:
     """Make positions with an encoding, as layers of one's own do."""
     segments = torch.zeros(1, tokens.shape[1] + given.get("memory", 0), dtype=torch.long)
@@ -134,11 +125,6 @@ def test_layers_of_ones_own_cannot_exceed_the_limit(case: Case) -> None:
     check_own_length(case)
 
 
-@pytest.mark.parametrize("case", defaults(lambda case: not case.causal), ids=str)
-def test_layers_of_ones_own_have_no_cache_in_encoders(case: Case) -> None:
-    check_own_cache(case)
-
-
 @pytest.mark.parametrize("capability", NEEDS)
 def test_an_undeclared_use_that_is_not_refused_is_caught(capability: str) -> None:
     """Each composition leaves out the check when positions are made, the check in the attention, or both."""
@@ -148,12 +134,9 @@ def test_an_undeclared_use_that_is_not_refused_is_caught(capability: str) -> Non
             check_own_layers(case, capability)
 
 
-def test_a_length_and_a_cache_that_are_not_refused_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "check_past", lambda *past, **layer: None)
-    case = Case("declares-nothing", cls=DeclaresNothing, composition=broken.Permissive)
-    for check in (check_own_length, check_own_cache):
-        with pytest.raises(AssertionError, match="not refused"):
-            check(case)
+def test_a_length_that_is_not_refused_is_caught() -> None:
+    with pytest.raises(AssertionError, match="not refused"):
+        check_own_length(Case("declares-nothing", cls=DeclaresNothing, composition=broken.Permissive))
 
 
 @pytest.mark.parametrize("name", names())

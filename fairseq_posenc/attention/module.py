@@ -170,7 +170,7 @@ class SelfAttention(nn.Module):
         return k, v, raw_k, dict(zip(from_input, others, strict=True))
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
-        """Raise ValueError if the tokens, the memory or the cache do not fit the positions, or these the encoding."""
+        """Raise ValueError if tokens, memory or cache do not fit the positions, or the positions the encoding."""
         self.view.encoding.check_capabilities(positions)
         tokens = self._size(x)
         check_tokens(tokens, positions)

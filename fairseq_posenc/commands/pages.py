@@ -134,11 +134,14 @@ def index(counted: list[dict[str, Any]]) -> str:
 
 
 def known() -> str:
-    """Return JSON for recipes: whether each encoding supports a memory of segments, and its default options."""
+    """Return JSON for recipes: whether each encoding works in decoders and encoders and with a memory of segments, and
+    its default options.
+    """
     rows = []
     for name in names():
         defaults = {option["name"]: option["default"] for option in describe(get(name).Options)}
-        facts = {"memory": declared(spec_of(name))["memory"], "options": defaults}
+        capabilities = declared(spec_of(name))
+        facts = {key: capabilities[key] for key in ("causal", "bidirectional", "memory")} | {"options": defaults}
         rows.append(f" {json.dumps(name)}: {json.dumps(facts)}")
     return "{\n" + ",\n".join(rows) + "\n}\n"
 

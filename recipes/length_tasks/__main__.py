@@ -10,7 +10,7 @@ from recipes.lib.recipe import Recipe, compared
 from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
-from .settings import CONF, Settings
+from .settings import CONF, ENCODER, Settings
 from .tasks.registry import task
 
 DESCRIPTION = """\
@@ -56,7 +56,12 @@ def remarks(settings: Settings, output: Path) -> list[str]:
         of = task(name)
         lengths = f"examples of up to {settings.longest_of(name)} {of.unit}" if of.longest else "the published split"
         sentences.append(f"{name}: the model is a {of.kind}; it is trained on {lengths} ({of.source}).")
-    return sentences
+    both = ", ".join(name for name in settings.tasks if task(name).kind == "encoder-decoder")
+    decoder_only = [model.label for model in settings.models if model.encoding.stacks == {"decoder"}] if both else []
+    return sentences + [
+        f"{label}: this encoding works in decoders only, so the encoders of {both} use {ENCODER.label}."
+        for label in decoder_only
+    ]
 
 
 LENGTH_TASKS = Recipe(

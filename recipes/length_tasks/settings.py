@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
 from recipes.lib import launch
-from recipes.lib.encodings import Encoding, parse
+from recipes.lib.encodings import Encoding, Stacks, parse
 from recipes.lib.recipe import about
 from recipes.lib.seeds import Seeds
 from recipes.lib.values import Flags, Refused
@@ -18,6 +19,7 @@ from .tasks.registry import TASKS, task
 from .tasks.task import Task
 
 CONF = Path(__file__).parent / "conf"
+ENCODER = parse("sinusoidal")  # used in the encoder if an encoding works in decoders only
 RANDOM = "-random"  # end of the name of a model whose positions are drawn at random in training
 
 # Flags that the plan writes itself, with the option to use instead, or the value.
@@ -60,6 +62,18 @@ class Model:
     def slug(self) -> str:
         """Return the name in paths and stages."""
         return self.encoding.slug + RANDOM * self.random
+
+    def stacks(self, kind: str) -> Encoding | Stacks:
+        """Return the encoding or, for an encoder-decoder, the encodings that a model of this kind uses.
+
+        Raises:
+            Refused: The encoding does not work in a model of this kind.
+        """
+        if kind == "encoder-decoder" and self.encoding.stacks == {"decoder"}:
+            return Stacks(ENCODER, self.encoding)
+        if missing := sorted(set(kind.split("-")) - self.encoding.stacks):
+            raise Refused(f"--pos-enc {self.label}: this encoding does not work in the {missing[0]} of a model.")
+        return self.encoding
 
 
 def models(labels: list[str], *, once: bool = False) -> list[Model]:
@@ -129,6 +143,11 @@ class Settings(launch.Training):
             if task(name).longest is None and name in self.longest:
                 problem = "the published split decides the lengths of this task"
                 raise Refused(f"--longest.{name}: {problem}. Leave this option out.")
+        for name, model in product(self.tasks, self.models):
+            try:
+                model.stacks(task(name).kind)
+            except Refused as error:
+                raise Refused(f"{error} Leave it out, or leave --tasks {name} out.") from None
         multiples = [_multiple(text) for text in self.tested]
         if not any(multiple <= 1 for multiple in multiples) or not any(multiple > 1 for multiple in multiples):
             problem = "multiples up to 1 are for the test set `within`, and greater multiples are for `beyond`"

@@ -44,6 +44,12 @@ class Encoding:
         """Return whether all of the combined encodings support the memory of Transformer-XL."""
         return all(facts(name)["memory"] for name in self.names)
 
+    @property
+    def stacks(self) -> set[str]:
+        """Return the kinds of stacks in which all of the combined encodings work: `encoder`, `decoder` or both."""
+        keys = {"encoder": "bidirectional", "decoder": "causal"}
+        return {stack for stack, key in keys.items() if all(facts(name)[key] for name in self.names)}
+
     def takes(self, option: str) -> bool:
         """Return whether the encoding has an option of this name, which --pos-enc-args can set."""
         return any(option in facts(name)["options"] for name in self.names)
@@ -144,7 +150,7 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """Return the entry of an encoding in encodings.json: whether it supports a memory, and its options with defaults.
+    """Return the entry of an encoding in encodings.json: where it works, whether it supports a memory, and its options.
 
     Args:
         name: Name of the encoding; for `rope-2`, the entry of `rope` is returned.

@@ -25,6 +25,7 @@ from .screen import Screen
 from .stages import ForeignOutput, Ledger, Stage
 
 LONGEST_LIST = 8  # number of stages to name in a line
+LONG_LINE = 1000  # fairseq logs its whole configuration in a line of about 10,000 characters, which hides the error
 ENDED = 128 + signal.SIGTERM  # exit status of a shell after SIGTERM
 
 
@@ -201,6 +202,7 @@ def explain(stage: Stage, problem: str, log: Path) -> str:
     """
     command = shlex.join(stage.command)
     end = [line for line in tail(log).splitlines() if line.strip() and line != f"$ {command}"]
+    end = [line if len(line) < LONG_LINE else "[...]" for line in end]
     full = ["The disk is full. Free some space, then run the same command again."]
     full = full if "No space left" in "".join(end) + problem else []
     lines = [f"{stage.name} {problem}", f"command: {command}"]

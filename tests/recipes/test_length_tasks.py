@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from integration import support
 
+from fairseq_posenc.encodings import names, spec_of
 from recipes.length_tasks import compare, evaluate, generate
 from recipes.length_tasks.__main__ import LENGTH_TASKS, remarks
 from recipes.length_tasks.settings import Model, Settings
@@ -243,6 +244,12 @@ def test_every_preset_trains_each_model_with_each_of_its_seeds(preset: str) -> N
     assert list(planned)[-1] == "compare"
 
 
+def test_the_preset_all_has_every_encoding_that_works_in_decoders() -> None:
+    labels = {model.label for model in settings("all").models} - {"rope-random"}
+    able = {spec_of(name) for name in names() if "decoder" in parse(name).stacks}
+    assert labels == able - {"sentence-restart"}  # the examples have no ends of sentences
+
+
 def test_random_positions_and_encodings_of_one_seed() -> None:
     options = {"pos_enc": "rope,rope-random", "once": "shaw,rope", "random_range": "600", "seeds": "1,2"}
     planned = stages(tasks="copy", **options)
@@ -252,6 +259,24 @@ def test_random_positions_and_encodings_of_one_seed() -> None:
     ]
     flagged = {name for name, stage in planned.items() if "--pos-enc-random" in stage.command}
     assert flagged == {"train:copy.rope-random", "train:copy.rope-random.seed=2"}
+
+
+def test_an_encoder_of_an_encoder_decoder_has_sinusoids_if_the_encoding_works_in_decoders_only() -> None:
+    planned = stages(tasks="copy,scan-length", pos_enc="fox,rope")
+    flags = {name: " ".join(stage.command) for name, stage in planned.items()}
+    assert "--pos-enc-encoder sinusoidal --pos-enc-decoder fox" in flags["train:scan-length.fox"]
+    assert "--pos-enc fox" in flags["train:copy.fox"]
+    assert "--pos-enc rope" in flags["train:scan-length.rope"]
+    sentences = remarks(settings(tasks="copy,scan-length", pos_enc="fox,rope"), Path())
+    assert sentences[-1].startswith("fox: this encoding works in decoders only, so the encoders of scan-length use")
+
+
+@pytest.mark.parametrize(
+    ("of", "encoding", "stack"), [("copy", "linformer", "decoder"), ("sort-tags", "fox", "encoder")]
+)
+def test_an_encoding_that_does_not_work_in_the_model_of_a_task_is_refused(of: str, encoding: str, stack: str) -> None:
+    with pytest.raises(Refused, match=rf"--pos-enc {encoding}: .* in the {stack} of a model\. .* --tasks {of} out"):
+        settings(tasks=of, pos_enc=encoding)
 
 
 def test_the_longest_length_of_any_task_can_be_set() -> None:

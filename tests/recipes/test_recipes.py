@@ -16,9 +16,9 @@ import filelock
 import pytest
 from support_readonly import read_only
 
-from recipes.lib import lock
+from recipes.lib import lock, runner
 from recipes.lib.command import main
-from recipes.lib.stages import Ledger
+from recipes.lib.stages import Ledger, Stage
 from tests.toy_recipe import TOY, toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -268,6 +268,13 @@ def test_result_json_and_the_report_say_how_results_were_computed(finished):
     report = (finished / "report.md").read_text()
     assert "| hello 3" in report
     assert facts["command"] in report
+
+
+def test_a_long_line_of_a_log_does_not_hide_the_error(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("{'_name': None, " * 1000 + "}\nfairseq-train: error: --pos-enc is wrong.\n")
+    message = runner.explain(Stage("train:left", ("fairseq-train",), ()), "failed", log)
+    assert message.splitlines()[-2:] == ["[...]", "fairseq-train: error: --pos-enc is wrong."]
 
 
 def test_a_failed_stage_is_named_with_its_command_and_log(tmp_path, capsys):

@@ -50,12 +50,14 @@ def tell(stage: Stage) -> str:
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return the remarks of the report: what its columns mean, and the tasks with their sources and lengths."""
+    """Return the remarks of the report: what the columns mean, and each task's lengths, source and printed result."""
     sentences = [LEGEND]
     for name in settings.tasks:
         of = task(name)
         lengths = f"examples of up to {settings.longest_of(name)} {of.unit}" if of.longest else "the published split"
         sentences.append(f"{name}: the model is a {of.kind}; it is trained on {lengths} ({of.source}).")
+        if of.printed:
+            sentences.append(f"{name}, beyond, in {of.source}: {of.printed}")
     both = ", ".join(name for name in settings.tasks if task(name).kind == "encoder-decoder")
     decoder_only = [model.label for model in settings.models if model.encoding.stacks == {"decoder"}] if both else []
     return sentences + [

@@ -12,4 +12,10 @@ def part(words: list[str], actions: list[str]) -> str:
     return "train" if len(actions) <= LONGEST else "beyond"
 
 
-TASK = Task("encoder-decoder", "actions", "Lake and Baroni 2018", None, split_by(part))
+PRINTED = (
+    "13.8 % with the network that is best over all experiments (an LSTM of two layers of width 200, without "
+    "attention); 20.8 % with the network that is best in this experiment (a GRU of one layer of width 50, with "
+    "attention). Both are means of five runs with 100,000 updates of one example."
+)
+
+TASK = Task("encoder-decoder", "actions", "Lake and Baroni 2018", None, split_by(part), PRINTED)

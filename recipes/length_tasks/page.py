@@ -1,0 +1,109 @@
+"""Keep the results of a run in the documentation: tables in docs/length-tasks.md, the figures, and all rows as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from recipes.lib.outputs import RESULT
+from recipes.lib.package import write_whole
+from recipes.lib.recipe import ROOT, Row
+from recipes.lib.stages import read_json
+
+from .compare import BASELINES
+
+DOCS = ROOT / "docs"
+PAGE, ROWS = DOCS / "length-tasks.md", DOCS / "length-tasks.json"
+FIGURES = {"lengths.png": "length-tasks.png", "tasks.png": "length-tasks-map.png"}
+BLOCK = re.compile(r"(<!-- results -->\n).*(<!-- end -->)", re.DOTALL)
+LEVEL = 0.05  # differences with smaller p-values are called significant
+KEPT = ("command", "commit", "versions", "machine", "seeds", "results")
+
+
+def tables(results: Sequence[Row]) -> str:
+    """Return the tables of exact match, beyond and within, and the lists of significant differences."""
+    return "\n\n".join(
+        [
+            "### Beyond the lengths of training",
+            "The table shows exact match in percent, with the standard deviation over seeds and, in brackets, how many "
+            "of the training runs solved the task.",
+            table(results, "beyond"),
+            "### Within the lengths of training",
+            "The table shows exact match in percent.",
+            table(results, "within"),
+            "### Significant differences",
+            f"A difference of `beyond` is significant if p < {LEVEL} after Holm's correction. Only encodings with at "
+            "least two seeds can differ significantly.",
+            "\n".join(line for baseline in BASELINES for line in differences(results, baseline)),
+        ]
+    )
+
+
+def table(results: Sequence[Row], split: str) -> str:
+    """Return a table with a row for each encoding and a column for each task."""
+    tasks, encodings = ([*dict.fromkeys(row[column] for row in results)] for column in ("task", "encoding"))
+    cells = {(row["encoding"], row["task"]): _cell(row, split) for row in results}
+    seeds = {row["encoding"]: row["seeds"] for row in results}
+    lines = [[f"`{name}`", *(cells[name, task] for task in tasks), seeds[name]] for name in encodings]
+    head = ["encoding", *(f"`{task}`" for task in tasks), "seeds"]
+    return tabulate(
+        lines, head, tablefmt="pipe", disable_numparse=True, colalign=("left", *["right"] * (len(head) - 1))
+    )
+
+
+def _cell(row: Row, split: str) -> str:
+    if row[split] is None:
+        return "diverged"
+    deviation = f" ± {row['sd']:.1f}" if split == "beyond" and row["sd"] is not None else ""
+    solved = f" ({row['solved']})" if split == "beyond" and row["solved"] else ""
+    return f"{row[split]:.1f}{deviation}{solved}"
+
+
+def differences(results: Sequence[Row], baseline: str) -> Iterable[str]:
+    """Yield a line for each task: the encodings that differ significantly from the baseline, and those that do not."""
+    for task in dict.fromkeys(row["task"] for row in results):
+        rows = {row["encoding"]: row for row in results if row["task"] == task}
+        compared = {name: row for name, row in rows.items() if row[f"p {baseline}"] is not None}
+        clear = {name: row for name, row in compared.items() if row[f"p {baseline}"] < LEVEL}
+        parts = {
+            f"better than `{baseline}`": [n for n, row in clear.items() if row["beyond"] > rows[baseline]["beyond"]],
+            f"worse than `{baseline}`": [n for n, row in clear.items() if row["beyond"] < rows[baseline]["beyond"]],
+            f"no significant difference from `{baseline}`": [name for name in compared if name not in clear],
+        }
+        texts = [f"{text}: {', '.join(f'`{name}`' for name in names)}" for text, names in parts.items() if names]
+        yield f"- `{task}`: {'; '.join(texts)}."
+
+
+def cost(facts: dict[str, Any]) -> str:
+    """Return how long the run took, on which machine, and how it is repeated."""
+    training = [minutes for stage, minutes in facts["minutes"].items() if stage.startswith("train:")]
+    return (
+        f"The {len(training)} training runs took {sum(training) / 60:.1f} hours in all, and "
+        f"{60 * max(training):.0f} seconds at most, on {facts['machine']['cores']} CPU cores with two runs at a time. "
+        f"torch {facts['versions']['torch']}, commit {facts['commit']}. The command is:\n\n"
+        f"```bash\n{facts['command']}\n```"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="Folder of the finished run.")
+    run = parser.parse_args().run
+    facts = read_json(run / RESULT)
+    for figure, kept in FIGURES.items():
+        shutil.copyfile(run / figure, DOCS / "figures" / kept)
+    write_whole(ROWS, json.dumps({key: facts[key] for key in KEPT}) + "\n")
+    text = f"{tables(facts['results'])}\n\n### Cost\n{cost(facts)}\n"
+    page = PAGE.read_text(encoding="utf-8")
+    write_whole(PAGE, BLOCK.sub(lambda block: f"{block[1]}{text}{block[2]}", page))
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
@@ -138,8 +139,17 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
             minloglevel=2,
         )
     except RuntimeError as error:  # raised if there is too little text
-        raise CorpusError(f"--vocabulary {vocabulary}: {' '.join(str(error).split())}") from None
+        raise CorpusError(f"--vocabulary {vocabulary}: {_why(str(error))}") from None
     (folder / "sentencepiece.model").write_bytes(model.getvalue())
+
+
+def _why(error: str) -> str:
+    """Return what is wrong with the size of a vocabulary, by the error of SentencePiece."""
+    if match := re.search(r"required_chars\. \d+ vs (\d+)", error):
+        return f"the text has more different characters. Give at least --vocabulary {match[1]}."
+    if match := re.search(r"set it to a value <= (\d+)", error):
+        return f"the text is too short. Give at most --vocabulary {match[1]}."
+    return " ".join(error.split())
 
 
 def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary: int, *, lowercase: bool) -> None:

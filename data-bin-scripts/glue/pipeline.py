@@ -84,8 +84,12 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
             _refuse_empty(split, settings)
         record = _write(partial, splits, settings)
         for split in splits:
-            facts = {"given": split.assigned, "file": split.path.name, "sha256": digest(split.path)}
-            record["splits"][split.name] |= facts
+            record["splits"][split.name] |= {
+                "given": split.assigned,
+                "in file": split.in_file,
+                "file": split.path.name,
+                "sha256": digest(split.path),
+            }
         record["problems"] = problems.counted(row_problems)
         files.write_json(partial / RECORD, record)
         problems.tell(partial, row_problems)

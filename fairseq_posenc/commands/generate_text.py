@@ -24,6 +24,7 @@ from ..generation.sampling import sampler
 from ..hub import tokenizer
 from ..hub.pretrained import dictionary_of, part_of
 
+ARCH = "posenc_transformer_lm"  # beginning of the names of all architectures of language models
 EPILOG = """\
 examples:
   generate-text --checkpoint checkpoints/checkpoint_best.pt --prompt 'the city of' --length 50 --samples 3
@@ -150,8 +151,12 @@ def _dictionary(args: Namespace) -> Path:
     """Return the path of the model's dict.txt.
 
     Raises:
-        CheckpointError: The file dict.txt is missing.
+        CheckpointError: The file dict.txt is missing, or the model is not a language model.
     """
+    name = str(part_of(args.checkpoint, "model").get("_name") or part_of(args.checkpoint, "model").get("arch"))
+    if not name.startswith(ARCH):
+        problem = f"{args.checkpoint}: the model is a {name}, not a language model of this package"
+        raise CheckpointError(f"{problem}. Give a checkpoint of {ARCH}.")
     path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, part_of(args.checkpoint, "task"))
     if path is None or not path.is_file():
         problem = f"{args.data} has no dict.txt" if args.data else f"there is no dict.txt for {args.checkpoint}"
@@ -163,7 +168,7 @@ def _loaded(args: Namespace, dictionary: Path) -> tuple[Any, Any]:
     """Return the model in evaluation mode, and its task.
 
     Raises:
-        CheckpointError: The checkpoint cannot be read, or holds no language model of this package.
+        CheckpointError: The checkpoint cannot be read.
     """
     from fairseq import checkpoint_utils
 
@@ -171,9 +176,6 @@ def _loaded(args: Namespace, dictionary: Path) -> tuple[Any, Any]:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task(
             [str(args.checkpoint)], {"data": str(dictionary.parent)}
         )
-    if not getattr(models[0], "remembers", False):
-        problem = f"{args.checkpoint}: the model is {type(models[0]).__name__}, which is not a language model"
-        raise CheckpointError(f"{problem} of this package. Give a checkpoint of posenc_transformer_lm.")
     return models[0].eval().to(args.device), task
 
 
@@ -231,7 +233,7 @@ def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         _check_length(model, context, len(ids), args.length)
         if unknown := ids.count(dictionary.unk()):
-            note = f"{unknown} tokens of prompt {number} are not in {path}, so the model reads them as <unk>"
+            note = f"prompt {number}: number of tokens that are not in {path}, and are read as <unk>: {unknown}"
             print(f"generate-text: {note}.", file=sys.stderr)
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         generator.manual_seed(args.seed)

@@ -25,6 +25,7 @@ from . import whole_models
 from .listing import on_meta
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
+SENTENCES = 36  # maximum width of the columns of the table that contain sentences
 #: Vocabulary size of the architecture for WikiText-103, with </s> and <unk>. Its word parameters are counted, too.
 TYPES = {"posenc_transformer_lm_wt103": 267_735}
 
@@ -278,7 +279,8 @@ def _text(rows: list[dict[str, Any]]) -> str:
     head = ["encoding", "options", "count", "printed", "formula", "time", "memory", "printed memory", "note"]
     lines = [[f"{row[name]:,}" if name == "count" else row[name] for name in head] for row in rows]
     align = ("left", "left", "right", "right")
-    table = tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)
+    widths = [SENTENCES if name in ("formula", "note") else None for name in head]
+    table = tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align, maxcolwidths=widths)
     title = "Parameters of whole models, compared with Table 6 of the DIET paper:"
     return "\n\n".join([table, title, whole_models.text(rows), whole_models.ROUNDED])
 

@@ -149,6 +149,17 @@ def parse_stacks(labels: list[str]) -> list[Either]:
     return list(dict.fromkeys(parse_either(label) for label in labels))
 
 
+def refuse_misplaced(encodings: Iterable[Either]) -> None:
+    """Refuse an encoding that does not work in the encoder, or not in the decoder, that would use it."""
+    for chosen in encodings:
+        pair = (chosen.encoder, chosen.decoder) if isinstance(chosen, Stacks) else (chosen, chosen)
+        for stack, encoding in zip(("encoder", "decoder"), pair, strict=True):
+            if stack not in encoding.stacks:
+                example = f"rope/{encoding.label}" if stack == "encoder" else f"{encoding.label}/rope"
+                problem = f"{encoding.label} does not work in the {stack} of a model"
+                raise Refused(f"--pos-enc {chosen.label}: {problem}. Write ENCODER/DECODER, such as {example}.")
+
+
 def facts(name: str) -> dict[str, Any]:
     """Return the entry of an encoding in encodings.json: where it works, whether it supports a memory, and its options.
 

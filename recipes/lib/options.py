@@ -75,7 +75,8 @@ def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
     Raises:
         Refused: An option is unknown, lacks its value or cannot be set on the command line.
     """
-    parser = make_parser(recipe, *files(recipe, arguments))
+    chosen = files(recipe, arguments)
+    parser = make_parser(recipe, *chosen)
     parsed, rest = parser.parse_known_args(arguments)
     tables = {name for name, hint in get_type_hints(recipe.settings).items() if is_table(hint)}
     general = {name: value for name, value in vars(parsed).items() if not name.startswith(MARK)}
@@ -87,6 +88,8 @@ def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
                 f"{option}: this setting cannot be given on the command line. Put this setting into a --config FILE."
             )
     known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
+    values, _ = from_files(recipe, *chosen)
+    known += [f"--{table.replace('_', '-')}.{key}" for table in sorted(tables) for key in values.get(table, {})]
     return Options(**general, settings={**texts, **of_tables(rest, tables, known)})
 
 
@@ -96,7 +99,8 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
     Args:
         words: Words of the command line that argparse did not recognise.
         tables: Names of the settings that are tables, such as `train`.
-        known: All other options of the recipe; the error about an unknown option suggests a similar known one.
+        known: All other options of the recipe, and the options such as `--train.lr` that its preset sets. The error
+            about an unknown option suggests one of them.
     """
     texts: dict[str, str] = {}
     rest = iter(words)
@@ -108,7 +112,8 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
                 f"unexpected argument '{word}': every value needs an option before it. List the options with --help."
             )
         if not dot or table.replace("-", "_") not in tables:
-            near = nearest(name, [*known, *(f"--{known_table.replace('_', '-')}.KEY" for known_table in tables)])
+            named = [option for option in known if option.partition(".")[2] == name.removeprefix("--")]  # such as `lr`
+            near = f"; did you mean {' or '.join(named)}?" if named else nearest(name, known)
             raise Refused(f"unknown option {name}{near}")
         text = value if equals else next(rest, None)
         if text is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -88,7 +89,14 @@ def hints(settings: Settings, output: Path) -> Hints:
     words = eval_lm(best, data, output, settings.split, settings.eval_batch)
     if not settings.on_gpu:
         words.append("--cpu")
-    return {f"Evaluate {best['encoding']} with fairseq-eval-lm:": from_anywhere(settings, shlex.join(words))}
+    checkpoint = output / "checkpoints" / best["checkpoint"] / "checkpoint_best.pt"
+    generate = ["python", "-m", "fairseq_posenc", "generate-text", *flags(checkpoint=checkpoint), "--prompt", ""]
+    return {
+        f"Evaluate {best['encoding']} with fairseq-eval-lm:": from_anywhere(settings, shlex.join(words)),
+        f"Let {best['encoding']} write a text, or continue the text after --prompt:": from_anywhere(
+            settings, shlex.join(generate)
+        ),
+    }
 
 
 def eval_lm(row: Row, data: Path, folder: Path, split: str, streams: int) -> list[str]:
@@ -107,7 +115,7 @@ def eval_lm(row: Row, data: Path, folder: Path, split: str, streams: int) -> lis
     command += flags(gen_subset=split, batch_size=streams, eval_mem_length=row["memory"])
     command += flags(eval_segment_length=row["segment"], same_length=bool(row["same length"]))
     if row["options"] != encoding.args:  # the evaluation clamps distances
-        command += ["--model-overrides", str({"pos_enc_args": row["options"]})]
+        command += ["--model-overrides", json.dumps({"pos_enc_args": row["options"]})]
     return command
 
 

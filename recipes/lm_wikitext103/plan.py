@@ -18,12 +18,11 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import BUILTIN, Settings
+from .settings import BUILTIN, NAMES, SPLITS, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_words.py"
 ARCHIVE = "wikitext-103/wikitext-103-v1"  # name of the archive in fetch.py's list, and of the unpacked folder
-SPLITS = ("train", "valid", "test")
 KEEP = 2  # number of checkpoints to keep besides the last and the best
 CONTRADICTION = (
     "The paper contradicts itself about dropout: it states 0.00, but also says that it uses the setup of "
@@ -105,7 +104,7 @@ class Planner(planning.Planner[Settings]):
     def prepare(self, before: list[Stage], folder: str) -> Stage:
         settings = self.settings
         command = ["python", PREPARE, *flags(text=folder, output=f"{self.shown}/text", types=settings.types or None)]
-        names = [f"{name}{packed}" for split in SPLITS for name in NAMES[split] for packed in ("", ".gz")]
+        names = [name for split in SPLITS for name in NAMES[split]]
         own = [path for name in names if settings.own and (path := Path(folder) / name).is_file()]
         return self.stage("prepare", command, ["text"], before, [ROOT / PREPARE, *own])
 
@@ -187,6 +186,3 @@ class Planner(planning.Planner[Settings]):
             command += flags(pos_enc=encoding.label, memories=memories)
         inputs = [HERE / "compare.py", *tables()]
         return self.stage("compare", command, ["comparison.json", "curves.png"], after, inputs)
-
-
-NAMES = {split: (f"wiki.{split}.tokens", f"{split}.txt") for split in SPLITS}

@@ -30,6 +30,13 @@ DECIDED = {
     "task": "posenc_lm_memory",
 }
 
+SPLITS = ("train", "valid", "test")
+#: Possible names of the file of each split.
+NAMES = {
+    split: [f"{name}{packed}" for name in (f"wiki.{split}.tokens", f"{split}.txt") for packed in ("", ".gz")]
+    for split in SPLITS
+}
+
 
 @dataclass(kw_only=True)
 class Settings(launch.Training):
@@ -101,6 +108,15 @@ class Settings(launch.Training):
             raise Refused(f"--corpus {self.corpus}: {problem}.")
         elif self.prepared and self.types not in (0, types := types_of(Path(self.corpus))):
             raise Refused(f"--types {self.types}: {self.corpus}/dict.txt has {types} word types. Give --types {types}.")
+
+    def refuse_missing(self) -> None:
+        """Refuse a corpus without all splits; otherwise the error would come only after the stage `check`."""
+        if not self.own or self.prepared:
+            return
+        folder = Path(self.corpus)
+        if missing := [split for split in SPLITS if not any((folder / name).is_file() for name in NAMES[split])]:
+            files = ", ".join(f"{split}.txt" for split in missing)
+            raise Refused(f"--corpus {self.corpus}: the folder has no {files} (or wiki.SPLIT.tokens, or .gz).")
 
     @property
     def own(self) -> bool:

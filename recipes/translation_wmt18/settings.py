@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from recipes.lib import launch
-from recipes.lib.encodings import parse_stacks
+from recipes.lib.encodings import parse_stacks, refuse_misplaced
 from recipes.lib.places import RAW
 from recipes.lib.recipe import about
 from recipes.lib.translation.parallel import advice
@@ -145,6 +145,7 @@ class Settings(launch.Training):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.encodings = parse_stacks(self.pos_enc)
+        refuse_misplaced(self.encodings)
         launch.refuse_decided(self.train, DECIDED)
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
         self.directions = self._directions()
@@ -275,4 +276,6 @@ class Settings(launch.Training):
             ends = [self.number(f"max-{unit}", 0) for unit in ("epoch", "update")]  # an epoch has at least one update
             saved = min(filter(None, ends), default=0)
         if 0 < saved < self.average:
-            raise Refused(f"--average {self.average}: the training saves only {saved} checkpoints. Average fewer.")
+            problem = f"the training saves only {saved} {'checkpoint' if saved == 1 else 'checkpoints'}"
+            advice = f"Give --average {saved}, or save more often with --train.save-interval-updates N"
+            raise Refused(f"--average {self.average}: {problem}. {advice}.")

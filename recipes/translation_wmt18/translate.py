@@ -26,7 +26,7 @@ from typing import IO, Any, BinaryIO
 
 from recipes.lib import tied
 from recipes.lib.machine import executable
-from recipes.lib.package import CLOSED, nearest
+from recipes.lib.package import CLOSED
 from recipes.lib.recipe import ROOT
 from recipes.lib.recipe import shown as shown_from_root
 from recipes.lib.settings import as_arguments
@@ -202,7 +202,7 @@ def chosen(values: list[str], value: str | None, option: str) -> str:
     if value is None:
         return values[0]
     if value not in values:
-        raise Refused(f"{option} {value}: the run has no such model{nearest(value, values)}")
+        raise Refused(f"{option} {value}: the run has no such model; choose from: {', '.join(values)}")
     return value
 
 

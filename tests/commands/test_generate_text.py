@@ -105,7 +105,7 @@ def test_texts_are_printed(checkpoints: dict[str, Path], capsys: pytest.CaptureF
     printed = capsys.readouterr()
     assert "=== prompt 1, text 2 ===" in printed.out
     assert f"{PROMPT} <unk>" in printed.out
-    assert "1 tokens of prompt 1 are not in" in printed.err
+    assert re.search(r"prompt 1: number of tokens that are not in .*dict\.txt, and are read as <unk>: 1", printed.err)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,19 @@ def test_what_cannot_be_generated_is_refused(
 ) -> None:
     error = refused(capsys, "--checkpoint", checkpoints["short"], "--prompt", PROMPT, *words)
     assert re.search(message, error), error
+
+
+def test_a_folder_and_another_kind_of_model_are_named(
+    checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = checkpoints["short"].parent
+    error = refused(capsys, "--checkpoint", folder, "--prompt", PROMPT)
+    assert f"{folder} is a folder. Give the file of a checkpoint, such as {checkpoints['short']}" in error
+    state = torch.load(checkpoints["short"], weights_only=False)
+    state["cfg"]["model"]._name = "posenc_roberta_tiny"
+    torch.save(state, tmp_path / "masked.pt")
+    error = refused(capsys, "--checkpoint", tmp_path / "masked.pt", "--prompt", PROMPT)
+    assert "the model is a posenc_roberta_tiny, not a language model of this package" in error
 
 
 def test_the_longest_text_that_the_error_allows_is_generated(

@@ -396,3 +396,12 @@ def test_a_full_disk_is_named_and_the_run_continues_later(corpora, plain, most, 
     assert not [*corpora.folder.rglob("*.partial/**/*.partial")]
     assert corpora.run(*options).status == 0
     assert trained_on(corpora.output) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "advice"),
+    [("abcdefghij klmno", 8, r"Give at least --vocabulary \d+"), ("a b c", 500, r"Give at most --vocabulary \d+")],
+)
+def test_a_wrong_size_of_the_vocabulary_is_explained(text: str, size: int, advice: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=rf"--vocabulary {size}: the text .*{advice}\."):
+        sample._sentencepiece([text] * 9, tmp_path, size, byte_fallback=False)

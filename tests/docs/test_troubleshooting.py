@@ -17,10 +17,14 @@ MESSAGES = re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE)
 #: This mark replaces texts that an f-string inserts, and texts that differ between two cases of a message on the page.
 ANY = "…"
 #: Messages of Python, with the file of fairseq that contains the name in them.
-OF_PYTHON = {"KeyError: '_name'": "models/__init__.py"}
+OF_PYTHON = {
+    "KeyError: \"'_name'\"": "models/__init__.py",
+    "ModuleNotFoundError: No module named 'torch'": "utils.py",
+}
 #: Messages of fairseq, with the file that contains them.
 OF_FAIRSEQ = {
     "samples have invalid sizes and will be skipped": "tasks/fairseq_task.py",
+    "Model file not found": "checkpoint_utils.py",
     "the BLEU score is computed on BPE tokens": "../fairseq_cli/generate.py",
 }
 
@@ -54,7 +58,7 @@ def occurs(message: str, sources: tuple[str, ...]) -> bool:
 def test_the_code_has_the_message(message: str) -> None:
     if file := OF_PYTHON.get(message):
         (fairseq,) = find_spec("fairseq").submodule_search_locations  # type: ignore[union-attr]
-        assert message.partition("'")[2].strip("'") in (Path(fairseq) / file).read_text("utf-8")
+        assert message.partition("'")[2].strip("'\"") in (Path(fairseq) / file).read_text("utf-8")
     elif file := OF_FAIRSEQ.get(message):
         (fairseq,) = find_spec("fairseq").submodule_search_locations  # type: ignore[union-attr]
         assert message in (Path(fairseq) / file).read_text("utf-8")

@@ -163,3 +163,12 @@ def test_a_different_memory_in_evaluation_repeats_no_training() -> None:
 def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         stages(**changes)
+
+
+def test_the_splits_that_a_corpus_lacks_are_named_together(tmp_path: Path) -> None:
+    (tmp_path / "wiki.train.tokens.gz").touch()
+    with pytest.raises(Refused, match=r"the folder has no valid\.txt, test\.txt"):
+        settings(corpus=str(tmp_path)).refuse_missing()
+    for name in ("valid.txt", "test.txt.gz"):
+        (tmp_path / name).touch()
+    settings(corpus=str(tmp_path)).refuse_missing()

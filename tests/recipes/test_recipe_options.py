@@ -112,7 +112,8 @@ def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, ca
     [
         (["--sede", "3"], "unknown option --sede; did you mean --seed?"),
         (["--pre", "toy"], "unknown option --pre; did you mean --preset?"),
-        (["--trian.rate", "3"], "unknown option --trian.rate; did you mean --train.KEY?"),
+        (["--rate", "3"], "unknown option --rate; did you mean --train.rate?"),
+        (["--trian.rate", "3"], "unknown option --trian.rate; did you mean --train.rate?"),
         (["--sizes.line", "3"], "unknown setting 'sizes.line'; did you mean sizes.lines?"),
         (["--preset", "tyo"], "no preset 'tyo'"),
         (["--seed", "one"], "--seed one: the value must be a whole number"),

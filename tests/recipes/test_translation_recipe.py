@@ -83,6 +83,23 @@ def test_a_wrong_encoding_is_refused(label: str, message: str) -> None:
         parse_stacks([label])
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (
+            "linformer",
+            "linformer does not work in the decoder of a model. Write ENCODER/DECODER, such as linformer/rope",
+        ),
+        ("fox", "fox does not work in the encoder of a model. Write ENCODER/DECODER, such as rope/fox"),
+        ("fox/rope", "fox does not work in the encoder"),
+    ],
+)
+def test_an_encoding_in_the_wrong_stack_is_refused(label: str, message: str) -> None:
+    with pytest.raises(Refused, match=re.escape(message)):
+        load(TRANSLATION, "small", texts={"pos_enc": label})
+    load(TRANSLATION, "small", texts={"pos_enc": "linformer/fox,rope"})
+
+
 # --- the plan
 
 

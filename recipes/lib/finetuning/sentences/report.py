@@ -32,12 +32,18 @@ def counted(folder: Path) -> str:
     """Return a summary of a prepared folder: its rows, cut items, unknown pieces and problems."""
     record = read_json(folder / RECORD)
     splits = record["splits"].items()
-    parts = ["rows used: " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
+    parts = ["rows used: " + ", ".join(f"{split} {_rows(facts)}" for split, facts in splits)]
     if cut := ", ".join(f"{split} {facts['cut']:,}" for split, facts in splits if facts["cut"]):
         parts.append(f"rows cut to {record['longest']} pieces: {cut}")
     if unknown := ", ".join(f"{split} {_unknown(facts):.2%}" for split, facts in splits if facts["unknown"]):
         parts.append(f"pieces unknown to the model: {unknown}")
     return "; ".join(filter(None, [*parts, problems.counted(record["problems"])]))
+
+
+def _rows(facts: dict[str, Any]) -> str:
+    """Return how many rows of a split are used; --limit and --train-rows leave out rows of its file."""
+    left_out = f" (the file has {facts['in file']:,})" if facts.get("in file", facts["given"]) > facts["given"] else ""
+    return f"{facts['items']:,} of {facts['given']:,}{left_out}"
 
 
 def _unknown(facts: dict[str, Any]) -> float:

@@ -114,6 +114,7 @@ def meaning(rows: list[Row], least_gap: float) -> str:
         text = "A model without positions still translates the words (`none`: {:.1f} BLEU), but must guess who did what"
         return f"{text.format(none)} to whom."
     scores = f"`none` has {none:.1f} BLEU, and the best encoding, `{best['encoding']}`, has {best['bleu']:.1f} BLEU."
+    scores = scores if best["bleu"] > none else f"no encoding has more than the {none:.1f} BLEU of `none`."
     if least_gap < 0:
         return f"This run only tests the installation: {scores} These scores say nothing about position encodings."
     return f"The scores of this run do not show clearly that word order matters: {scores}"

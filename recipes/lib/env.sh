@@ -14,15 +14,17 @@ posenc_has_active_env() {
 }
 
 posenc_activate() {
+  local advice=", or deactivate the environment to use .venv"
   if ! posenc_has_active_env; then
+    advice=""
     export VIRTUAL_ENV="$POSENC_ROOT/.venv" PATH="$POSENC_ROOT/.venv/bin:$PATH"
     unset CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONHOME
   fi
   [[ -z ${POSENC_LOOK_ONLY:-} ]] || return 0
   local has_fairseq='import importlib.util, sys; sys.exit(importlib.util.find_spec("fairseq") is None)'
   if ! python -c "$has_fairseq" 2>/dev/null; then
-    echo "error: ${VIRTUAL_ENV:-${CONDA_PREFIX:-}}: fairseq is not installed in this environment. Run 'make setup'," \
-      "or deactivate the environment to use .venv." >&2
+    echo "error: ${VIRTUAL_ENV:-${CONDA_PREFIX:-}}: fairseq is not installed in this environment." \
+      "Run 'make setup'$advice." >&2
     return 1
   fi
 }

@@ -100,6 +100,8 @@ class Positions:
         if self.ids is not None:
             _check_ids(self.ids, self.key_length)
         for name, rows in self._rows.items():
+            if rows.dim() != 2:
+                raise ValueError(f"{name} must be [B, K], one row per sample, but the shape is {list(rows.shape)}")
             if rows.shape[-1] != self.key_length:
                 raise ValueError(
                     f"{name} covers {rows.shape[-1]} of {self.key_length} columns: give a value for every column"
@@ -110,6 +112,8 @@ class Positions:
             raise ValueError(f"all tensors of one batch must have the same number of samples, but {sizes}")
         if self.cls_column is not None:
             self._check_cls(self.cls_column)
+        if self.segments is not None and (self.segments.is_floating_point() or self.segments.dtype == torch.bool):
+            raise ValueError(f"segments must hold whole numbers, but the dtype is {self.segments.dtype}")
         if self.documents is not None:
             self._check_documents(self.documents)
         if self.ids is not None:
@@ -414,16 +418,25 @@ class Positions:
             ids: Positions that the caller gives, [memory + T] or [B, memory + T]; see the class `Positions`.
 
         Raises:
-            ValueError: The tokens are not [B, T], or `cached` or `memory` does not fit them.
+            TypeError: The tokens are no tensor, or `pad` is no number.
+            ValueError: The tokens are not ids [B, T], or `cached` or `memory` does not fit them.
         """
+        if not isinstance(tokens, Tensor):
+            raise TypeError(f"tokens must be a tensor of ids, not a {type(tokens).__name__}")
+        if pad is not None and (isinstance(pad, bool) or not isinstance(pad, int)):
+            raise TypeError(f"pad must be the id of the padding, or None, but it is a {type(pad).__name__}")
         if tokens.dim() != 2:
             raise ValueError(f"tokens must be [B, T], one row of ids per sample, but the shape is {list(tokens.shape)}")
         if tokens.is_floating_point() or tokens.is_complex():
             raise ValueError(f"tokens must be whole numbers, such as int64, but their type is {tokens.dtype}")
+        if tokens.dtype == torch.bool:
+            raise ValueError("tokens are True and False, as in a mask: give the ids of the tokens, and the id pad")
+        if tokens.shape[1] < 1:
+            raise ValueError("the text is empty: tokens must have at least one column")
         if not 0 <= cached < tokens.shape[1]:
             raise ValueError(
-                f"cached={cached} must be from 0 to {tokens.shape[1] - 1}, because at least one token must be "
-                "new: give all tokens so far, not only the new ones"
+                f"cached={cached} does not fit tokens with {tokens.shape[1]} columns, because at least one token must "
+                "be new: give all tokens so far, not only the new ones"
             )
         if memory < 0:
             raise ValueError(f"memory={memory} must be at least 0")

@@ -177,12 +177,15 @@ class Stack(nn.Module):
             The last layer's output [B, T, d] and the inputs of the L layers, which can be the next segment's memory.
 
         Raises:
-            ValueError: The inputs do not fit the positions, or the positions do not fit the stack.
+            TypeError: `positions` is not an object of the class `Positions`.
+            ValueError: The inputs do not fit the positions, or the inputs or positions do not fit the stack.
         """
         if caches is not None and self.checkpoint_activations and torch.is_grad_enabled():
             raise ValueError(
                 "activation checkpointing would append to the caches twice: use torch.no_grad() with caches"
             )
+        if not isinstance(positions, Positions):
+            raise TypeError(f"positions must be what Stack.positions(tokens) returns, not a {type(positions).__name__}")
         self.pos.check(positions)
         self._check_inputs(x, positions, memory, caches)
         x = self.pos.embed(x, positions)
@@ -208,6 +211,8 @@ class Stack(nn.Module):
         """Raise ValueError if the inputs do not fit the positions, before any cache is changed."""
         if x.dim() != 3:
             raise ValueError(f"the input must be [B, T, d], but its shape is {list(x.shape)}")
+        if x.shape[-1] != self.shape.dim:
+            raise ValueError(f"the width of the input is {x.shape[-1]}, but StackShape.dim is {self.shape.dim}")
         tokens = Size(x.shape[0], x.shape[1])
         check_tokens(tokens, positions)
         if caches is not None and not self.shape.causal:

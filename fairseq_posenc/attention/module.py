@@ -61,7 +61,17 @@ class SelfAttention(nn.Module):
             nn.init.zeros_(self.out_proj.bias)
 
     def use(self, encoding: Composition, index: int) -> None:
-        """Make this module the attention of layer `index` (from 1) in the stack that the given encoding belongs to."""
+        """Make this module the attention of layer `index` (from 1) in the stack that the given encoding belongs to.
+
+        Raises:
+            ValueError: The encoding was built for another width or number of heads, or the stack has no such layer.
+        """
+        own, built = (self.embed_dim, self.num_heads), (encoding.stack.dim, encoding.stack.heads)
+        if own != built:
+            raise ValueError(
+                f"this SelfAttention has width {own[0]} and {own[1]} heads, but the encoding was built for width "
+                f"{built[0]} and {built[1]} heads (StackShape)"
+            )
         self._view = encoding.layer(index, self.content_query, self.content_key)
 
     @property

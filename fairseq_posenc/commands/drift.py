@@ -84,8 +84,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m fairseq_posenc drift",
         description="Measure how much attention and its gradients differ from float64 in lower precisions and under\n"
         "autocast, for each encoding. Measuring all encodings takes some minutes.",
-        epilog="examples:\n  drift --encodings shaw t5\n  drift --device cuda --json\n"
-        "  drift --output docs/half-precision.md",
+        epilog="examples:\n  %(prog)s --encodings shaw t5\n  %(prog)s --device cuda --json\n"
+        "  %(prog)s --output docs/half-precision.md",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--encodings", nargs="+", metavar="NAME", help="Encodings to measure. Default: all.")

@@ -27,8 +27,8 @@ from ..hub.pretrained import dictionary_of, part_of
 ARCH = "posenc_transformer_lm"  # beginning of the names of all architectures of language models
 EPILOG = """\
 examples:
-  generate-text --checkpoint checkpoints/checkpoint_best.pt --prompt 'the city of' --length 50 --samples 3
-  generate-text --checkpoint checkpoints/checkpoint_best.pt --input prompts.txt --temperature 0 --until-eos
+  %(prog)s --checkpoint checkpoints/checkpoint_best.pt --prompt 'the city of' --length 50 --samples 3
+  %(prog)s --checkpoint checkpoints/checkpoint_best.pt --input prompts.txt --temperature 0 --until-eos
 
 A text does not end at </s>, because language models are usually trained on consecutive lines; </s> is printed as the
 end of a line. A model that was trained with --task posenc_lm_memory reads the text in segments and with memory, as in

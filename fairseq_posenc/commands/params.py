@@ -244,8 +244,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc params",
         description="Count the parameters of each encoding at base size: 12 layers, 12 heads, width 768, n = 512.",
-        epilog="examples:\n  params --json\n  params --arch posenc_transformer_small --pos-enc shaw\n"
-        "  params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
+        epilog="examples:\n  %(prog)s --json\n  %(prog)s --arch posenc_transformer_small --pos-enc shaw\n"
+        "  %(prog)s --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")

@@ -67,6 +67,9 @@ class StackShape:
     drawn_flag: str = "drawn"
 
     def __post_init__(self) -> None:
+        for name in ("layers", "heads", "dim", "max_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
         if self.drawn is not None and not 0 < self.drawn <= self.max_length:
             raise ValueError(
                 f"{self.length_flag} is {self.max_length}, but it must be at least {self.drawn_flag}, which is "

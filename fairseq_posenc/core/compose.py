@@ -226,7 +226,8 @@ class Composition(nn.Module):
         if limit is not None and length > limit:
             cures = [member.cure_for_length for member in self.members.values() if member.limit == limit]
             raise ValueError(
-                f"{self} is defined up to {limit} positions, but there are {length} ({flag} is {trained}): {cures[0]}"
+                f"{self.name} is defined up to {limit} positions, but there are {length} "
+                f"({flag} is {trained}): {cures[0]}"
             )
         length = positions.reach if self.capabilities.shift_invariant else length
         if length > trained and not self._warned:

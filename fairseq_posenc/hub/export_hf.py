@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m fairseq_posenc export-hf",
         description="Export a masked language model or a language model of fairseq to a folder that transformers and "
         "fairseq_posenc.load read.",
-        epilog="example:\n  export-hf checkpoints/checkpoint_best.pt --output my-model\n",
+        epilog="example:\n  %(prog)s checkpoints/checkpoint_best.pt --output my-model\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

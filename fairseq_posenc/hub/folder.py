@@ -29,7 +29,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not a folder. Give a folder with config.json and {SAFE} or {BINARY}.")
     if not path.exists():
-        raise CheckpointError(f"{folder} has no config.json. Give the folder of a Hugging Face model.")
+        advice = "Give the folder of a Hugging Face model, or the file of a checkpoint that fairseq-train wrote"
+        raise CheckpointError(f"{folder} has no config.json. {advice}.")
     settings = _json(path)
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} is not a JSON object with settings. Download the file again.")

@@ -18,9 +18,9 @@ from .pretrained import SPECIALS, read, reordered
 
 EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hugging Face hub first):
   huggingface-cli download google-bert/bert-base-uncased --local-dir bert
-  import-hf bert --pos-enc m4 --output bert-m4
-  import-hf roberta --pos-enc learned+m4m --pos-enc-args gate_offset=1 --output roberta-m4m
-  import-hf gpt2 --pos-enc rope --output gpt2-rope
+  %(prog)s bert --pos-enc m4 --output bert-m4
+  %(prog)s roberta --pos-enc learned+m4m --pos-enc-args gate_offset=1 --output roberta-m4m
+  %(prog)s gpt2 --pos-enc rope --output gpt2-rope
   fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" --finetune-from-model bert-m4/checkpoint.pt ...
   python -c "import fairseq_posenc; model = fairseq_posenc.load('bert-m4')"
 """

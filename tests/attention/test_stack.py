@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -192,7 +193,11 @@ def test_an_encoder_takes_no_caches() -> None:
     ("tokens", "settings", "words"),
     [
         (TOKENS[0], {}, ("[B, T]", "shape")),
-        (TOKENS, {"cached": 4}, ("cached=4", "0 to 3")),
+        (TOKENS, {"cached": 4}, ("cached=4", "tokens with 4 columns")),
+        (TOKENS[:, :0], {}, ("the text is empty",)),
+        (TOKENS != PAD, {}, ("True and False, as in a mask",)),
+        (TOKENS, {"documents": TOKENS[0] * 0}, ("documents must be [B, K]", "[4]")),
+        (TOKENS, {"segments": TOKENS * 0.5}, ("segments must hold whole numbers", "float32")),
         (TOKENS, {"cached": -1}, ("cached=-1",)),
         (TOKENS, {"memory": -1}, ("memory=-1",)),
         (TOKENS, {"memory_padding": torch.zeros(2, 2, dtype=torch.bool)}, ("memory=0", "memory_padding")),
@@ -200,6 +205,42 @@ def test_an_encoder_takes_no_caches() -> None:
 )
 def test_impossible_positions_are_refused(tokens: Tensor, settings: dict[str, Any], words: tuple[str, ...]) -> None:
     assert_refused(lambda: stack_of(shape=DECODER).positions(tokens, pad=PAD, **settings), *words)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pad", "message"),
+    [
+        ([[5, 6]], PAD, "tokens must be a tensor of ids, not a list"),
+        (TOKENS, "<pad>", "pad must be the id of the padding, or None, but it is a str"),
+        (TOKENS, TOKENS == PAD, "pad must be the id of the padding, or None, but it is a Tensor"),
+    ],
+)
+def test_values_of_other_types_are_refused(tokens: Any, pad: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        stack_of().positions(tokens, pad=pad)
+
+
+def test_tokens_in_place_of_positions_and_other_widths_are_refused() -> None:
+    stack = stack_of()
+    with pytest.raises(TypeError, match=re.escape("positions must be what Stack.positions(tokens) returns")):
+        stack(embedded(TOKENS), TOKENS)
+    wide = torch.randn(*TOKENS.shape, WIDTH + 1)
+    words = (f"the width of the input is {WIDTH + 1}", f"StackShape.dim is {WIDTH}")
+    assert_refused(lambda: stack(wide, stack.positions(TOKENS, pad=PAD)), *words)
+
+
+def test_a_stack_without_a_name_or_without_layers_is_refused() -> None:
+    with pytest.raises(TypeError, match="must be a name such as 'rope', or 'none' for no positions, not None"):
+        Stack(None, None, SHAPE)  # type: ignore[arg-type]
+    for name in ("layers", "heads", "dim", "max_length"):
+        assert_refused(lambda name=name: replace(SHAPE, **{name: 0}), f"{name}=0 must be at least 1")
+
+
+def test_an_attention_of_another_size_is_refused() -> None:
+    encoding = build("t5", "share=all", SHAPE)
+    for dim, heads in ((WIDTH, 2 * SHAPE.heads), (2 * WIDTH, SHAPE.heads)):
+        words = (f"width {dim} and {heads} heads", f"width {WIDTH} and {SHAPE.heads} heads")
+        assert_refused(lambda dim=dim, heads=heads: SelfAttention(dim, heads).use(encoding, 1), *words)
 
 
 def test_an_input_without_samples_is_refused() -> None:

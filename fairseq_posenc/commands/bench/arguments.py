@@ -17,7 +17,8 @@ def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(
         prog="python -m fairseq_posenc bench",
         description="Measure the cost of each encoding, relative to the same layer without an encoding.",
-        epilog="The exit status is 1 if a ratio exceeds its target. Example: bench --quick --encodings shaw m4:clip=64",
+        epilog="The exit status is 1 if a ratio exceeds its target. Example: "
+        "%(prog)s --quick --encodings shaw m4:clip=64",
     )
     add = command.add_argument
     add("--json", action="store_true", help="Print one JSON list of flat objects on stdout and nothing else.")

@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         "with which it would probably run for more than 8 minutes. If you run the same command again, it\n"
         "continues with the remaining cases and repeats failed ones. The results are written to DIR/gpu.md and\n"
         "DIR/gpu.json. The exit status is 1 if a case failed, and 3 if cases remain to be run.",
-        epilog="examples:\n  gpu-check --output results/gpu\n  gpu-check --output results/gpu --part laws --quick",
+        epilog="examples:\n  %(prog)s --output results/gpu\n  %(prog)s --output results/gpu --part laws --quick",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for the results.")

@@ -261,15 +261,13 @@ class Composition(nn.Module):
 
     def _refuse_stack(self) -> None:
         can = self.capabilities
-        if self.stack.causal and not can.causal:
-            cure = f". In an encoder-decoder, choose this encoding for the encoder only: --pos-enc-encoder {self.name}"
-            cure = cure if self.stack.name_flag == "--pos-enc" else ""
-            raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder{cure}")
-        if not self.stack.causal and not can.bidirectional:
-            raise ValueError(
-                f"{self.stack.name_flag} {self.name} works in decoders only. In an encoder-decoder, give it to "
-                "--pos-enc-decoder, and another encoding to --pos-enc-encoder."
-            )
+        own = "does not work in a decoder" if self.stack.causal else "does not work in an encoder"
+        if not (can.causal if self.stack.causal else can.bidirectional):
+            cure = "`python -m fairseq_posenc list` shows where each encoding works"
+            if self.stack.name_flag == "--pos-enc":
+                other = "encoder" if self.stack.causal else "decoder"
+                cure = f"In an encoder-decoder, choose it for the {other} only: --pos-enc-{other} {self.name}"
+            raise ValueError(f"{self.stack.name_flag} {self.name} {own}. {cure}.")
         if self.stack.drawn is not None and self._only_columns:
             raise ValueError(
                 f"{self.stack.length_flag}: positions cannot be drawn at random, because {self._only_columns}: choose "

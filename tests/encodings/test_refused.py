@@ -11,7 +11,7 @@ from fairseq_posenc.positions import Positions
 ENCODER, WITH_CLS, DECODER = {}, {"has_cls": True}, {"causal": True}
 
 REFUSED = [  # encoding, options, stack, patterns that the message matches
-    ("cope", "", ENCODER, ["decoders only"]),
+    ("cope", "", ENCODER, ["does not work in an encoder"]),
     ("cope", "n_max=1", DECODER, ["n_max=1 must be from 2 to 65536"]),
     ("deberta", "buckets=4", ENCODER, ["buckets=4 belongs to form=original"]),
     ("deberta", "share_att_key=true", ENCODER, ["share_att_key=True belongs to form=original"]),
@@ -107,7 +107,7 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ),
     ("xl", "clamp=0", ENCODER, ["xl: clamp=0"]),
     ("gcdf", "clamp=0", ENCODER, ["gcdf: clamp=0"]),
-    ("xpos", "", ENCODER, ["decoders only"]),
+    ("xpos", "", ENCODER, ["does not work in an encoder"]),
     ("xpos", "scale_base=0", DECODER, ["scale_base=0"]),
     ("xpos", "base=1", DECODER, ["base=1"]),
     *(

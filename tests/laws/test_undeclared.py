@@ -45,7 +45,8 @@ class DeclaresNothing(NoEncoding):
 
 def check_built_direction(case: Case) -> None:
     """Check that a stack in a direction in which the encoding does not work cannot be built."""
-    assert_refused(lambda: case.encoding(case.shape()), case.spec, "decoder")
+    stack = "a decoder" if case.causal else "an encoder"
+    assert_refused(lambda: case.encoding(case.shape()), case.spec, f"does not work in {stack}")
 
 
 def check_other_direction(case: Case) -> None:

@@ -114,6 +114,11 @@ def test_the_examples_are_annotated(tmp_path: Path) -> None:
     run("mypy", *map(str, tmp_path.glob("*.py")))
 
 
+def test_lint_names_the_command_that_formats() -> None:
+    plan = subprocess.run(["make", "-n", "lint"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "ruff format --check .; } || { echo 'Run `make format`" in plan.stdout
+
+
 def test_the_laws_draw_the_same_examples_when_another_folder_imports_them_first() -> None:
     assert settings.default.derandomize
     assert settings.default.deadline is None

@@ -74,7 +74,8 @@ soak: setup ## train, save, decode and load data for 20 minutes in one process; 
 	@$(ENV) $(ONE_THREAD) PYTHONPATH=.:tests python -m tests.faults.soak
 
 lint: setup ## run ruff, mypy and shellcheck
-	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)
+	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
+	@$(ENV) mypy && shellcheck $(SCRIPTS)
 
 docs: setup-docs ## build the pages of docs/ as a site in docs/_build/html (broken links are errors)
 	@$(ENV) sphinx-build -M html . docs/_build -c docs --fresh-env --fail-on-warning --keep-going --nitpicky --quiet

@@ -1,5 +1,8 @@
 """Run the commands of recipes in forks, which saves the seconds that each needs to import torch.
 
+Hypothesis draws the same examples everywhere, unless HYPOTHESIS_PROFILE=search asks for new ones. This is set here and
+not in laws/, because tests of other folders may import the laws first, and a law keeps the profile of its first import.
+
 PYTEST_DONT_REWRITE: it asserts nothing.
 """
 
@@ -14,6 +17,12 @@ from types import SimpleNamespace
 
 import pytest
 import support_warm
+from hypothesis import HealthCheck, settings
+
+QUIET = [HealthCheck.too_slow, HealthCheck.differing_executors]
+settings.register_profile("same", max_examples=4, deadline=None, derandomize=True, suppress_health_check=QUIET)
+settings.register_profile("search", max_examples=40, deadline=None, suppress_health_check=QUIET)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 if sys.prefix != sys.base_prefix:  # `.venv/bin/python -m pytest` finds the programs of .venv, as if it were activated
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])

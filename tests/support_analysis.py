@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import torch
+from laws.cases import directions
 
 from fairseq_posenc.analysis.trained import Stack
 from fairseq_posenc.attention import SelfAttention
 from fairseq_posenc.encodings import StackShape, build
-
-#: Encodings that work in decoders only.
-DECODERS_ONLY = {"xpos", "cope", "fox"}
 
 
 def stack(
@@ -22,9 +20,12 @@ def stack(
     length: int = 12,
     has_cls: bool = False,
 ) -> Stack:
-    """Return a stack whose parameters are all random, also those that start at zero."""
+    """Return an encoder, or a decoder if the encoding works in decoders only.
+
+    All parameters are random, also those that start at zero.
+    """
     torch.manual_seed(3)
-    shape = StackShape(layers, heads, dim, length, causal=name in DECODERS_ONLY, has_cls=has_cls)
+    shape = StackShape(layers, heads, dim, length, causal=False not in directions(name), has_cls=has_cls)
     encoding = build(name, options, shape)
     with torch.no_grad():
         for parameter in encoding.parameters():

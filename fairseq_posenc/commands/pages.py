@@ -21,9 +21,11 @@ from ..core.writing import write_whole
 from ..encodings import get, names, spec_of
 from ..encodings.building import form_of
 from . import choosing, notebook, paths_memory, paths_page, whole_models
+from .bench import gpu_page
 from .listing import CAPABILITIES, acts_in_layers, constant, declared
 from .params import rows
 
+COSTS = "cost.md"
 KNOWN = "recipes/lib/encodings.json"
 #: Explains the values of the options that many encodings have.
 OPTIONS = """\
@@ -231,8 +233,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
         description="Write a page for every encoding and an index of these pages. Also update the following files if "
-        f"they exist: {paths_page.PAGE}, the notebook of {notebook.PAGE}, {KNOWN}, and the generated blocks of "
-        f"{choosing.PAGE} and README.md.",
+        f"they exist: {paths_page.PAGE}, the section about GPUs of {COSTS}, the notebook of "
+        f"{notebook.PAGE}, {KNOWN}, and the generated blocks of {choosing.PAGE} and README.md.",
         epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
@@ -255,6 +257,9 @@ def main(argv: Sequence[str]) -> int:
         write_whole(top / KNOWN, known())
     if (folder.parent / paths_page.PAGE).exists():
         write_whole(folder.parent / paths_page.PAGE, paths_page.page())
+    if (folder.parent / COSTS).exists():
+        text = (folder.parent / COSTS).read_text(encoding="utf-8")
+        write_whole(folder.parent / COSTS, gpu_page.refreshed(text))
     if (folder.parent / notebook.PAGE).exists():
         text = (folder.parent / notebook.PAGE).read_text(encoding="utf-8")
         write_whole((folder.parent / notebook.PAGE).with_suffix(".ipynb"), notebook.of_page(text))

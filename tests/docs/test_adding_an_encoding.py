@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
 from laws.cases import Case
 from laws.compare import assert_refused
 from laws.scene import Scene
@@ -21,14 +26,20 @@ from fairseq_posenc import encodings
 from fairseq_posenc.encodings import build
 from fairseq_posenc.encodings.registry import ENCODINGS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "adding-an-encoding.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "adding-an-encoding.md").read_text(encoding="utf-8")
+
+
+def examples(page: str) -> list[tuple[str, str, str]]:
+    """Return the name, the name of the file and the code of each encoding of a page."""
+    codes = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    places = re.findall(r'`"([a-z-]+)": "([a-z]+):[A-Za-z]+",`', page)
+    return [(name, stem, code) for (name, stem), code in zip(places, codes, strict=True)]
 
 
 def add_encodings(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Add the encodings of a page: their modules as if they were in the package, and their lines of the registry."""
-    codes = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    places = re.findall(r'`"([a-z-]+)": "([a-z]+):[A-Za-z]+",`', page)
-    for (name, stem), code in zip(places, codes, strict=True):
+    for name, stem, code in examples(page):
         module = types.ModuleType(f"{encodings.__name__}.{stem}")
         module.__package__ = encodings.__name__
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -78,3 +89,53 @@ def test_a_wrong_example_is_caught(name: str, right: str, wrong: str, monkeypatc
     add_encodings(PAGE.replace(right, wrong), monkeypatch)
     with pytest.raises(AssertionError, match="differs by"):
         check(Case(name, {"width": 2} if name == "window" else {}))
+
+
+# --- the commands of the page
+
+
+def run(*words: str, cwd: Path = ROOT, **kwargs: Any) -> None:
+    """Run a Python module, with the package of the folder `cwd`."""
+    env = {**os.environ, "PYTHONPATH": str(cwd)}
+    done = subprocess.run([sys.executable, "-m", *words], cwd=cwd, env=env, capture_output=True, text=True, **kwargs)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+
+
+@pytest.mark.parametrize(("stem", "code"), [(stem, code) for _, stem, code in examples(PAGE)])
+def test_the_examples_are_formatted(stem: str, code: str) -> None:
+    for command in ("check", "format --check"):
+        run("ruff", *command.split(), "--stdin-filename", f"fairseq_posenc/encodings/{stem}.py", "-", input=code)
+
+
+def test_the_examples_are_annotated(tmp_path: Path) -> None:
+    """The files are copies outside of the package, so they import the package by its name."""
+    for _, stem, code in examples(PAGE):
+        (tmp_path / f"{stem}.py").write_text(code.replace("from ..", "from fairseq_posenc."), encoding="utf-8")
+    run("mypy", *map(str, tmp_path.glob("*.py")))
+
+
+def test_lint_names_the_command_that_formats() -> None:
+    plan = subprocess.run(["make", "-n", "lint"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "ruff format --check .; } || { echo 'Run `make format`" in plan.stdout
+
+
+def test_the_laws_draw_the_same_examples_when_another_folder_imports_them_first() -> None:
+    assert settings.default.derandomize
+    assert settings.default.deadline is None
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_an_encoding_needs_only_a_file_and_a_line_to_pass_its_tests(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    not_copied = shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "results", "_build")
+    shutil.copytree(ROOT, clone, ignore=not_copied)
+    folder = clone / "fairseq_posenc" / "encodings"
+    for name, stem, code in examples(PAGE):
+        (folder / f"{stem}.py").write_text(code, encoding="utf-8")
+        text = (folder / "registry.py").read_text(encoding="utf-8")
+        line = f'    "{name}": "{stem}:{name.title()}",\n'
+        (folder / "registry.py").write_text(text.replace("\n}\n", f"\n{line}}}\n", 1), encoding="utf-8")
+    run("fairseq_posenc", "docs", cwd=clone)
+    selected = " or ".join(name for name, _, _ in examples(PAGE))
+    run("pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "-k", selected, "tests", cwd=clone)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 
@@ -88,14 +87,20 @@ def test_parameters_start_as_recommended(case: Case) -> None:
     check_recommended(case, BY_NAME[case.spec])
 
 
+def says_how_it_starts(cls: type[PositionEncoding]) -> bool:
+    if cls.reset_parameters is PositionEncoding.reset_parameters:
+        return "init" in option_names(cls.Options)
+    return bool(cls.reset_parameters.__doc__)
+
+
 @pytest.mark.parametrize("case", every(lambda case: case.spec not in BY_NAME), ids=str)
 def test_what_is_not_in_the_recommendations_says_how_it_starts(case: Case) -> None:
-    """An encoding without a recommendation documents its initial values in its own `reset_parameters`."""
+    """An encoding has the option `init`, or its own `reset_parameters` documents its initial values."""
     parameters = start(case)
     assert all(bool(x.isfinite().all()) for x in parameters.values())
-    member = case.encoding(case.shape()).members[case.name]
-    own = type(member).reset_parameters
-    assert not parameters or (own is not PositionEncoding.reset_parameters and inspect.getdoc(own))
+    assert not parameters or says_how_it_starts(get(case.name)), (
+        f"{case.name} does not say how it starts: give it the option init, or a docstring of its own reset_parameters"
+    )
 
 
 @pytest.mark.parametrize("case", defaults(lambda case: "init" in option_names(get(case.name).Options)), ids=str)
@@ -123,6 +128,12 @@ def test_init_is_that_of_the_same_parameters_whatever_it_is(case: Case) -> None:
 def test_a_wrong_start_is_caught(cls: type, words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         check_recommended(Case("broken", cls=cls), BY_NAME["shaw"])
+
+
+def test_an_encoding_that_does_not_say_how_it_starts_is_caught() -> None:
+    assert says_how_it_starts(get("shaw"))
+    assert not says_how_it_starts(broken.Shifted)
+    assert not says_how_it_starts(get("none"))
 
 
 def test_the_recommendations_name_encodings_that_exist() -> None:

@@ -50,7 +50,7 @@ COMPOSED = [
 
 def positions(stack: Stack) -> tuple[Tensor, Any]:
     """Return inputs and positions with padding for a stack."""
-    tokens = padded([6, 4], 6)
+    tokens = padded([16, 4], 16)
     return embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
 
 

@@ -55,6 +55,13 @@ def section(results: Mapping[str, Any] | None) -> str:
     return f"{TEXT.format(state=state)}\n{table}"
 
 
+def refreshed(page: str) -> str:
+    """Return the text of docs/cost.md with the present rows in the section about GPUs, unless a GPU was measured."""
+    before, _, rest = page.partition("## On a GPU\n")
+    old, following, after = rest.partition("\n\n## ")
+    return f"{before}{section(None)}{following}{after}" if UNMEASURED_TEXT in old else page
+
+
 def read(path: Path) -> dict[str, Any]:
     """Return the content of gpu.json.
 

@@ -25,7 +25,7 @@ def results(device: str = "a GPU", **row: Any) -> dict[str, Any]:
 
 
 def test_the_page_has_the_present_paths_and_targets() -> None:
-    """If this fails, replace the section of docs/cost.md by gpu_page.section(None), or measure on a GPU."""
+    """If this fails, run: python -m fairseq_posenc docs."""
     section = gpu_page.section(None)
     assert section in (DOCS / "cost.md").read_text(encoding="utf-8")
     empty = "not measured on a GPU"
@@ -33,6 +33,15 @@ def test_the_page_has_the_present_paths_and_targets() -> None:
     assert line_of(section, "`shaw` `clip=64`") == ["flex", empty, "1.15", empty, "1.20", empty, "1.10"]
     assert [line_of(section, f"`{name}`")[2] for name in ("shaw", "m4", "rope")] == ["1.30", "1.40", ""]
     assert line_of(section, "`linformer`")[5:] == ["-", ""]
+
+
+def test_a_row_that_is_missing_is_added_unless_a_gpu_was_measured() -> None:
+    page = (DOCS / "cost.md").read_text(encoding="utf-8")
+    assert gpu_page.refreshed(page) == page
+    (row,) = (line for line in gpu_page.section(None).splitlines(keepends=True) if line.startswith("| `tisa` "))
+    assert gpu_page.refreshed(page.replace(row, "")) == page
+    measured = page.replace(gpu_page.section(None), gpu_page.section(results(encoding="t5", mode="train", ratio=1.1)))
+    assert gpu_page.refreshed(measured) == measured != page
 
 
 def test_measurements_are_next_to_their_targets() -> None:

@@ -518,7 +518,8 @@ def restart_ids(
     if documents is not None:
         is_boundary[:, :-1] |= documents[:, 1:] != documents[:, :-1]
     last = _largest_so_far(torch.where(is_boundary, columns, -1))
-    before = torch.nn.functional.pad(last[:, :-1], (1, 0), value=-1)
+    # Pad first: `last[:, :-1]` would be contiguous at two tokens only, and an exported graph would refuse this length.
+    before = torch.nn.functional.pad(last, (1, 0), value=-1)[:, :-1]
     pads_before = is_pad.cumsum(-1)
     ids = columns - torch.where(before >= 0, before, pads_before - 1)
     return ids.masked_fill(is_pad, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..ops import compiled
 from ..ops.precision import exact_product
 from ..positions import Positions
 from . import tables
@@ -73,6 +74,8 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     def query_rows(self, table: Tensor, length: int) -> Tensor:
         """Return the rows of `table` for positions 0 to length - 1: [..., n, rank] -> [..., length, rank]."""
+        if compiled.exporting():  # at n tokens, `narrow` leaves no row out, and the graph would refuse this length
+            return table.index_select(-2, torch.arange(length, device=table.device))
         return table.narrow(-2, 0, length)
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:

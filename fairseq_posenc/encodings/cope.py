@@ -10,6 +10,7 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
+from ..ops import compiled
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -68,7 +69,9 @@ class Cope(PositionEncoding):
         same = factors is not None and factors.q is q and factors.k is k and factors.scale == scale
         taken = factors.take() if factors is not None and same else None
         content = promoted(torch.matmul(q * scale, k.transpose(-1, -2)))
-        table = layer.tensors["weight"][:, : positions.key_length + 1]  # the sum of K gates is at most K
+        table = layer.tensors["weight"]
+        if not compiled.exporting():  # a graph for all lengths cannot choose whether to leave rows out
+            table = table[:, : positions.key_length + 1]  # the sum of K gates is at most K
         by_row = promoted(torch.matmul(q, table.transpose(-1, -2)))  # [B, h, Q, rows]
         bias = _interpolated(by_row, _counts(content, positions.allowed))
         return bias if taken is None else bias + content

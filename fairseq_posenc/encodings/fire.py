@@ -15,7 +15,7 @@ from ..core.caches import CachingEncoding
 from ..core.options import Options, option
 from ..core.shared_bias import SharedBias
 from ..core.terms import OfDistance, Rows, Term
-from ..ops import toeplitz
+from ..ops import compiled, toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -145,6 +145,8 @@ class Fire(SharedBias, CachingEncoding):
         """Return the bias [1 or B, h or 1, Q, K], computed in chunks of rows because the hidden layer is large."""
         numerator = toeplitz.spread(self._numerator(tensors, positions.distances), positions)
         x = numerator / self._denominator(tensors, positions.query_ids)[..., None]  # [1 or B, Q, K]
+        if compiled.exporting():  # the number of chunks depends on the sizes, but an exported graph must not
+            return self._network(x, tensors)
         rows = max(1, CHUNK // (x.shape[0] * x.shape[2] * self.options.width))
         if rows >= x.shape[1]:
             return self._network(x, tensors)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from . import single_query
+from . import compiled, single_query
 from .blocked_products import SMALL_BLOCK, Blocked
 from .clipped_products import Clipped
 from .content import Content
@@ -62,13 +62,22 @@ def shift(x: Tensor, key_length: int) -> Tensor:
 
     The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
     of the new rows begins one distance earlier in `x` than the row above it. The function generalises the skewing of
-    Music Transformer (Huang et al., 2018) to distances in both directions.
+    Music Transformer (Huang et al., 2018) to distances in both directions. With `_with_gap`, L is one larger, and the
+    additional numbers are not read.
     """
     queries, length = x.shape[-2:]
     if queries == 1:
-        return x
+        return x.narrow(-1, 0, key_length)
     flat = x.flatten(-2).narrow(-1, queries - 1, queries * (length - 1))
     return flat.unflatten(-1, (queries, length - 1)).narrow(-1, 0, key_length)
+
+
+def _with_gap(vectors: Tensor, dim: int) -> Tensor:
+    """Append zeros along `dim` (-1 or -2) under torch.export.
+
+    Without them, `shift` leaves no numbers out between its rows if K = 2, and the graph would refuse this length.
+    """
+    return F.pad(vectors, (0, 0) * (-1 - dim) + (0, 1)) if compiled.exporting() else vectors
 
 
 def unshift(x: Tensor) -> Tensor:
@@ -92,9 +101,8 @@ def spread(vector: Tensor, positions: Lengths) -> Tensor:
     if positions.pairs is not None:
         return _at(vector, positions.pairs, -1).movedim(-3, 0)
     if torch.compiler.is_compiling():
-        return shift(vector[..., None, :].expand(*vector.shape[:-1], positions.query_length, -1), positions.key_length)[
-            None
-        ]
+        rows = _with_gap(vector, -1)[..., None, :].expand(*vector.shape[:-1], positions.query_length, -1)
+        return shift(rows, positions.key_length)[None]
     return vector.unfold(-1, positions.key_length, 1).flip(-2)[None]
 
 
@@ -149,7 +157,7 @@ def query_product(
     if in_one_pass(positions):
         return _sum(q, None, table, None, positions, rows, clip, content)
     if torch.compiler.is_compiling():
-        return shift(with_rows(q, take(table, rows, -2).to(q.dtype)), positions.key_length)
+        return shift(with_rows(q, _with_gap(take(table, rows, -2).to(q.dtype), -2)), positions.key_length)
     vectors, shared = _of_last_query(table, rows, positions, clip)
     products = with_rows(q, vectors.to(q.dtype))
     if not shared:
@@ -169,7 +177,7 @@ def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | sli
     if in_one_pass(positions):
         return _sum(None, k, None, table, positions, rows, clip)
     if positions.query_length > 1:
-        by_distance = with_rows(k, take(table, rows, -2).flip(-2).to(k.dtype))
+        by_distance = with_rows(k, _with_gap(take(table, rows, -2).flip(-2).to(k.dtype), -2))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
     if k.dtype in HALF:  # sum in float32, which is cheap because each key needs only one row of the table
         return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)

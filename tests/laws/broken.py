@@ -614,6 +614,14 @@ class ShortWhenCompiled(Raffel):
         return bias if positions.key_length < 10 else bias * 2
 
 
+class SmallWhenCompiled(Raffel):
+    """Computes its bias in another way for few pairs, so that a graph of few pairs refuses many."""
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        bias = super().bias(positions, layer)
+        return bias if positions.query_length * positions.key_length < 100 else bias * 1.0
+
+
 # -- positions that the caller gives (law 24) ----------------------------------------------------------
 
 

@@ -21,10 +21,12 @@ from .cases import Case, defaults, every, in_one_direction, scheduled
 from .compare import assert_close
 from .scene import BOS, PAD, WORDS, drawn, padded, positions_of
 
-#: Lengths of the samples and width of each batch that an exported model gets; the longest is the maximum length.
-BATCHES = ([5], [7, 4, 2], [16, 9], [2, 2, 2, 1])
+#: Lengths of the samples of each batch that an exported model gets, from the shortest that torch.export accepts to the
+#: maximum length. The large batch is one for which `compiled.usable` would choose M3's compiled loops.
+BATCHES = ([2], [5], [16], [7, 4, 2], [2, 2, 2, 1], [16, 9] * 40)
 LENGTH = 16
 TOLERANCE = 1e-5
+EXPORTED_ALWAYS = [Case("shaw", {"clip": 2}), Case("rope"), Case("m3"), Case("t5", causal=True)]
 
 
 class Model(nn.Module):
@@ -46,7 +48,7 @@ def model_of(case: Case) -> Model:
 
 
 def exported(model: Model) -> ExportedProgram:
-    """Export the model with a batch whose size and length are those of no other batch."""
+    """Export the model with a small batch whose size and length are those of no other batch."""
     shapes = {"tokens": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}}
     with torch.no_grad():
         return torch.export.export(model, (padded([6, 5, 3], 6, "right"),), dynamic_shapes=shapes)
@@ -69,14 +71,22 @@ def check_exported(case: Case) -> None:
     program = exported(model)
     ends = [constraint.upper for constraint in program.range_constraints.values()]
     assert LENGTH in ends, f"the exported graph accepts sizes up to {ends}, not up to {LENGTH} tokens"
-    compare(before, program.module(check_guards=False), "exported")
+    compare(before, program.module(), "exported")
     compare(before, model, "after the export")
 
 
-@pytest.mark.parametrize("case", [Case("shaw", {"clip": 2}), Case("rope"), Case("t5", causal=True)], ids=str)
+@pytest.mark.parametrize("case", EXPORTED_ALWAYS, ids=str)
 def test_a_model_exports(case: Case) -> None:
     """The other encodings are exported by `make test-long`."""
     check_exported(case)
+
+
+def test_a_model_for_a_single_token_exports() -> None:
+    """A graph for several lengths cannot include length 1, but a graph for this length only is possible."""
+    model, token = model_of(Case("shaw")), torch.tensor([[BOS]])
+    with torch.no_grad():
+        program = torch.export.export(model, (token,))
+        assert_close(program.module()(token).double(), model(token).double(), TOLERANCE, "exported")
 
 
 @pytest.mark.long
@@ -111,3 +121,8 @@ def test_an_encoding_that_exports_something_else_is_caught() -> None:
 def test_an_encoding_that_depends_on_the_length_of_the_example_is_caught() -> None:
     with pytest.raises(AssertionError, match="up to 16 tokens"):
         check_exported(Case("broken", cls=broken.ShortWhenCompiled))
+
+
+def test_an_encoding_that_depends_on_the_size_of_the_example_is_caught() -> None:
+    with pytest.raises(AssertionError, match="Guard failed"):
+        check_exported(Case("broken", cls=broken.SmallWhenCompiled))

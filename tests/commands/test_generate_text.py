@@ -135,7 +135,7 @@ def test_a_folder_and_another_kind_of_model_are_named(
     error = refused(capsys, "--checkpoint", folder, "--prompt", PROMPT)
     assert f"{folder} is a folder. Give the file of a checkpoint, such as {checkpoints['short']}" in error
     state = torch.load(checkpoints["short"], weights_only=False)
-    state["cfg"]["model"]._name = "posenc_roberta_tiny"
+    state["cfg"]["model"]["_name"] = "posenc_roberta_tiny"
     torch.save(state, tmp_path / "masked.pt")
     error = refused(capsys, "--checkpoint", tmp_path / "masked.pt", "--prompt", PROMPT)
     assert "the model is a posenc_roberta_tiny, not a language model of this package" in error

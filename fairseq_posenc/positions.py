@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -418,19 +419,21 @@ class Positions:
             ids: Positions that the caller gives, [memory + T] or [B, memory + T]; see the class `Positions`.
 
         Raises:
-            TypeError: The tokens are no tensor, or `pad` is no number.
+            TypeError: `tokens` is not a tensor, or `pad` is not a whole number.
             ValueError: The tokens are not ids [B, T], or `cached` or `memory` does not fit them.
         """
         if not isinstance(tokens, Tensor):
             raise TypeError(f"tokens must be a tensor of ids, not a {type(tokens).__name__}")
-        if pad is not None and (isinstance(pad, bool) or not isinstance(pad, int)):
-            raise TypeError(f"pad must be the id of the padding, or None, but it is a {type(pad).__name__}")
+        if not _is_id_or_none(pad):
+            name = type(pad).__name__
+            raise TypeError(f"pad must be the id of the padding (a whole number) or None, but its type is {name}")
         if tokens.dim() != 2:
             raise ValueError(f"tokens must be [B, T], one row of ids per sample, but the shape is {list(tokens.shape)}")
         if tokens.is_floating_point() or tokens.is_complex():
             raise ValueError(f"tokens must be whole numbers, such as int64, but their type is {tokens.dtype}")
         if tokens.dtype == torch.bool:
-            raise ValueError("tokens are True and False, as in a mask: give the ids of the tokens, and the id pad")
+            problem = "tokens must be ids, but they are True and False, as in a mask"
+            raise ValueError(f"{problem}: give the ids, and the id of the padding as `pad`")
         if tokens.shape[1] < 1:
             raise ValueError("the text is empty: tokens must have at least one column")
         if not 0 <= cached < tokens.shape[1]:
@@ -480,6 +483,12 @@ def _check_ids(ids: Tensor, columns: int) -> None:
         )
     if ids.device.type == "cpu":  # on an accelerator, `_ends` checks this later
         _check_least(int(ids.min()))
+
+
+def _is_id_or_none(value: object) -> bool:
+    if value is None or type(value) is int:  # torch.compile traces this comparison, but not that with Integral
+        return True
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _check_least(least: int) -> None:

@@ -121,7 +121,7 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
     Args:
         byte_fallback: Whether to replace characters outside the vocabulary by UTF-8 bytes, so that no text is unknown.
     Raises:
-        CorpusError: The text is too short for a vocabulary of this size.
+        CorpusError: The text is too short for a vocabulary of this size, or has too many different characters.
     """
     from sentencepiece import SentencePieceTrainer
 
@@ -138,7 +138,7 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
             max_sentence_length=1 << 20,  # bytes; longer sentences would be dropped silently
             minloglevel=2,
         )
-    except RuntimeError as error:  # raised if there is too little text
+    except RuntimeError as error:  # raised if there is too little text, or too many different characters
         raise CorpusError(f"--vocabulary {vocabulary}: {_why(str(error))}") from None
     (folder / "sentencepiece.model").write_bytes(model.getvalue())
 
@@ -146,7 +146,7 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
 def _why(error: str) -> str:
     """Return what is wrong with the size of a vocabulary, by the error of SentencePiece."""
     if match := re.search(r"required_chars\. \d+ vs (\d+)", error):
-        return f"the text has more different characters. Give at least --vocabulary {match[1]}."
+        return f"the characters of the text and the special symbols need more. Give at least --vocabulary {match[1]}."
     if match := re.search(r"set it to a value <= (\d+)", error):
         return f"the text is too short. Give at most --vocabulary {match[1]}."
     return " ".join(error.split())

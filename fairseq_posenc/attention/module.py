@@ -70,7 +70,7 @@ class SelfAttention(nn.Module):
         if own != built:
             raise ValueError(
                 f"this SelfAttention has width {own[0]} and {own[1]} heads, but the encoding was built for width "
-                f"{built[0]} and {built[1]} heads (StackShape)"
+                f"{built[0]} and {built[1]} heads: give StackShape and SelfAttention the same numbers"
             )
         self._view = encoding.layer(index, self.content_query, self.content_key)
 

@@ -24,7 +24,6 @@ from ..generation.sampling import sampler
 from ..hub import tokenizer
 from ..hub.pretrained import dictionary_of, part_of
 
-ARCH = "posenc_transformer_lm"  # beginning of the names of all architectures of language models
 EPILOG = """\
 examples:
   %(prog)s --checkpoint checkpoints/checkpoint_best.pt --prompt 'the city of' --length 50 --samples 3
@@ -147,16 +146,23 @@ def _check(parser: argparse.ArgumentParser, args: Namespace) -> None:
         parser.error("--device cuda: torch sees no GPU. Leave out the flag to use the CPU.")
 
 
+def _check_model(checkpoint: Path) -> None:
+    """Raise CheckpointError unless the checkpoint contains a language model of this package."""
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    settings = part_of(checkpoint, "model")
+    name = settings.get("_name") or settings.get("arch")
+    if not getattr(ARCH_MODEL_REGISTRY.get(name), "remembers", False):
+        problem = f"{checkpoint}: the model is {name}, which is not a language model of this package"
+        raise CheckpointError(f"{problem}. Give a checkpoint of posenc_transformer_lm.")
+
+
 def _dictionary(args: Namespace) -> Path:
     """Return the path of the model's dict.txt.
 
     Raises:
-        CheckpointError: The file dict.txt is missing, or the model is not a language model.
+        CheckpointError: The file dict.txt is missing.
     """
-    name = str(part_of(args.checkpoint, "model").get("_name") or part_of(args.checkpoint, "model").get("arch"))
-    if not name.startswith(ARCH):
-        problem = f"{args.checkpoint}: the model is a {name}, not a language model of this package"
-        raise CheckpointError(f"{problem}. Give a checkpoint of {ARCH}.")
     path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, part_of(args.checkpoint, "task"))
     if path is None or not path.is_file():
         problem = f"{args.data} has no dict.txt" if args.data else f"there is no dict.txt for {args.checkpoint}"
@@ -213,6 +219,7 @@ def _check_length(model: Any, context: dict[str, Any], prompt: int, length: int)
 
 def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     """Yield the continuations of all prompts."""
+    _check_model(args.checkpoint)
     path = _dictionary(args)
     model, task = _loaded(args, path)
     dictionary = task.source_dictionary
@@ -233,7 +240,9 @@ def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         _check_length(model, context, len(ids), args.length)
         if unknown := ids.count(dictionary.unk()):
-            note = f"prompt {number}: number of tokens that are not in {path}, and are read as <unk>: {unknown}"
+            note = (
+                f"prompt {number} contains tokens ({unknown} of {len(ids) - 1}) that are not in {path}: they are <unk>"
+            )
             print(f"generate-text: {note}.", file=sys.stderr)
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         generator.manual_seed(args.seed)

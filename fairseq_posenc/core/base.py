@@ -67,9 +67,10 @@ class StackShape:
     drawn_flag: str = "drawn"
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "dim", "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        sizes = {"the number of layers": self.layers, "the number of heads": self.heads, "the width": self.dim}
+        for name, size in {**sizes, self.length_flag: self.max_length}.items():
+            if size < 1:
+                raise ValueError(f"{name} is {size}, but it must be at least 1")
         if self.drawn is not None and not 0 < self.drawn <= self.max_length:
             raise ValueError(
                 f"{self.length_flag} is {self.max_length}, but it must be at least {self.drawn_flag}, which is "

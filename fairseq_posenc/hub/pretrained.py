@@ -294,8 +294,9 @@ def part_of(path: Path, part: str) -> dict[str, Any]:
 def _mapped(path: Path) -> dict[str, Any]:
     """Load a checkpoint, if possible without reading the weights."""
     if path.is_dir():
-        example = min(path.rglob("checkpoint_*.pt"), default=path / "checkpoint_best.pt")
-        raise CheckpointError(f"{path} is a folder. Give the file of a checkpoint, such as {example}.")
+        inside = sorted(path.glob("**/checkpoint_best.pt" if (path / "checkpoints").is_dir() else "checkpoint_*.pt"))
+        example = f", such as {inside[0]}" if inside else ""
+        raise CheckpointError(f"{path} is a folder. Give the file of a checkpoint{example}.")
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist. Give a checkpoint.")
     state = safe_load(path, mmap=True)

@@ -34,7 +34,7 @@ def usable(products: int, least: int, device: torch.device) -> bool:
     used under a torch dispatch mode, for example one that counts operations, because torch.compile does not work under
     such a mode.
     """
-    # Compare the sizes last, so that an exported graph does not depend on the sizes of its example.
+    # Sizes are compared after `eagerly()`, so that an exported graph does not depend on the sizes of its example.
     return device.type == "cpu" and eagerly() and products >= least and _compiler_works()
 
 

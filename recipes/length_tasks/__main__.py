@@ -57,7 +57,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
         lengths = f"examples of up to {settings.longest_of(name)} {of.unit}" if of.longest else "the published split"
         sentences.append(f"{name}: the model is a {of.kind}; it is trained on {lengths} ({of.source}).")
         if of.printed:
-            sentences.append(f"{name}, beyond, in {of.source}: {of.printed}")
+            sentences.append(f"For {name}, {of.source} report these values of `beyond`: {of.printed}")
     both = ", ".join(name for name in settings.tasks if task(name).kind == "encoder-decoder")
     decoder_only = [model.label for model in settings.models if model.encoding.stacks == {"decoder"}] if both else []
     return sentences + [

@@ -1,4 +1,7 @@
-"""Keep the results of a run in the documentation: tables in docs/length-tasks.md, the figures, and all rows as JSON."""
+"""Keep the results of a run in the documentation: tables in docs/length-tasks.md, the figures, and all rows as JSON.
+
+python -m recipes.length_tasks.page --run results/length_tasks
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ from .compare import BASELINES
 DOCS = ROOT / "docs"
 PAGE, ROWS = DOCS / "length-tasks.md", DOCS / "length-tasks.json"
 FIGURES = {"lengths.png": "length-tasks.png", "tasks.png": "length-tasks-map.png"}
+IMAGES = """\
+![Exact match by length, with 95 % intervals over seeds](figures/length-tasks.png)
+
+![Heat map of the exact match beyond the lengths of training](figures/length-tasks-map.png)"""
 BLOCK = re.compile(r"(<!-- results -->\n).*(<!-- end -->)", re.DOTALL)
 LEVEL = 0.05  # differences with smaller p-values are called significant
 KEPT = ("command", "commit", "versions", "machine", "seeds", "results")
@@ -78,31 +85,39 @@ def differences(results: Sequence[Row], baseline: str) -> Iterable[str]:
             f"no significant difference from `{baseline}`": [name for name in compared if name not in clear],
         }
         texts = [f"{text}: {', '.join(f'`{name}`' for name in names)}" for text, names in parts.items() if names]
-        yield f"- `{task}`: {'; '.join(texts)}."
+        yield f"- `{task}`: {'; '.join(texts) or f'nothing is compared with `{baseline}`'}."
 
 
 def cost(facts: dict[str, Any]) -> str:
-    """Return how long the run took, on which machine, and how it is repeated."""
+    """Return how long the training runs took, on which machine, and the command of the run."""
     training = [minutes for stage, minutes in facts["minutes"].items() if stage.startswith("train:")]
     return (
         f"The {len(training)} training runs took {sum(training) / 60:.1f} hours in all, and "
-        f"{60 * max(training):.0f} seconds at most, on {facts['machine']['cores']} CPU cores with two runs at a time. "
+        f"{60 * max(training):.0f} seconds at most, on {facts['machine']['cores']} CPU cores with "
+        f"{facts['settings']['jobs']} runs at a time. "
         f"torch {facts['versions']['torch']}, commit {facts['commit']}. The command is:\n\n"
         f"```bash\n{facts['command']}\n```"
     )
 
 
 def main() -> None:
+    """Copy the results of the run that the command line names.
+
+    Raises:
+        SystemExit: The page has no place for the results.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="Folder of the finished run.")
     run = parser.parse_args().run
-    facts = read_json(run / RESULT)
+    facts, page = read_json(run / RESULT), PAGE.read_text(encoding="utf-8")
+    text = f"{tables(facts['results'])}\n\n{IMAGES}\n\n### Cost\n{cost(facts)}\n"
+    page, count = BLOCK.subn(lambda block: f"{block[1]}{text}{block[2]}", page)
+    if count != 1:
+        raise SystemExit(f"error: {PAGE} has {count} places between <!-- results --> and <!-- end -->, but needs one.")
     for figure, kept in FIGURES.items():
         shutil.copyfile(run / figure, DOCS / "figures" / kept)
     write_whole(ROWS, json.dumps({key: facts[key] for key in KEPT}) + "\n")
-    text = f"{tables(facts['results'])}\n\n### Cost\n{cost(facts)}\n"
-    page = PAGE.read_text(encoding="utf-8")
-    write_whole(PAGE, BLOCK.sub(lambda block: f"{block[1]}{text}{block[2]}", page))
+    write_whole(PAGE, page)
 
 
 if __name__ == "__main__":

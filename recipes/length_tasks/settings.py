@@ -72,7 +72,8 @@ class Model:
         if kind == "encoder-decoder" and self.encoding.stacks == {"decoder"}:
             return Stacks(ENCODER, self.encoding)
         if missing := sorted(set(kind.split("-")) - self.encoding.stacks):
-            raise Refused(f"--pos-enc {self.label}: this encoding does not work in the {missing[0]} of a model.")
+            option = "--once" if self.once else "--pos-enc"
+            raise Refused(f"{option} {self.label}: this encoding does not work in the {missing[0]} of a model")
         return self.encoding
 
 
@@ -147,7 +148,7 @@ class Settings(launch.Training):
             try:
                 model.stacks(task(name).kind)
             except Refused as error:
-                raise Refused(f"{error} Leave it out, or leave --tasks {name} out.") from None
+                raise Refused(f"{error}, which the task {name} needs. Leave out the encoding or the task.") from None
         multiples = [_multiple(text) for text in self.tested]
         if not any(multiple <= 1 for multiple in multiples) or not any(multiple > 1 for multiple in multiples):
             problem = "multiples up to 1 are for the test set `within`, and greater multiples are for `beyond`"

@@ -155,9 +155,11 @@ def refuse_misplaced(encodings: Iterable[Either]) -> None:
         pair = (chosen.encoder, chosen.decoder) if isinstance(chosen, Stacks) else (chosen, chosen)
         for stack, encoding in zip(("encoder", "decoder"), pair, strict=True):
             if stack not in encoding.stacks:
+                place = f"--pos-enc {chosen.label}: {encoding.label} does not work in the {stack} of a model"
+                if not encoding.stacks:
+                    raise Refused(f"{place}, nor in the other stack. Leave it out.")
                 example = f"rope/{encoding.label}" if stack == "encoder" else f"{encoding.label}/rope"
-                problem = f"{encoding.label} does not work in the {stack} of a model"
-                raise Refused(f"--pos-enc {chosen.label}: {problem}. Write ENCODER/DECODER, such as {example}.")
+                raise Refused(f"{place}. Write ENCODER/DECODER, such as {example}.")
 
 
 def facts(name: str) -> dict[str, Any]:

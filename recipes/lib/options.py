@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import shlex
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
@@ -89,18 +90,18 @@ def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
             )
     known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
     values, _ = from_files(recipe, *chosen)
-    known += [f"--{table.replace('_', '-')}.{key}" for table in sorted(tables) for key in values.get(table, {})]
-    return Options(**general, settings={**texts, **of_tables(rest, tables, known)})
+    keyed = [f"--{table.replace('_', '-')}.{key}" for table in sorted(tables) for key in values.get(table, {})]
+    return Options(**general, settings={**texts, **of_tables(rest, tables, known, keyed)})
 
 
-def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str, str]:
+def of_tables(words: list[str], tables: set[str], known: list[str], keyed: list[str]) -> dict[str, str]:
     """Parse options such as `--train.lr 0.1` and `--train.lr=0.1`, which argparse cannot express.
 
     Args:
         words: Words of the command line that argparse did not recognise.
         tables: Names of the settings that are tables, such as `train`.
-        known: All other options of the recipe, and the options such as `--train.lr` that its preset sets. The error
-            about an unknown option suggests one of them.
+        known: All other options of the recipe. The error about an unknown option suggests a similar known one.
+        keyed: Options such as `--train.lr` that the preset sets, which are suggested for `--lr`.
     """
     texts: dict[str, str] = {}
     rest = iter(words)
@@ -112,8 +113,11 @@ def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str,
                 f"unexpected argument '{word}': every value needs an option before it. List the options with --help."
             )
         if not dot or table.replace("-", "_") not in tables:
-            named = [option for option in known if option.partition(".")[2] == name.removeprefix("--")]  # such as `lr`
-            near = f"; did you mean {' or '.join(named)}?" if named else nearest(name, known)
+            named = [option for option in keyed if option.partition(".")[2] == name.removeprefix("--")]  # such as `lr`
+            if dot and (similar := difflib.get_close_matches(table, [one.replace("_", "-") for one in tables], n=1)):
+                named = [f"--{similar[0]}.{key}"]
+            forms = [*known, *(f"--{one.replace('_', '-')}.KEY" for one in sorted(tables))]
+            near = f"; did you mean {' or '.join(named)}?" if named else nearest(name, forms)
             raise Refused(f"unknown option {name}{near}")
         text = value if equals else next(rest, None)
         if text is None:

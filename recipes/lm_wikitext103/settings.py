@@ -115,8 +115,9 @@ class Settings(launch.Training):
             return
         folder = Path(self.corpus)
         if missing := [split for split in SPLITS if not any((folder / name).is_file() for name in NAMES[split])]:
-            files = ", ".join(f"{split}.txt" for split in missing)
-            raise Refused(f"--corpus {self.corpus}: the folder has no {files} (or wiki.SPLIT.tokens, or .gz).")
+            files = " and ".join(f"{split}.txt" for split in missing)
+            advice = "The names wiki.SPLIT.tokens and the ending .gz are possible, too"
+            raise Refused(f"--corpus {self.corpus}: the folder has no text of these splits. Add {files}. {advice}.")
 
     @property
     def own(self) -> bool:

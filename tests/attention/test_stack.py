@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from laws.compare import assert_refused
@@ -211,13 +212,19 @@ def test_impossible_positions_are_refused(tokens: Tensor, settings: dict[str, An
     ("tokens", "pad", "message"),
     [
         ([[5, 6]], PAD, "tokens must be a tensor of ids, not a list"),
-        (TOKENS, "<pad>", "pad must be the id of the padding, or None, but it is a str"),
-        (TOKENS, TOKENS == PAD, "pad must be the id of the padding, or None, but it is a Tensor"),
+        (TOKENS, "<pad>", "pad must be the id of the padding (a whole number) or None, but its type is str"),
+        (TOKENS, TOKENS == PAD, "pad must be the id of the padding (a whole number) or None, but its type is Tensor"),
     ],
 )
 def test_values_of_other_types_are_refused(tokens: Any, pad: Any, message: str) -> None:
     with pytest.raises(TypeError, match=re.escape(message)):
         stack_of().positions(tokens, pad=pad)
+
+
+def test_an_id_of_numpy_is_an_id() -> None:
+    padding = stack_of().positions(TOKENS, pad=np.int64(PAD)).padding  # type: ignore[arg-type]
+    assert padding is not None
+    assert torch.equal(padding, TOKENS == PAD)
 
 
 def test_tokens_in_place_of_positions_and_other_widths_are_refused() -> None:
@@ -232,8 +239,9 @@ def test_tokens_in_place_of_positions_and_other_widths_are_refused() -> None:
 def test_a_stack_without_a_name_or_without_layers_is_refused() -> None:
     with pytest.raises(TypeError, match="must be a name such as 'rope', or 'none' for no positions, not None"):
         Stack(None, None, SHAPE)  # type: ignore[arg-type]
-    for name in ("layers", "heads", "dim", "max_length"):
-        assert_refused(lambda name=name: replace(SHAPE, **{name: 0}), f"{name}=0 must be at least 1")
+    names = {"layers": "number of layers", "heads": "number of heads", "dim": "width", "max_length": "max_length"}
+    for name, text in names.items():
+        assert_refused(lambda name=name: replace(SHAPE, **{name: 0}), f"{text} is 0, but it must be at least 1")
 
 
 def test_an_attention_of_another_size_is_refused() -> None:

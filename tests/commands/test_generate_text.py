@@ -105,7 +105,7 @@ def test_texts_are_printed(checkpoints: dict[str, Path], capsys: pytest.CaptureF
     printed = capsys.readouterr()
     assert "=== prompt 1, text 2 ===" in printed.out
     assert f"{PROMPT} <unk>" in printed.out
-    assert re.search(r"prompt 1: number of tokens that are not in .*dict\.txt, and are read as <unk>: 1", printed.err)
+    assert re.search(r"prompt 1 contains tokens \(1 of 4\) that are not in .*dict\.txt: they are <unk>", printed.err)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_folder_and_another_kind_of_model_are_named(
     state["cfg"]["model"]["_name"] = "posenc_roberta_tiny"
     torch.save(state, tmp_path / "masked.pt")
     error = refused(capsys, "--checkpoint", tmp_path / "masked.pt", "--prompt", PROMPT)
-    assert "the model is a posenc_roberta_tiny, not a language model of this package" in error
+    assert "the model is posenc_roberta_tiny, which is not a language model of this package" in error
 
 
 def test_the_longest_text_that_the_error_allows_is_generated(

@@ -403,5 +403,5 @@ def test_a_full_disk_is_named_and_the_run_continues_later(corpora, plain, most, 
     [("abcdefghij klmno", 8, r"Give at least --vocabulary \d+"), ("a b c", 500, r"Give at most --vocabulary \d+")],
 )
 def test_a_wrong_size_of_the_vocabulary_is_explained(text: str, size: int, advice: str, tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=rf"--vocabulary {size}: the text .*{advice}\."):
+    with pytest.raises(CorpusError, match=rf"--vocabulary {size}: the .*{advice}\."):
         sample._sentencepiece([text] * 9, tmp_path, size, byte_fallback=False)

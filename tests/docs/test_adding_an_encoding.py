@@ -120,8 +120,7 @@ def test_lint_names_the_command_that_formats() -> None:
 
 
 def test_the_laws_draw_the_same_examples_when_another_folder_imports_them_first() -> None:
-    assert settings.default.derandomize
-    assert settings.default.deadline is None
+    assert settings.default == settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.mark.long

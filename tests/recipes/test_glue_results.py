@@ -130,11 +130,17 @@ def test_a_single_sentence_is_compared_with_each_row_of_the_segment_ablation() -
 
 def test_the_report_counts_cut_rows_and_unknown_pieces(tmp_path: Path) -> None:
     facts = {"items": 4, "given": 5, "cut": 0, "unknown": 0, "pieces": 100}
-    splits = {"train": {**facts, "cut": 3}, "valid": {**facts, "unknown": 5}, "valid-zh": {**facts, "unknown": 6}}
+    splits = {
+        "train": {**facts, "cut": 3, "in file": 2490},
+        "valid": {**facts, "unknown": 5},
+        "valid-zh": {**facts, "unknown": 6},
+    }
     record = {"longest": 16, "strange": 0.05, "splits": splits, "problems": {"label": {"left out": 1}}}
     write_json(tmp_path / "XNLI.m4" / "glue.json", record)
     counts = report.counted(tmp_path / "XNLI.m4")
-    assert counts.startswith("rows used: train 4 of 5, valid 4 of 5, valid-zh 4 of 5; rows cut to 16 pieces: train 3; ")
+    assert counts.startswith(
+        "rows used: train 4 of 5 (the file has 2,490), valid 4 of 5, valid-zh 4 of 5; rows cut to 16 pieces: train 3; "
+    )
     assert "pieces unknown to the model: valid 5.00%, valid-zh 6.00%; label" in counts
     (line,) = report.strange([tmp_path / "XNLI.m4"])
     assert line.startswith("XNLI.m4, valid-zh: more than 5% of the pieces are unknown")

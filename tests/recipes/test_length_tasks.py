@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Callable
@@ -280,7 +281,9 @@ def test_an_encoder_of_an_encoder_decoder_has_sinusoids_if_the_encoding_works_in
     ("of", "encoding", "stack"), [("copy", "linformer", "decoder"), ("sort-tags", "fox", "encoder")]
 )
 def test_an_encoding_that_does_not_work_in_the_model_of_a_task_is_refused(of: str, encoding: str, stack: str) -> None:
-    with pytest.raises(Refused, match=rf"--pos-enc {encoding}: .* in the {stack} of a model\. .* --tasks {of} out"):
+    with pytest.raises(
+        Refused, match=rf"--pos-enc {encoding}: .* in the {stack} of a model, which the task {of} needs\."
+    ):
         settings(tasks=of, pos_enc=encoding)
 
 
@@ -410,3 +413,30 @@ def test_the_page_shows_scores_and_what_is_significant() -> None:
         "- `copy`: better than `none`: `rope`; no significant difference from `none`: `t5`.",
         "- `copy`: worse than `rope`: `none`, `t5`.",
     ]
+
+
+def test_the_results_of_a_run_are_copied_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs, run = tmp_path / "docs", tmp_path / "run"
+    for folder in (docs / "figures", run):
+        folder.mkdir(parents=True)
+    for name, value in {"DOCS": docs, "PAGE": docs / "page.md", "ROWS": docs / "rows.json"}.items():
+        monkeypatch.setattr(page, name, value)
+    monkeypatch.setattr(sys, "argv", ["page", "--run", str(run)])
+    facts = {"command": "recipes/length_tasks/run.sh", "commit": "1a2b", "versions": {"torch": "2.13"}, "seeds": [1]}
+    facts |= {"machine": {"cores": 2}, "minutes": {"train:copy.none": 0.5}, "settings": {"jobs": 2}}
+    (run / "result.json").write_text(json.dumps(facts | {"results": [row("none", [20.0])]}))
+    for figure in page.FIGURES:
+        (run / figure).write_text("a figure")
+    (docs / "page.md").write_text("# Page\n")
+    with pytest.raises(SystemExit, match="has 0 places between"):
+        page.main()
+    assert not (docs / "rows.json").exists()
+    (docs / "page.md").write_text("# Page\n<!-- results -->\nold\n<!-- end -->\nafter\n")
+    page.main()
+    text = (docs / "page.md").read_text()
+    assert "old" not in text
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "- `copy`: nothing is compared with `rope`." in text
+    assert "The 1 training runs took 0.0 hours in all, and 30 seconds at most, on 2 CPU cores" in text
+    assert read_json(docs / "rows.json")["results"][0]["encoding"] == "none"
+    assert {path.name for path in (docs / "figures").iterdir()} == set(page.FIGURES.values())

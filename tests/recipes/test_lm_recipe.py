@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -167,8 +168,16 @@ def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> No
 
 def test_the_splits_that_a_corpus_lacks_are_named_together(tmp_path: Path) -> None:
     (tmp_path / "wiki.train.tokens.gz").touch()
-    with pytest.raises(Refused, match=r"the folder has no valid\.txt, test\.txt"):
+    with pytest.raises(Refused, match=r"no text of these splits\. Add valid\.txt and test\.txt\."):
         settings(corpus=str(tmp_path)).refuse_missing()
     for name in ("valid.txt", "test.txt.gz"):
         (tmp_path / name).touch()
     settings(corpus=str(tmp_path)).refuse_missing()
+
+
+def test_a_run_ends_with_commands_that_evaluate_a_model_and_generate_text(tmp_path: Path) -> None:
+    row = {"encoding": "xl", "perplexity": 9.5, "checkpoint": "xl", "memory": 4, "segment": 8, "same length": False}
+    (tmp_path / "comparison.json").write_text(json.dumps([{**row, "options": "clamp=20"}]))
+    evaluate, generate = LM_WIKITEXT103.hints(settings(corpus="builtin"), tmp_path).values()
+    assert """--model-overrides '{"pos_enc_args": "clamp=20"}'""" in evaluate
+    assert f"generate-text --checkpoint {tmp_path}/checkpoints/xl/checkpoint_best.pt --prompt ''" in generate

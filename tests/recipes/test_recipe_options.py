@@ -113,6 +113,7 @@ def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, ca
         (["--sede", "3"], "unknown option --sede; did you mean --seed?"),
         (["--pre", "toy"], "unknown option --pre; did you mean --preset?"),
         (["--rate", "3"], "unknown option --rate; did you mean --train.rate?"),
+        (["--trian.other", "3"], "unknown option --trian.other; did you mean --train.other?"),
         (["--trian.rate", "3"], "unknown option --trian.rate; did you mean --train.rate?"),
         (["--sizes.line", "3"], "unknown setting 'sizes.line'; did you mean sizes.lines?"),
         (["--preset", "tyo"], "no preset 'tyo'"),

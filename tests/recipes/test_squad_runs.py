@@ -76,5 +76,5 @@ def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest
     assert [row["model"] for row in models] == ["learned", "shaw"]
     assert all(row["questions"] == 60 for row in facts["results"])
     assert (gold["EM"], gold["F1"]) == (100, 100)
-    assert span["F1"] < 50  # no answer contains a word of its question
+    assert span["F1"] == 0  # the span is a word of the question, and no invented answer contains such a word
     assert len(json.loads((tmp_path / "predictions" / "shaw" / "predictions.json").read_text())) == 60

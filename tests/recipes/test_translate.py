@@ -158,9 +158,9 @@ def test_the_best_model_translates_unless_another_is_named(run: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--pos-enc", "rop"], "--pos-enc rop: the run has no such model"),
-        (["--direction", "en-cs"], "--direction en-cs: the run has no such model"),
-        (["--seed", "3"], "--seed 3: the run has no such model"),
+        (["--pos-enc", "rop"], "--pos-enc rop: the run has no such model; choose from: "),
+        (["--direction", "en-cs"], "--direction en-cs: the run has no such model; choose from: "),
+        (["--seed", "3"], "--seed 3: the run has no such model; choose from: "),
     ],
 )
 def test_a_model_that_is_not_there_is_refused(run: Path, words: list[str], message: str) -> None:

@@ -221,6 +221,10 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         ),
         (["--average", "0"], "--average 0: the value must be at least 1"),
         (["--average", "12"], "--average 12: the training saves only 11 checkpoints"),
+        (
+            ["--average", "8", "--train.max-update", "1"],
+            "saves only 1 checkpoint. Give --average 1, or save more often",
+        ),
         (["--average", "8", "--train.max-update", "7"], "--average 8: the training saves only 7 checkpoints"),
         (["--train.save-interval-updates", "0"], "--train.save-interval-updates 0: the value must be at least 1"),
         (

@@ -35,7 +35,7 @@ def draw_lengths(rows: Sequence[Row], folder: Path) -> None:
         handles = {
             label: line for panel in axes for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4 if len(tasks) > 1 else 3)
     points: list[style.Row] = [
         {"task": row["task"], "encoding": row["encoding"], "length": int(length), "exact": facts["exact"]}
         for row in rows

@@ -9,6 +9,7 @@ import argparse
 import json
 import re
 import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,20 @@ def tables(results: Sequence[Row]) -> str:
     return "\n\n".join(
         [
             "### Beyond the lengths of training",
-            "The table shows exact match in percent, with the standard deviation over seeds and, in brackets, how many "
-            "of the training runs solved the task.",
+            wrapped(
+                "The table shows exact match in percent, with the standard deviation over seeds and, in brackets, how "
+                "many of the training runs solved the task."
+            ),
             table(results, "beyond"),
             "### Within the lengths of training",
             "The table shows exact match in percent.",
             table(results, "within"),
             "### Significant differences",
-            f"A difference of `beyond` is significant if p < {LEVEL} after Holm's correction. Only encodings with at "
-            "least two seeds can differ significantly.",
-            "\n".join(line for baseline in BASELINES for line in differences(results, baseline)),
+            wrapped(
+                f"A difference of `beyond` is significant if p < {LEVEL} after Holm's correction. Only encodings with "
+                "at least two seeds can differ significantly."
+            ),
+            "\n".join(wrapped(line) for baseline in BASELINES for line in differences(results, baseline)),
         ]
     )
 
@@ -91,13 +96,18 @@ def differences(results: Sequence[Row], baseline: str) -> Iterable[str]:
 def cost(facts: dict[str, Any]) -> str:
     """Return how long the training runs took, on which machine, and the command of the run."""
     training = [minutes for stage, minutes in facts["minutes"].items() if stage.startswith("train:")]
-    return (
+    text = wrapped(
         f"The {len(training)} training runs took {sum(training) / 60:.1f} hours in all, and "
         f"{60 * max(training):.0f} seconds at most, on {facts['machine']['cores']} CPU cores with "
         f"{facts['settings']['jobs']} runs at a time. "
-        f"torch {facts['versions']['torch']}, commit {facts['commit']}. The command is:\n\n"
-        f"```bash\n{facts['command']}\n```"
+        f"torch {facts['versions']['torch']}, commit {facts['commit']}. The command is:"
     )
+    return f"{text}\n\n```bash\n{facts['command']}\n```"
+
+
+def wrapped(text: str) -> str:
+    """Return a paragraph or an item of a list in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, subsequent_indent="  " * text.startswith("- "), break_on_hyphens=False)
 
 
 def main() -> None:

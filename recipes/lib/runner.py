@@ -25,7 +25,7 @@ from .screen import Screen
 from .stages import ForeignOutput, Ledger, Stage
 
 LONGEST_LIST = 8  # number of stages to name in a line
-LONG_LINE = 400  # characters to show of a line; fairseq logs its configuration in a line of 10,000 characters
+LONG_LINE = 400  # characters to show of a line before the last; fairseq logs its configuration in a line of 10,000
 ENDED = 128 + signal.SIGTERM  # exit status of a shell after SIGTERM
 
 
@@ -204,6 +204,6 @@ def explain(stage: Stage, problem: str, log: Path) -> str:
     end = [line for line in tail(log).splitlines() if line.strip() and line != f"$ {command}"]
     full = ["The disk is full. Free some space, then run the same command again."]
     full = full if "No space left" in "".join(end) + problem else []
-    end = [line if len(line) <= LONG_LINE else f"{line[:LONG_LINE]} [...]" for line in end]
+    end[:-1] = [line if len(line) <= LONG_LINE else f"{line[:LONG_LINE]} [...]" for line in end[:-1]]
     lines = [f"{stage.name} {problem}", f"command: {command}"]
     return "\n".join([*lines, f"full log: {os.path.relpath(log)}, which ends with:", *end, *full])

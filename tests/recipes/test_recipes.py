@@ -278,7 +278,8 @@ def test_a_long_line_of_a_log_does_not_hide_the_error(tmp_path):
     assert start.endswith(" [...]")
     assert len(start) < 500
     assert error == "fairseq-train: error: --pos-enc is wrong."
-    log.write_text("x " * 1000 + "No space left on device")
+    log.write_text("first\n" + "x " * 1000 + "No space left on device")
+    assert f"{'x ' * 1000}No space left on device" in runner.explain(Stage("a", ("b",), ()), "failed", log)
     assert "The disk is full" in runner.explain(Stage("train:left", ("fairseq-train",), ()), "failed", log)
 
 

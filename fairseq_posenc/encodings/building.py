@@ -89,7 +89,9 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
         ValueError: A name, option or value is unknown, or the encodings cannot be combined.
     """
     if not isinstance(spec, str):
-        raise TypeError(f"{stack.name_flag} must be a name such as 'rope', or 'none' for no positions, not {spec!r}")
+        raise TypeError(
+            f"{stack.name_flag} must be a name such as 'rope' ('none' means no positions), but it is {spec!r}"
+        )
     classes = _classes(spec, stack.name_flag)
     values = _split(opts.parse(args, stack.args_flag), dict(classes), stack.args_flag)
     encodings = [(name, _build_encoding(name, cls, values[name], stack)) for name, cls in classes]

@@ -62,12 +62,17 @@ def table(results: Sequence[Row], split: str) -> str:
     """Return a table with a row for each encoding and a column for each task."""
     tasks, encodings = ([*dict.fromkeys(row[column] for row in results)] for column in ("task", "encoding"))
     cells = {(row["encoding"], row["task"]): _cell(row, split) for row in results}
-    seeds = {row["encoding"]: row["seeds"] for row in results}
-    lines = [[f"`{name}`", *(cells[name, task] for task in tasks), seeds[name]] for name in encodings]
+    lines = [[f"`{name}`", *(cells[name, task] for task in tasks), _seeds(results, name)] for name in encodings]
     head = ["encoding", *(f"`{task}`" for task in tasks), "seeds"]
     return tabulate(
         lines, head, tablefmt="pipe", disable_numparse=True, colalign=("left", *["right"] * (len(head) - 1))
     )
+
+
+def _seeds(results: Sequence[Row], encoding: str) -> str:
+    """Return the number of seeds of an encoding, or the smallest and the largest number if runs of a task diverged."""
+    numbers = [row["seeds"] for row in results if row["encoding"] == encoding]
+    return str(min(numbers)) if len(set(numbers)) == 1 else f"{min(numbers)} to {max(numbers)}"
 
 
 def _cell(row: Row, split: str) -> str:
@@ -79,7 +84,9 @@ def _cell(row: Row, split: str) -> str:
 
 
 def differences(results: Sequence[Row], baseline: str) -> Iterable[str]:
-    """Yield a line for each task: the encodings that differ significantly from the baseline, and those that do not."""
+    """Yield a line for each task, which names the encodings that differ significantly from the baseline, and the
+    encodings that do not.
+    """
     for task in dict.fromkeys(row["task"] for row in results):
         rows = {row["encoding"]: row for row in results if row["task"] == task}
         compared = {name: row for name, row in rows.items() if row[f"p {baseline}"] is not None}

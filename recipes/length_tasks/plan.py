@@ -62,7 +62,7 @@ class Planner(planning.Planner[Settings]):
         slug = f"{name}.{settings.training_seeds.slug(model.slug, seed)}"
         command = [self.folder(name), *WHOLE, *QUIET, "--log-interval", "100"]  # the user's flags replace these
         command += [*PLUGIN, "--task", "posenc_answers", "--criterion", "cross_entropy"]
-        command += model.stacks(task(name).kind).flags()
+        command += model.stacks(name).flags()
         command += flags(pos_enc_random=settings.random_range if model.random else None)
         command += [*as_arguments(settings.model_flags(task(name))), *as_arguments(settings.train)]
         command += ["--seed", str(seed), "--save-dir", f"{self.shown}/checkpoints/{slug}"]

@@ -63,17 +63,19 @@ class Model:
         """Return the name in paths and stages."""
         return self.encoding.slug + RANDOM * self.random
 
-    def stacks(self, kind: str) -> Encoding | Stacks:
-        """Return the encoding or, for an encoder-decoder, the encodings that a model of this kind uses.
+    def stacks(self, name: str) -> Encoding | Stacks:
+        """Return the encoding or, for an encoder-decoder, the encodings with which the model learns a task.
 
         Raises:
-            Refused: The encoding does not work in a model of this kind.
+            Refused: The encoding does not work in the model of this task.
         """
+        kind = task(name).kind
         if kind == "encoder-decoder" and self.encoding.stacks == {"decoder"}:
             return Stacks(ENCODER, self.encoding)
         if missing := sorted(set(kind.split("-")) - self.encoding.stacks):
             option = "--once" if self.once else "--pos-enc"
-            raise Refused(f"{option} {self.label}: this encoding does not work in the {missing[0]} of a model")
+            problem = f"this encoding does not work in the {missing[0]} of a model, which the task {name} needs"
+            raise Refused(f"{option} {self.label}: {problem}. Leave out the encoding or the task.")
         return self.encoding
 
 
@@ -145,10 +147,7 @@ class Settings(launch.Training):
                 problem = "the published split decides the lengths of this task"
                 raise Refused(f"--longest.{name}: {problem}. Leave this option out.")
         for name, model in product(self.tasks, self.models):
-            try:
-                model.stacks(task(name).kind)
-            except Refused as error:
-                raise Refused(f"{error}, which the task {name} needs. Leave out the encoding or the task.") from None
+            model.stacks(name)
         multiples = [_multiple(text) for text in self.tested]
         if not any(multiple <= 1 for multiple in multiples) or not any(multiple > 1 for multiple in multiples):
             problem = "multiples up to 1 are for the test set `within`, and greater multiples are for `beyond`"

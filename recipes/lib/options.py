@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import shlex
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
@@ -114,9 +113,7 @@ def of_tables(words: list[str], tables: set[str], known: list[str], keyed: list[
             )
         if not dot or table.replace("-", "_") not in tables:
             named = [option for option in keyed if option.partition(".")[2] == name.removeprefix("--")]  # such as `lr`
-            if dot and (similar := difflib.get_close_matches(table, [one.replace("_", "-") for one in tables], n=1)):
-                named = [f"--{similar[0]}.{key}"]
-            forms = [*known, *(f"--{one.replace('_', '-')}.KEY" for one in sorted(tables))]
+            forms = [*known, *(f"--{one.replace('_', '-')}.{key or 'KEY'}" for one in sorted(tables))]
             near = f"; did you mean {' or '.join(named)}?" if named else nearest(name, forms)
             raise Refused(f"unknown option {name}{near}")
         text = value if equals else next(rest, None)

@@ -237,7 +237,7 @@ def test_tokens_in_place_of_positions_and_other_widths_are_refused() -> None:
 
 
 def test_a_stack_without_a_name_or_without_layers_is_refused() -> None:
-    with pytest.raises(TypeError, match="must be a name such as 'rope', or 'none' for no positions, not None"):
+    with pytest.raises(TypeError, match=r"must be a name such as 'rope' \('none' means no positions\), but it is None"):
         Stack(None, None, SHAPE)  # type: ignore[arg-type]
     names = {"layers": "number of layers", "heads": "number of heads", "dim": "width", "max_length": "max_length"}
     for name, text in names.items():

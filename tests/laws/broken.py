@@ -615,7 +615,7 @@ class ShortWhenCompiled(Raffel):
 
 
 class SmallWhenCompiled(Raffel):
-    """Computes its bias in another way for few pairs, so that a graph of few pairs refuses many."""
+    """Computes its bias differently for small inputs, so a model that was exported with one refuses larger inputs."""
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         bias = super().bias(positions, layer)

@@ -33,6 +33,15 @@ PRELOADED = ["torch", "fairseq", "sacrebleu", "scipy.stats", "matplotlib.pyplot"
 PRELOADED += [f"fairseq_cli.{name}" for name in ("train", "generate", "interactive", "validate", "eval_lm")]
 PRELOADED += ["fairseq_cli.preprocess"]
 LONGEST = 1 << 17  # bytes of a request: the arguments and the environment
+SERVER = "SUPPORT_WARM_SERVER"  # variable with the number of the open socket of the process that forks
+PROGRAMS = ["train", "generate", "interactive", "validate", "preprocess"]
+PROGRAM = """\
+#!{python} -P
+import sys
+sys.path.insert(0, {folder!r})
+import support_warm
+sys.exit(support_warm.Fork([{program!r}, *sys.argv[1:]], stdin=0, stdout=1, stderr=2).wait())
+"""
 NUMBER = struct.Struct("i")
 
 
@@ -108,8 +117,13 @@ def become(_: str, command: list[str]) -> NoReturn:
 
 
 @functools.cache
-def server() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start the process that forks. It ends when the socket is closed, so at the latest when this process ends."""
+def server() -> tuple[subprocess.Popen[bytes] | None, socket.socket]:
+    """Start the process that forks. It ends when the socket is closed, so at the latest when this process ends.
+
+    The programs of `shell` use the process of the tests that started them.
+    """
+    if number := os.environ.get(SERVER):
+        return None, socket.socket(fileno=int(number))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     command = [sys.executable, "-P", __file__, str(theirs.fileno())]
@@ -124,7 +138,8 @@ def stop() -> None:
     if server.cache_info().currsize:
         process, control = server()
         control.shutdown(socket.SHUT_RDWR)  # closing is not enough: a worker of a DataLoader may hold a copy
-        process.wait()
+        if process:
+            process.wait()
 
 
 def arguments_of(command: Sequence[str]) -> list[str] | None:
@@ -216,6 +231,27 @@ def run(
             process.kill()
         texts = [file.seek(0) or file.read() for file in (out, err)]
     return subprocess.CompletedProcess(words, status, *texts)
+
+
+def shell(
+    script: str, programs: Path, *, cwd: Path, env: Mapping[str, str] = os.environ, timeout: float = 200
+) -> subprocess.CompletedProcess[str]:
+    """Run a bash script that stops at its first error; its `fairseq-*` commands run in forks.
+
+    Args:
+        programs: New folder for the programs that stand in for those of fairseq.
+    """
+    programs.mkdir()
+    for name in PROGRAMS:
+        path = programs / f"fairseq-{name}"
+        program = str(Path(sys.prefix) / "bin" / path.name)
+        path.write_text(PROGRAM.format(python=sys.executable, folder=str(Path(__file__).parent), program=program))
+        path.chmod(0o755)
+    control = server()[1].fileno()
+    variables = {**env, SERVER: str(control), "PATH": f"{programs}{os.pathsep}{env['PATH']}"}
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": False}
+    return subprocess.run(command, cwd=cwd, env=variables, pass_fds=[control], timeout=timeout, **options)
 
 
 def finish(command: list[str]) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INDEX = (ROOT / "docs" / "encodings" / "index.md").read_text(encoding="utf-8")
 
@@ -51,7 +53,19 @@ def test_all_paths_in_the_readme_are_links() -> None:
     assert without_link("`docs/index.md`, [`docs/index.md`](docs/index.md), `results/x.md`") == ["docs/index.md"]
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
+def repeated_headings(text: str) -> list[str]:
+    """Return the headings that a page has more than once, so that links cannot tell them apart."""
+    headings = re.findall(r"^##+ .+", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return [heading for heading, count in Counter(headings).items() if count > 1]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_heading_occurs_twice(page: str) -> None:
+    assert repeated_headings((ROOT / page).read_text(encoding="utf-8")) == []
+    assert repeated_headings("## Speed\n```\n## Speed\n```\n## Memory\n## Speed\n") == ["## Speed"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_to_files(page: str) -> None:
     text = re.sub(r"`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"))  # code such as `f[name](x)` has no links
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)

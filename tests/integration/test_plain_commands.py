@@ -6,10 +6,10 @@ import json
 import os
 import random
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+import support_warm
 
 from .support import ROOT
 
@@ -34,9 +34,7 @@ def test_the_commands_of_the_page_score_a_model(tmp_path: Path) -> None:
     environment = {**os.environ, "UPDATES": "2", "PYTHONPATH": str(ROOT)}
     for name in ("NAME", "SEED", "WARMUP"):
         environment.pop(name, None)
-    ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    ran = support_warm.shell(commands, tmp_path / "programs", cwd=tmp_path, env=environment)
     assert ran.returncode == 0, ran.stderr[-2000:]
     scores, end = json.JSONDecoder().raw_decode(ran.stdout, ran.stdout.rindex("[\n"))
     assert [score["name"] for score in scores] == ["BLEU", "chrF2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +70,7 @@ def added(tokens: list[str]) -> str:
 
 
 def added_backwards(tokens: list[str]) -> str:
-    first, second = (side[::-1] for side in sides(tokens))
+    first, second = sides(tokens)
     return " ".join(reversed(str(number(first) + number(second)).zfill(len(first) + 1))) + f" {END}"
 
 
@@ -213,9 +214,17 @@ def test_the_same_seed_generates_the_same_examples() -> None:
     assert task("copy").split(random.Random(6), SIZES) != examples("copy")
 
 
-def test_numbers_with_more_digits_than_hints_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"at most 19 digits here, not 20\. Lower --longest or --tested\."):
-        task("addition-hints").split(random.Random(5), Sizes(10, (10, 20), dict.fromkeys(SPLITS, 1)))
+@pytest.mark.parametrize(
+    ("name", "tested", "words"),
+    [
+        ("addition-hints", (10, 20), "at most 19 digits here, not 20. Lower --longest or --tested."),
+        ("recall", (10, 33), "There are 32 keys, too few for 33 pairs. Lower --longest or --tested."),
+        ("flip-flop", (1, 10), "at least 2 instructions, not 1. Raise --longest or --tested."),
+    ],
+)
+def test_lengths_that_a_task_cannot_have_are_refused(name: str, tested: tuple[int, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        task(name).split(random.Random(5), Sizes(10, tested, dict.fromkeys(SPLITS, 1)))
 
 
 def test_too_few_examples_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Copy a random string of letters (`duplicate string` of Ruoss et al. 2023, Kazemnejad et al. 2023)."""
+"""Copy a random string of letters (Kazemnejad et al. 2023)."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def draw(rng: random.Random, length: int) -> Example:
     return answered(length, text, text)
 
 
-TASK = Task("decoder", "letters", "Ruoss et al. 2023", 20, by_length(draw))
+TASK = Task("decoder", "letters", "Kazemnejad et al. 2023", 20, by_length(draw))

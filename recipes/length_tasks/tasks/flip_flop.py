@@ -13,11 +13,14 @@ from itertools import pairwise
 from .task import UNCOUNTED, Example, Task, by_length
 
 BITS = "01"
+SHORTEST = 2  # instructions: the first `w` and the last `r`
 IGNORED = 0.8  # probability of `i`; `w` and `r` share the rest, as in the paper's training set
 
 
 def draw(rng: random.Random, length: int) -> Example:
-    kinds = rng.choices("iwr", (IGNORED, (1 - IGNORED) / 2, (1 - IGNORED) / 2), k=length - 2)
+    if length < SHORTEST:
+        raise ValueError(f"A string has at least {SHORTEST} instructions, not {length}. Raise --longest or --tested.")
+    kinds = rng.choices("iwr", (IGNORED, (1 - IGNORED) / 2, (1 - IGNORED) / 2), k=length - SHORTEST)
     tokens, memory = list[str](), ""
     for kind in ["w", *kinds, "r"]:
         bit = memory if kind == "r" else rng.choice(BITS)
@@ -27,4 +30,4 @@ def draw(rng: random.Random, length: int) -> Example:
     return Example(length, tokens[:-1], output)
 
 
-TASK = Task("decoder", "instructions", "Liu et al. 2023", 20, by_length(draw, shortest=2))
+TASK = Task("decoder", "instructions", "Liu et al. 2023", 20, by_length(draw, shortest=SHORTEST))

@@ -15,6 +15,8 @@ VALUES = [f"v{number}" for number in range(32)]
 
 
 def draw(rng: random.Random, length: int) -> Example:
+    if length > len(KEYS):
+        raise ValueError(f"There are {len(KEYS)} keys, too few for {length} pairs. Lower --longest or --tested.")
     keys = rng.sample(KEYS, length)
     value = {key: rng.choice(VALUES) for key in keys}
     pairs = [token for key in keys for token in (key, value[key])]

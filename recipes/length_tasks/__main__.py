@@ -19,13 +19,13 @@ in training and on greater lengths. All examples are generated from a random see
 
 LEGEND = """\
 Within: percentage of test examples in which the model predicts all tokens of the output (exact match), for lengths up
-to the maximum in training. Beyond: exact match for lengths above the maximum in training. Within and beyond are means
-over seeds, and sd is the standard deviation of `beyond` over seeds. Solved: number of training runs whose `beyond` is
-at least 90 %. The columns `p none` and `p rope` compare each encoding with `none` and with `rope` on the same task:
-they show the p-value of Welch's t-test between the values of `beyond`, after Holm's correction. Every training run has
-the same number of updates, and its last checkpoint is scored: nothing is chosen by a test set. `-random` in the name of
-an encoding means that the positions are drawn at random in training (Ruoss et al. 2023). Diverged: update, loss and
-seed of each training run that diverged."""
+to the maximum in training. Beyond: exact match for lengths above the maximum in training (scan-template: for commands
+with a phrase that is missing in training). Within and beyond are means over seeds, and sd is the standard deviation of
+`beyond` over seeds. Solved: number of training runs whose `beyond` is at least 90 %. The columns `p none` and `p rope`
+compare each encoding with `none` and with `rope` on the same task: they show the p-value of Welch's t-test between the
+values of `beyond`, after Holm's correction. Every training run has the same number of updates, and its last checkpoint
+is scored: nothing is chosen by a test set. `-random` in the name of an encoding means that the positions are drawn at
+random in training (Ruoss et al. 2023). Diverged: update, loss and seed of each training run that diverged."""
 
 MAIN = {
     "task": "task",

@@ -48,16 +48,17 @@ def row(name: str, model: Model, seeds: Seeds, output: Path) -> Row:
 
 
 def lengths(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the exact match in percent (mean and values of all seeds), the split and the number of rows per length."""
+    """For each test set and length, return the exact match in percent (mean and each seed) and the number of rows."""
     return {
-        length: {
-            "split": split,
-            "exact": round(mean(run["lengths"][split][length]["exact"] for run in runs), 2),
-            "exact of seeds": [round(run["lengths"][split][length]["exact"], 2) for run in runs],
-            "rows": facts["rows"],
+        split: {
+            length: {
+                "exact": round(mean(run["lengths"][split][length]["exact"] for run in runs), 2),
+                "exact of seeds": [round(run["lengths"][split][length]["exact"], 2) for run in runs],
+                "rows": facts["rows"],
+            }
+            for length, facts in (runs[0]["lengths"][split].items() if runs else ())
         }
         for split in ("within", "beyond")
-        for length, facts in (runs[0]["lengths"][split].items() if runs else ())
     }
 
 

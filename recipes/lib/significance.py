@@ -70,10 +70,13 @@ def compare_with_first(rows: Sequence[Row], column: str, *groups: str) -> None:
 def welch(first: Sequence[float], other: Sequence[float]) -> float | None:
     """Return the two-sided p-value of Welch's t-test.
 
-    The result is None if a sample has fewer than two values, or if the values of each sample are all equal.
+    The result is None if a sample has fewer than two values, or if the test is undefined because each sample repeats a
+    value of its own. It is 1 if all values of both samples are equal.
     """
-    if min(len(first), len(other)) < 2 or not (variance(first) or variance(other)):
+    if min(len(first), len(other)) < 2:
         return None
+    if not (variance(first) or variance(other)):
+        return 1.0 if first[0] == other[0] else None
     return float(stats.ttest_ind(first, other, equal_var=False).pvalue)
 
 

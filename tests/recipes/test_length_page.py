@@ -40,6 +40,26 @@ def test_the_page_shows_scores_and_what_is_significant() -> None:
     ]
 
 
+def test_seeds_without_variation_are_listed() -> None:
+    rows = [
+        row("none", [0.0, 0.0]),
+        row("shaw", [0.0, 0.0], **{"p none": 1.0}),
+        row("fire", [100.0, 100.0]),
+        row("m4", [50.0]),
+    ]
+    assert [*page.differences(rows, "none")] == [
+        "- `copy`: no significant difference from `none`: `shaw`; different from `none` in every seed, but the test is "
+        "undefined without variation: `fire`."
+    ]
+
+
+def test_what_papers_report_is_shown_for_the_tasks_of_the_run() -> None:
+    heading, text = page.printed(["copy", "scan-length"])
+    assert heading == "### Numbers of the papers"
+    assert text.startswith("- `scan-length`, beyond (Lake and Baroni 2018): 13.8 % with")
+    assert page.printed(["copy"]) == []
+
+
 def test_the_results_of_a_run_are_copied_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     docs, run = tmp_path / "docs", tmp_path / "run"
     for folder in (docs / "figures", run):
@@ -62,7 +82,8 @@ def test_the_results_of_a_run_are_copied_to_the_page(tmp_path: Path, monkeypatch
     assert "old" not in text
     assert text.endswith("<!-- end -->\nafter\n")
     assert "- `copy`: nothing is compared with `rope`." in text
-    assert "The 1 training runs took 0.0 hours in all, and 30 seconds at most, on 2 CPU cores" in text
+    assert "took 30 seconds in the median and 30 seconds at most (`train:copy.none`), on 2 CPU cores" in text
+    assert "Together they took 0.0 hours. torch 2.13, commit 1a2b." in " ".join(text.split())
     assert read_json(docs / "rows.json")["results"][0]["encoding"] == "none"
     assert {path.name for path in (docs / "figures").iterdir()} == set(page.FIGURES.values())
 

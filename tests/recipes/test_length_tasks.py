@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from integration import support
+from matplotlib.figure import Figure
 
 from fairseq_posenc.encodings import names, spec_of
-from recipes.length_tasks import compare, evaluate, generate
+from recipes.length_tasks import compare, drawing, evaluate, generate
 from recipes.length_tasks.__main__ import LENGTH_TASKS, remarks
 from recipes.length_tasks.settings import Model, Settings
 from recipes.length_tasks.tasks import commands, pcfg
@@ -363,13 +364,28 @@ def test_a_run_from_examples_to_a_table(tmp_path: Path, monkeypatch: pytest.Monk
         assert row["within"] == pytest.approx(sum(run["within"] for run in runs) / 2, abs=0.01)
         assert row["beyond of seeds"] == [round(run["beyond"], 4) for run in runs]
         assert row["solved"] == sum(run["beyond"] >= 90 for run in runs)
-        assert {length: (facts["split"], facts["rows"]) for length, facts in row["lengths"].items()} == {
-            "3": ("within", 5),
-            "6": ("beyond", 50),
+        sizes = {
+            split: {length: facts["rows"] for length, facts in lengths.items()}
+            for split, lengths in row["lengths"].items()
         }
+        assert sizes == {"within": {"3": 5}, "beyond": {"6": 50}}
     assert "copy: the model is a decoder; it is trained on examples of up to 3 letters" in remarks(chosen, tmp_path)[1]
     for figure in ("lengths.png", "tasks.png"):
         assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("tested", "label"), [((3, 4), "dashed: longest in training"), ((1, 4), "only the test set beyond")]
+)
+def test_a_curve_joins_test_sets_whose_lengths_follow_each_other(tested: tuple[int, int], label: str) -> None:
+    facts = {"exact": 50.0, "exact of seeds": [40.0, 60.0]}
+    sets = {"within": {"1": facts, "2": facts}, "beyond": {str(length): facts for length in tested}}
+    row = {"encoding": "rope", "unit": "actions", "lengths": sets}
+    axes = Figure().add_subplot()
+    drawing._line(axes, row)
+    drawing._label_lengths(axes, row)
+    assert axes.get_xlabel() == f"length in actions ({label})"
+    assert [*axes.lines[0].get_xdata()] == ([1, 2, 3, 4] if tested == (3, 4) else [1, 4])
 
 
 def test_each_encoding_is_compared_with_both_baselines_on_its_task() -> None:

@@ -87,6 +87,7 @@ def test_welchs_test_does_not_assume_equal_variances() -> None:
     assert significance.welch(first, other) == pytest.approx(expected)
     assert significance.welch([1.0], [2.0, 3.0]) is None
     assert significance.welch([1.0, 1.0], [2.0, 2.0]) is None
+    assert significance.welch([1.0, 1.0], [1.0, 1.0, 1.0]) == 1.0
 
 
 def test_rows_are_tested_against_the_first_row_of_their_group() -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import support_warm
 
 pytest.importorskip("fairseq")
 
@@ -14,7 +19,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.compat import lengths, refusals
 
-from . import run
+from . import ROOT
 from .data import pair_dataset
 
 SKIP = "--skip-invalid-size-inputs-valid-test"
@@ -74,7 +79,7 @@ def test_the_line_names_what_is_too_long(task: FairseqTask, size: Any, limit: An
     assert all(part in line for part in words.split(" ... ")), line
 
 
-def test_generate_ends_in_one_line_too() -> None:
+def test_generate_ends_in_one_line_too(tmp_path: Path) -> None:
     """fairseq-generate does not call `call_main`. A broken variant without the fix prints a traceback."""
     code = """
         import sys
@@ -89,8 +94,13 @@ def test_generate_ends_in_one_line_too() -> None:
         sys.argv = ["fairseq-generate", "data-bin"]
         cli_main()
     """
-    assert "Traceback" in run(code, "fault").stderr
-    ended = run(code, "mended")
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(code))
+    faulty, ended = (
+        support_warm.run([sys.executable, program, way], env={**os.environ, "PYTHONPATH": str(ROOT)})
+        for way in ("fault", "mended")
+    )
+    assert "Traceback" in faulty.stderr
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
     assert ended.stderr.splitlines()[-1].startswith(

@@ -21,7 +21,7 @@ PROGRAM = [sys.executable, "-m", "fairseq_posenc"]
 
 
 def test_list_prints_one_list_and_nothing_else() -> None:
-    rows = json.loads(support.run([*PROGRAM, "list", "--json"]).stdout)
+    rows = json.loads(support.run([*PROGRAM, "list", "--json"], forked=True).stdout)
     assert [row["name"] for row in rows] == names()
     for row in rows:
         assert all(row[key] for key in ("paper", "equation", "capabilities")), row["name"]

@@ -122,6 +122,11 @@ def _refuse_unknown_options(encoding: Encoding) -> None:
             raise Refused(f"--pos-enc {encoding.label}: {encoding.name} has no option '{option}'{near}")
 
 
+def labels(encodings: Iterable[Either]) -> list[str]:
+    """Return the labels of encodings, which commands and tables contain."""
+    return [encoding.label for encoding in encodings]
+
+
 def parse_all(labels: list[str]) -> list[Encoding]:
     if not labels:
         raise Refused("--pos-enc is empty. Name at least one encoding.")

@@ -11,6 +11,7 @@ from recipes.lib import divergence
 from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import Points, draw, read
 from recipes.lib.encodings import Encoding, parse_all, published
+from recipes.lib.logs import training_log
 from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
@@ -45,10 +46,6 @@ def row(encoding: Encoding, seeds: Seeds, plateau: float, output: Path) -> Row:
         **cost(output, *(f"train:{slug}" for slug in slugs)),
         "pieces/s": average([curve.speed for curve in curves if curve.speed]),
     }
-
-
-def training_log(output: Path, slug: str) -> Path:
-    return output / "logs" / f"{slug}.train.log"
 
 
 def left(points: Points, plateau: float) -> int | None:

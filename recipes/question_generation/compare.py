@@ -14,6 +14,7 @@ from recipes.lib.checkpoints import updates
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.lines import read as read_lines
+from recipes.lib.logs import training_log
 from recipes.lib.package import figures as printed
 from recipes.lib.package import read_parameters, write_whole
 from recipes.lib.recipe import Row
@@ -73,10 +74,6 @@ def common(label: str, scores: Sequence[dict[str, Any]]) -> Row:
         "items": first.get("items"),
         "units": first.get("units"),
     }
-
-
-def training_log(output: Path, slug: str) -> Path:
-    return output / "logs" / f"{slug}.train.log"
 
 
 def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[str, Any]], name: str | None) -> Row:

@@ -16,6 +16,7 @@ from fairseq_posenc.analysis import scores, style
 from fairseq_posenc.analysis.results import score
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.lines import read
+from recipes.lib.logs import training_log
 from recipes.lib.package import Divergence, read_divergence, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
@@ -72,7 +73,7 @@ def tested(variants: list[Variant], direction: Direction, place: Place, text: Pl
 def divergence(place: Place, variant: Variant) -> Divergence | None:
     """Return how the training of a model diverged, or None if it did not diverge."""
     name = place.stage("train", variant.slug).partition(":")[2]
-    return read_divergence(place.output / "logs" / f"{name}.train.log")
+    return read_divergence(training_log(place.output, name))
 
 
 def diverged(place: Place, variants: list[Variant]) -> Row:

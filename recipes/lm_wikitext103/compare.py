@@ -10,7 +10,7 @@ from typing import Any
 from recipes.lib import divergence, records
 from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import Points, draw, read
-from recipes.lib.encodings import Encoding, parse, published
+from recipes.lib.encodings import Encoding, add_option, parse, published
 from recipes.lib.logs import training_log
 from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
@@ -87,13 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    add(
-        "--pos-enc",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="Encoding to compare; the option may be repeated.",
-    )
+    add_option(parser, "compare with the first one")
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
     add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text (with counts.json).")

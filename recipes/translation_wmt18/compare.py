@@ -14,7 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from fairseq_posenc.analysis import scores, style
 from fairseq_posenc.analysis.results import score
-from recipes.lib.encodings import Either, parse_stacks
+from recipes.lib.encodings import Either, add_option, parse_stacks
 from recipes.lib.lines import read
 from recipes.lib.logs import training_log
 from recipes.lib.package import Divergence, read_divergence, write_whole
@@ -260,8 +260,7 @@ def main() -> None:
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     names, text = ("SOURCE", "TARGET"), "Source and target language of a direction that the run trained."
     option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
-    text = "Encoding to compare; the option may be repeated, and the first encoding is the baseline."
-    option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
+    add_option(parser, "compare with the first one")
     text = "Random seed of the run; file names do not contain this seed."
     option("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seed with which all encodings were trained."

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from recipes.lib import launch, planning
-from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.planning import PACKAGE, flags, module
 from recipes.lib.recipe import Plan
 from recipes.lib.settings import as_arguments
@@ -60,20 +59,12 @@ class Planner(planning.Planner[Settings]):
         """Return the stage that trains a model and keeps the last checkpoint."""
         settings = self.settings
         slug = f"{name}.{settings.training_seeds.slug(model.slug, seed)}"
-        command = [self.folder(name), *WHOLE, *QUIET, "--log-interval", "100"]  # the user's flags replace these
-        command += [*PLUGIN, "--task", "posenc_answers", "--criterion", "cross_entropy"]
-        command += model.stacks(name).flags()
-        command += flags(pos_enc_random=settings.random_range if model.random else None)
-        command += [*as_arguments(settings.model_flags(task(name))), *as_arguments(settings.train)]
-        command += ["--seed", str(seed), "--save-dir", f"{self.shown}/checkpoints/{slug}"]
-        return Stage(
-            f"train:{slug}",
-            launch.train_command([*command, "--no-epoch-checkpoints"], settings),
-            (self.output / "checkpoints" / slug,),
-            (data,),
-            resumes=True,
-            identity=launch.identity(command, settings),
-        )
+        words = ["--task", "posenc_answers", "--criterion", "cross_entropy", *model.stacks(name).flags()]
+        words += flags(pos_enc_random=settings.random_range if model.random else None)
+        words += [*as_arguments(settings.model_flags(task(name))), *as_arguments(settings.train)]
+        words += flags(seed=seed)
+        keep = ["--no-epoch-checkpoints"]
+        return self.training_stage(slug, self.folder(name), words, [data], keep=keep, log_interval=100)
 
     def evaluate(self, name: str, train: Stage) -> Stage:
         """Return the stage that scores a model on the test sets."""

@@ -18,7 +18,7 @@ from fairseq import models, options
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from recipes.lib.encodings import Either, parse_stacks
+from recipes.lib.encodings import Either, add_option, parse_stacks
 from recipes.lib.flags import PLUGIN
 from recipes.lib.package import write_whole
 from recipes.lib.translation.score import tokenizer
@@ -45,13 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the models' sizes.")
-    add(
-        "--pos-enc",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="Encoding to build; the option may be repeated.",
-    )
+    add_option(parser, "build")
     add(
         "--generate",
         default="",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from .logs import training_log
 from .package import read_divergence
 
 
@@ -28,7 +29,7 @@ def runs(output: Path, seeds: Mapping[str, int]) -> Runs:
         output: Folder of the run.
         seeds: Seed of each training run, keyed by the name of the training run, as `Seeds.slugs` returns them.
     """
-    divergences = {name: read_divergence(output / "logs" / f"{name}.train.log") for name in seeds}
+    divergences = {name: read_divergence(training_log(output, name)) for name in seeds}
     texts = {name: str(divergence) for name, divergence in divergences.items() if divergence}
     if len(seeds) > 1:
         texts = {name: f"seed {seeds[name]}: {text}" for name, text in texts.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -120,6 +121,22 @@ def _refuse_unknown_options(encoding: Encoding) -> None:
         if option.replace("-", "_") not in known | of_one:
             near = nearest(option, of_one if "." in option else known)
             raise Refused(f"--pos-enc {encoding.label}: {encoding.name} has no option '{option}'{near}")
+
+
+def add_option(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add the option --pos-enc, which may be repeated, to a module that a stage runs.
+
+    Args:
+        parser: Parser of the module.
+        purpose: What the module does with the encodings, such as `build`.
+    """
+    text = f"Encoding to {purpose}; the option may be repeated."
+    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help=text)
+
+
+def labels(encodings: Iterable[Either]) -> list[str]:
+    """Return the labels of encodings, which commands and tables contain."""
+    return [encoding.label for encoding in encodings]
 
 
 def parse_all(labels: list[str]) -> list[Encoding]:

@@ -19,6 +19,11 @@ def log_of(stage: Stage, output: Path) -> Path:
     return output / "logs" / (f"{stage.variant}.{stage.kind}.log" if stage.variant else f"{stage.kind}.log")
 
 
+def training_log(output: Path, slug: str) -> Path:
+    """Return the log of the stage `train:SLUG`."""
+    return log_of(Stage(f"train:{slug}", (), ()), output)
+
+
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
     """Return the last lines of a log, or an empty text if there is no log."""
     if not log.exists():

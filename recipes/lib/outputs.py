@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,15 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .package import write_whole
+from .package import FULL, write_whole
 from .stages import MARKERS, read_json
 from .values import Refused
 
 RESULT = "result.json"
 RECIPE = Path(MARKERS) / "recipe"  # file with the name of the recipe that runs in the folder
 SETTINGS = Path(MARKERS) / "settings.json"  # the settings of a run that has no result.json yet
-#: Errors of a full disk. Another folder would not help; the run can be continued once there is space.
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def refuse_unusable(output: Path, recipe: str) -> None:
@@ -56,7 +53,10 @@ def claim(output: Path, recipe: str, settings: Mapping[str, Any]) -> None:
 
 @contextmanager
 def making(output: Path) -> Iterator[None]:
-    """Raise Refused if the folder cannot be created or written, but do not catch the error of a full disk."""
+    """Raise Refused if the folder cannot be created or written.
+
+    The error of a full disk passes, because the run can be continued once there is space.
+    """
     try:
         yield
     except OSError as error:

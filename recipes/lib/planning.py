@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Generic
 
 from . import launch
+from .flags import PLUGIN, QUIET, WHOLE
 from .recipe import ROOT, S
 from .stages import Stage
 
@@ -82,8 +83,7 @@ class Planner(Generic[S]):
         """
         words: tuple[str, ...] = (*command, *free)
         if on_device:
-            assert isinstance(self.settings, launch.Training)
-            words = launch.on_one_device([*words], self.settings)
+            words = launch.on_one_device([*words], self.training_settings)
         return Stage(
             name,
             words,
@@ -91,4 +91,49 @@ class Planner(Generic[S]):
             tuple(after),
             tuple(inputs),
             identity=self.unplaced(command),
+        )
+
+    @property
+    def training_settings(self) -> launch.Training:
+        """Return the settings of a recipe that can train with several processes."""
+        assert isinstance(self.settings, launch.Training)
+        return self.settings
+
+    def training_stage(
+        self,
+        slug: str,
+        data: str,
+        words: Iterable[str],
+        after: Iterable[Stage] = (),
+        inputs: Iterable[Path] = (),
+        *,
+        best: str = "",
+        keep: Iterable[str] = (),
+        log_interval: int = 20,
+    ) -> Stage:
+        """Return the stage of a training run.
+
+        Args:
+            slug: Name of the training run in paths and stage names.
+            data: Folder with the binarised data.
+            words: Flags of fairseq-train, including the user's flags.
+            after: Stages that must run before this stage.
+            inputs: Files that the training reads; if one changes, the stage runs again.
+            best: Name of the validation score that chooses the best checkpoint (empty: the validation loss).
+            keep: Flags that choose which checkpoints are kept; they do not change the result.
+            log_interval: Number of updates between two lines of the log.
+        """
+        settings, folder = self.training_settings, f"checkpoints/{slug}"
+        # fairseq takes the last of two equal flags, so the user's flags override the first ones.
+        command = [data, *WHOLE, *QUIET, "--log-interval", str(log_interval), *PLUGIN, *words]
+        command += flags(save_dir=f"{self.shown}/{folder}", best_checkpoint_metric=best)
+        command += flags(maximize_best_checkpoint_metric=bool(best))
+        return Stage(
+            f"train:{slug}",
+            launch.train_command([*command, *keep], settings),
+            (self.output / folder,),
+            tuple(after),
+            tuple(inputs),
+            resumes=True,
+            identity=launch.identity(list(self.unplaced(command)), settings),
         )

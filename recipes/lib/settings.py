@@ -82,7 +82,7 @@ def read_toml(path: Path) -> Table:
 
 def read_preset(path: Path, *extending: str) -> Table:
     """Return the settings of a preset. The preset's own settings replace the settings of the preset that its key
-    `extends` names.
+    `extends` names, and `false` leaves out a flag of that preset.
 
     Args:
         path: File of the preset. An extended preset must be in the same folder.
@@ -102,8 +102,12 @@ def read_preset(path: Path, *extending: str) -> Table:
     if name in chain:
         raise Refused(f"{path}: extends = {name!r}: the presets {name} and {path.stem} extend each other.")
     base = read_preset(path.with_name(f"{name}.toml"), *chain)
-    tables = {key: {**base[key], **value} for key, value in own.items() if _are_tables(base.get(key), value)}
+    tables = {key: _extended(base[key], value) for key, value in own.items() if _are_tables(base.get(key), value)}
     return {**base, **own, **tables}
+
+
+def _extended(base: Table, own: Table) -> Table:
+    return {key: value for key, value in {**base, **own}.items() if value is not False}
 
 
 def _are_tables(*values: object) -> bool:

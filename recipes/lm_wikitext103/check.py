@@ -14,7 +14,7 @@ from fairseq import options
 from fairseq.data import Dictionary
 
 from recipes.lib.check_models import build, configuration
-from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.encodings import Encoding, add_option, parse_all
 from recipes.lib.package import write_whole
 
 
@@ -47,13 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
-    add(
-        "--pos-enc",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="Encoding to build; the option may be repeated.",
-    )
+    add_option(parser, "build")
     text = "Length of memory and segment together in training, in tokens."
     add("--trained", type=int, required=True, metavar="N", help=text)
     text = "Maximum length of memory and segment together in evaluation, in tokens."

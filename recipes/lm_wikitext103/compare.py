@@ -10,7 +10,8 @@ from typing import Any
 from recipes.lib import divergence, records
 from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import Points, draw, read
-from recipes.lib.encodings import Encoding, parse, published
+from recipes.lib.encodings import Encoding, add_option, parse, published
+from recipes.lib.logs import training_log
 from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.seeds import Seeds
@@ -27,7 +28,7 @@ def rows(encoding: Encoding, memories: list[int], seeds: Seeds, output: Path) ->
     """
     slugs = seeds.slugs(encoding.slug)
     runs = divergence.runs(output, slugs)
-    speeds = [curve.speed for slug in slugs if (curve := read(log(output, slug))).speed]
+    speeds = [curve.speed for slug in slugs if (curve := read(training_log(output, slug))).speed]
     shared = {
         "diverged": runs.diverged,
         "checkpoint": next(iter(runs.finished), None),
@@ -40,10 +41,6 @@ def rows(encoding: Encoding, memories: list[int], seeds: Seeds, output: Path) ->
         table.append({**row(encoding, memory, scores), **shared})
     best = min((row["perplexity"] for row in table if row["perplexity"] is not None), default=None)
     return [{**row, "best": best is not None and row["perplexity"] == best} for row in table]
-
-
-def log(output: Path, slug: str) -> Path:
-    return output / "logs" / f"{slug}.train.log"
 
 
 def papers(encoding: Encoding, memory: int) -> float | None:
@@ -90,13 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    add(
-        "--pos-enc",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="Encoding to compare; the option may be repeated.",
-    )
+    add_option(parser, "compare with the first one")
     text = "Memory lengths to report; give one list for each --pos-enc."
     add("--memories", action="append", required=True, metavar="N,...", help=text)
     add("--text", type=Path, required=True, metavar="DIR", help="Folder of the prepared text (with counts.json).")
@@ -110,7 +101,7 @@ def main() -> None:
         encoding = parse(label)
         table += rows(encoding, [*map(int, memories.split(","))], seeds, args.output)
         for slug, seed in seeds.slugs(encoding.slug).items():
-            curve = read(log(args.output, slug))
+            curve = read(training_log(args.output, slug))
             points[seeds.label(label, seed)] = [(update, 2**bits) for update, bits in curve.valid or curve.train]
     if not papers_text(args.text, args.split):
         table = [{**row, "paper": None} for row in table]

@@ -6,12 +6,13 @@ Training uses fairseq-train with `--pos-enc` and the task posenc_lm_memory, whic
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch, planning
-from recipes.lib.encodings import Encoding
-from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.encodings import Encoding, labels
+from recipes.lib.flags import PLUGIN
 from recipes.lib.package import tables
 from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import ROOT, Plan
@@ -44,7 +45,7 @@ class Planner(planning.Planner[Settings]):
     def notes(self) -> list[str]:
         settings = self.settings
         lines = launch.notes(settings, self.effective_batch())
-        without = [encoding.label for encoding in settings.encodings if not encoding.remembers]
+        without = labels(encoding for encoding in settings.encodings if not encoding.remembers)
         if without and (settings.mem_train or any(settings.mem_eval)):
             text = "These encodings have no positions for earlier segments and are trained and evaluated without memory"
             lines.append(f"{text}: {', '.join(without)}.")
@@ -65,15 +66,12 @@ class Planner(planning.Planner[Settings]):
 
     # --- text
 
-    @property
-    def labels(self) -> list[str]:
-        return [encoding.label for encoding in self.settings.encodings]
-
     def check(self) -> Stage:
         """Return the stage that checks models, flags and lengths, so that errors appear before hours of training."""
         settings = self.settings
         longest = max(settings.protocol(memory)[0] + memory for memory in settings.mem_eval)
-        command = module("lm_wikitext103.check") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
+        command = module("lm_wikitext103.check") + flags(output=f"{self.shown}/checked.json")
+        command += flags(pos_enc=labels(settings.encodings))
         command += flags(trained=settings.length + settings.mem_train, longest=longest)
         command += ["--", *PLUGIN, *self.model_flags()]
         return self.stage("check", command, ["checked.json"], inputs=[HERE / "check.py"])
@@ -147,22 +145,12 @@ class Planner(planning.Planner[Settings]):
     def train(self, encoding: Encoding, seed: int) -> Stage:
         settings = self.settings
         slug = settings.training_seeds.slug(encoding.slug, seed)
-        command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
-        command += [*PLUGIN, *self.model_flags(), *encoding.flags()]
-        command += flags(mem_length=settings.memory_of(encoding), seed=seed)
-        command += flags(save_dir=f"{self.shown}/checkpoints/{slug}")
-        more = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
+        words = [*self.model_flags(), *encoding.flags()]
+        words += flags(mem_length=settings.memory_of(encoding), seed=seed)
+        keep = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
+        stage = self.training_stage(slug, self.data, words, self.text[-1:], self.data_inputs, keep=keep)
         # The number of streams determines where the text is cut.
-        identity = launch.identity(list(self.unplaced(command)), settings)
-        return Stage(
-            f"train:{slug}",
-            launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / slug,),
-            tuple(self.text[-1:]),
-            self.data_inputs,
-            resumes=True,
-            identity=(*identity, "streams", str(settings.streams)),
-        )
+        return replace(stage, identity=(*stage.identity, "streams", str(settings.streams)))
 
     def evaluate(self, encoding: Encoding, memory: int, train: Stage) -> Stage:
         settings, name = self.settings, f"{train.variant}.{memory}"

@@ -10,7 +10,8 @@ from pathlib import Path
 from recipes.lib import divergence
 from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import Points, draw, read
-from recipes.lib.encodings import Encoding, parse_all, published
+from recipes.lib.encodings import Encoding, add_option, parse_all, published
+from recipes.lib.logs import training_log
 from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
@@ -47,10 +48,6 @@ def row(encoding: Encoding, seeds: Seeds, plateau: float, output: Path) -> Row:
     }
 
 
-def training_log(output: Path, slug: str) -> Path:
-    return output / "logs" / f"{slug}.train.log"
-
-
 def left(points: Points, plateau: float) -> int | None:
     """Return the first update after which the training loss stays at least half a bit below the unigram loss.
 
@@ -64,13 +61,7 @@ def left(points: Points, plateau: float) -> int | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    parser.add_argument(
-        "--pos-enc",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="Encoding to compare; the option may be repeated.",
-    )
+    add_option(parser, "compare with the first one")
     text = "Show the training losses of the M4M paper (only if the run has the paper's text and model)."
     parser.add_argument("--paper", action="store_true", help=text)
     seeds_of.add_options(parser)

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch, planning
-from recipes.lib.encodings import Encoding
-from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.encodings import Encoding, labels
+from recipes.lib.flags import PLUGIN
 from recipes.lib.package import tables
 from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import ROOT, Plan
@@ -59,13 +59,10 @@ class Planner(planning.Planner[Settings]):
 
     # --- the text
 
-    @property
-    def labels(self) -> list[str]:
-        return [encoding.label for encoding in self.settings.encodings]
-
     def check(self) -> Stage:
         """Return the stage that checks the models and their flags, so that errors appear before hours of training."""
-        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
+        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json")
+        command += flags(pos_enc=labels(self.settings.encodings))
         command += ["--", *PLUGIN, *self.model_flags(gpt2_encoder=False)]
         return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py"])
 
@@ -227,28 +224,13 @@ class Planner(planning.Planner[Settings]):
     def train(self, encoding: Encoding, seed: int) -> Stage:
         settings, first = self.settings, self.start.get(encoding.slug)
         slug = settings.training_seeds.slug(encoding.slug, seed)
-        command = [
-            ":".join(self.shards),
-            *WHOLE,
-            *QUIET,
-            "--log-interval",
-            "20",
-        ]  # the user's flags come later and override these
-        command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(seed)]
-        command += flags(finetune_from_model=f"{self.shown}/imported/{encoding.slug}/checkpoint.pt" if first else None)
-        command += flags(save_dir=f"{self.shown}/checkpoints/{slug}")
-        more = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
+        words = [*self.model_flags(), *encoding.flags(), "--seed", str(seed)]
+        words += flags(finetune_from_model=f"{self.shown}/imported/{encoding.slug}/checkpoint.pt" if first else None)
+        keep = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
         if settings.on_gpu and settings.precision == "fp16" and settings.train.get("optimizer") == "posenc_lamb":
-            more.append("--fp16-no-flatten-grads")  # LAMB needs each tensor; on CPUs the flag is always set
-        return Stage(
-            f"train:{slug}",
-            launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / slug,),
-            (*self.corpus[-1:], *([first] if first else [])),
-            self.as_prepared,
-            resumes=True,
-            identity=launch.identity(command, settings),  # the number of kept checkpoints does not matter
-        )
+            keep.append("--fp16-no-flatten-grads")  # LAMB needs each tensor; on CPUs the flag is always set
+        after = [*self.corpus[-1:], *([first] if first else [])]
+        return self.training_stage(slug, ":".join(self.shards), words, after, self.as_prepared, keep=keep)
 
     def evaluate(self, train: Stage) -> Stage:
         slug = train.variant
@@ -262,8 +244,9 @@ class Planner(planning.Planner[Settings]):
     # --- all of them
 
     def compare(self, after: list[Stage]) -> Stage:
-        command = module("pretrain_mlm.compare") + flags(output=self.shown, pos_enc=self.labels)
-        command += [*self.settings.training_seeds.flags(), *flags(paper=self.settings.like_m4m)]
+        settings = self.settings
+        command = module("pretrain_mlm.compare") + flags(output=self.shown, pos_enc=labels(settings.encodings))
+        command += [*settings.training_seeds.flags(), *flags(paper=settings.like_m4m)]
         return self.stage(
             "compare", command, ["comparison.json", "curves.png"], after, [HERE / "compare.py", *tables()]
         )

@@ -12,8 +12,9 @@ from recipes.lib import divergence
 from recipes.lib import seeds as seeds_of
 from recipes.lib.checkpoints import updates
 from recipes.lib.curves import draw, figures, read
-from recipes.lib.encodings import Encoding, parse, published
+from recipes.lib.encodings import Encoding, add_option, parse, published
 from recipes.lib.lines import read as read_lines
+from recipes.lib.logs import training_log
 from recipes.lib.package import figures as printed
 from recipes.lib.package import read_parameters, write_whole
 from recipes.lib.recipe import Row
@@ -73,10 +74,6 @@ def common(label: str, scores: Sequence[dict[str, Any]]) -> Row:
         "items": first.get("items"),
         "units": first.get("units"),
     }
-
-
-def training_log(output: Path, slug: str) -> Path:
-    return output / "logs" / f"{slug}.train.log"
 
 
 def row(variant: Variant, seeds: Seeds, output: Path, baselines: dict[str, dict[str, Any]], name: str | None) -> Row:
@@ -192,7 +189,7 @@ def main() -> None:
     )
     parser.add_argument("--split", required=True, metavar="NAME", help="Split that was scored.")
     parser.add_argument("--copy", choices=("on", "off", "both"), required=True, help="Whether models can copy words.")
-    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding (repeatable).")
+    add_option(parser, "compare with the first one")
     seeds_of.add_options(parser)
     args = parser.parse_args()
     seeds = Seeds.from_arguments(args)

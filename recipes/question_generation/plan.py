@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch, planning
+from recipes.lib.encodings import labels
 from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
 from recipes.lib.package import tables
 from recipes.lib.planning import LIB, PACKAGE, SCRIPTS, flags, module
@@ -65,14 +66,10 @@ class Planner(planning.Planner[Settings]):
 
     # --- the questions
 
-    @property
-    def labels(self) -> list[str]:
-        return [encoding.label for encoding in self.settings.encodings]
-
     def check(self) -> Stage:
         """Return the stage that checks models and decoding flags quickly, without loading a pretrained encoder."""
-        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
-        command += flags(generate=shlex.join([*TASK, *self.generate_flags()]))
+        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json")
+        command += flags(pos_enc=labels(self.settings.encodings), generate=shlex.join([*TASK, *self.generate_flags()]))
         command += ["--", *PLUGIN, *self.model_flags(pretrained=False)]
         return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py"])
 
@@ -158,19 +155,10 @@ class Planner(planning.Planner[Settings]):
     def train(self, variant: Variant, seed: int) -> Stage:
         settings = self.settings
         slug = settings.training_seeds.slug(variant.slug, seed)
-        command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
-        command += [*PLUGIN, *self.model_flags(), *variant.encoding.flags(), *flags(no_copy=not variant.copy)]
-        command += flags(seed=seed, save_dir=f"{self.shown}/checkpoints/{slug}")
-        more = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
-        return Stage(
-            f"train:{slug}",
-            launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / slug,),
-            tuple(self.text[-1:]),
-            (*self.data_inputs, *sources.encoder_files(settings)),
-            resumes=True,
-            identity=launch.identity(list(self.unplaced(command)), settings),
-        )
+        words = [*self.model_flags(), *variant.encoding.flags(), *flags(no_copy=not variant.copy, seed=seed)]
+        keep = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
+        inputs = [*self.data_inputs, *sources.encoder_files(settings)]
+        return self.training_stage(slug, self.data, words, self.text[-1:], inputs, keep=keep)
 
     def decoding(self, slug: str) -> list[str]:
         """Return the flags shared by fairseq-generate and fairseq-interactive; `slug` names the training run."""
@@ -210,7 +198,7 @@ class Planner(planning.Planner[Settings]):
     def compare(self, after: list[Stage]) -> Stage:
         settings = self.settings
         command = module("question_generation.compare") + flags(output=self.shown, data=self.data)
-        command += flags(split=settings.split, copy=settings.copy, pos_enc=self.labels)
+        command += flags(split=settings.split, copy=settings.copy, pos_enc=labels(settings.encodings))
         command += settings.training_seeds.flags()
         inputs = [*scripts("compare", "data"), *self.data_inputs, *tables()]
         outputs = ["comparison.json", "curves.png", "gallery.md"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from recipes.lib import divergence, records
 from recipes.lib.curves import draw_groups
-from recipes.lib.encodings import Encoding, parse, published
+from recipes.lib.encodings import Encoding, add_option, parse, published
 from recipes.lib.finetuning.sentences import tasks
 from recipes.lib.package import Figure, figures, write_whole
 from recipes.lib.recipe import Row
@@ -104,9 +104,7 @@ def main() -> None:
     text = "Name of the task in the paper's tables. Leave the option out if the paper does not have the task."
     parser.add_argument("--task", metavar="NAME", help=text)
     parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the training runs.")
-    parser.add_argument(
-        "--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; the option may be repeated."
-    )
+    add_option(parser, "compare with the first one")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     baselines = read_json(arguments.output / "baselines.json")

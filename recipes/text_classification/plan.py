@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch, places, planning
-from recipes.lib.encodings import Encoding
-from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.encodings import Encoding, labels
 from recipes.lib.package import tables
 from recipes.lib.planning import SCRIPTS, flags, module
 from recipes.lib.recipe import ROOT, Plan
@@ -118,11 +117,10 @@ class Planner(planning.Planner[Settings]):
         """Return the stage that trains a model and keeps the best checkpoint on the validation set."""
         settings, slug = self.settings, slug_of(encoding, seed)
         updates, interval = settings.of_task(settings.updates), settings.of_task(settings.interval)
-        command = [self.data, *WHOLE, *QUIET, "--log-interval", "50"]  # the user's flags come later and override these
-        command += [*PLUGIN, "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
-        command += [*flags(metrics=",".join(settings.metrics), arch=settings.arch), *settings.flags(encoding)]
-        command += ["--pooling", "cls", "--init-token", "0"] if settings.is_pair else ["--pooling", "max"]
-        command += flags(
+        words = ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
+        words += [*flags(metrics=",".join(settings.metrics), arch=settings.arch), *settings.flags(encoding)]
+        words += ["--pooling", "cls", "--init-token", "0"] if settings.is_pair else ["--pooling", "max"]
+        words += flags(
             max_positions=settings.longest,
             word_vectors=f"{self.data}/{VECTORS}" if settings.glove else None,
             batch_size=settings.batch // settings.batches,
@@ -135,16 +133,9 @@ class Planner(planning.Planner[Settings]):
             best_checkpoint_metric="score",
             maximize_best_checkpoint_metric=True,
         )
-        command += [*as_arguments(settings.train), "--save-dir", f"{self.shown}/checkpoints/{slug}"]
-        more = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
-        return Stage(
-            f"train:{slug}",
-            launch.train_command([*command, *more], settings),
-            (self.output / "checkpoints" / slug,),
-            (self.prepare,),
-            resumes=True,
-            identity=launch.identity(command, settings),
-        )
+        words += as_arguments(settings.train)
+        keep = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
+        return self.training_stage(slug, self.data, words, [self.prepare], keep=keep, log_interval=50)
 
     def evaluate(self, encoding: Encoding, seed: int, train: Stage) -> Stage:
         """Return the stage that scores the best checkpoint on the test sets."""
@@ -166,7 +157,7 @@ class Planner(planning.Planner[Settings]):
             output=self.shown,
             task=settings.name if settings.published and not settings.limit else None,  # the paper's data
             seeds=",".join(map(str, settings.training_seeds.seeds)),
-            pos_enc=[encoding.label for encoding in settings.encodings],
+            pos_enc=labels(settings.encodings),
         )
         return self.stage(
             "compare", command, ["comparison.json", "lengths.png"], after, [HERE / "compare.py", *tables()]

@@ -14,8 +14,9 @@ from sacrebleu.significance import PairedTest
 
 from fairseq_posenc.analysis import scores, style
 from fairseq_posenc.analysis.results import score
-from recipes.lib.encodings import Either, parse_stacks
+from recipes.lib.encodings import Either, add_option, parse_stacks
 from recipes.lib.lines import read
+from recipes.lib.logs import training_log
 from recipes.lib.package import Divergence, read_divergence, write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
@@ -72,7 +73,7 @@ def tested(variants: list[Variant], direction: Direction, place: Place, text: Pl
 def divergence(place: Place, variant: Variant) -> Divergence | None:
     """Return how the training of a model diverged, or None if it did not diverge."""
     name = place.stage("train", variant.slug).partition(":")[2]
-    return read_divergence(place.output / "logs" / f"{name}.train.log")
+    return read_divergence(training_log(place.output, name))
 
 
 def diverged(place: Place, variants: list[Variant]) -> Row:
@@ -259,8 +260,7 @@ def main() -> None:
     option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
     names, text = ("SOURCE", "TARGET"), "Source and target language of a direction that the run trained."
     option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
-    text = "Encoding to compare; the option may be repeated, and the first encoding is the baseline."
-    option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
+    add_option(parser, "compare with the first one")
     text = "Random seed of the run; file names do not contain this seed."
     option("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seed with which all encodings were trained."

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recipes.lib import launch
 from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
-from recipes.lib.planning import LIB, flags, module
+from recipes.lib.planning import LIB, Planner, flags, module
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
@@ -21,7 +21,7 @@ GNMT = "lenpen-form"  # flag of this package's task
 
 def model_flags(settings: Settings, direction: Direction) -> list[str]:
     """Return the flags that define a model, except the flags of its position encoding."""
-    return [*PLUGIN, *direction.flags(), "--arch", settings.arch, *as_arguments(settings.train)]
+    return [*direction.flags(), "--arch", settings.arch, *as_arguments(settings.train)]
 
 
 def search_flags(settings: Settings) -> list[str]:
@@ -53,19 +53,11 @@ class Models:
         return [train, average, generate, self.score(variant, generate)]
 
     def train(self, variant: Variant, binary: Stage) -> Stage:
-        settings = self.settings
-        # The user's flags come later and override these.
-        command = [self.text.named("data-bin"), *WHOLE, *QUIET, "--log-interval", "20"]
-        command += [*model_flags(settings, self.direction), *variant.encoding.flags(), "--seed", str(variant.seed)]
-        command += ["--save-dir", self.place.named("checkpoints", variant.slug)]
-        return Stage(
-            self.place.stage("train", variant.slug),
-            launch.train_command([*command, *self.keep_flags()], settings),
-            (self.place.path("checkpoints", variant.slug),),
-            (binary,),
-            resumes=True,
-            identity=launch.identity(command, settings),  # the number of kept checkpoints does not change the result
-        )
+        words = [*model_flags(self.settings, self.direction), *variant.encoding.flags(), "--seed", str(variant.seed)]
+        data, keep = self.text.named("data-bin"), self.keep_flags()
+        planner = Planner(self.settings, self.place.path(), self.place.named())
+        stage = planner.training_stage(variant.slug, data, words, [binary], keep=keep)
+        return replace(stage, name=self.place.stage("train", variant.slug))
 
     @property
     def by_update(self) -> bool:

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch, planning
+from recipes.lib.encodings import labels
+from recipes.lib.flags import PLUGIN
 from recipes.lib.package import tables
 from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import Plan
@@ -74,10 +76,6 @@ class Planner(planning.Planner[Settings]):
         measure = [models.measure(averaged[: len(models.timed)])] if self.settings.measure else []
         return [*measure, *([models.by_length(measure, scored)] if self.settings.length_bounds else [])]
 
-    @property
-    def labels(self) -> list[str]:
-        return [encoding.label for encoding in self.settings.encodings]
-
     def check(self) -> Stage:
         """Return the stage that checks the models, the decoding options, BLEU's tokenizer and earlier runs.
 
@@ -86,8 +84,8 @@ class Planner(planning.Planner[Settings]):
         settings = self.settings
         languages = list(dict.fromkeys(direction.target for direction in settings.directions))
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", target_lang=languages)
-        command += flags(pos_enc=self.labels, generate=(shlex.join(search_flags(settings)),))
-        command += ["--", *model_flags(settings, settings.directions[0])]
+        command += flags(pos_enc=labels(settings.encodings), generate=(shlex.join(search_flags(settings)),))
+        command += ["--", *PLUGIN, *model_flags(settings, settings.directions[0])]
         return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py", *self.beside])
 
     def compare(self, after: list[Stage]) -> Stage:
@@ -95,7 +93,7 @@ class Planner(planning.Planner[Settings]):
         command = module("translation_wmt18.compare") + flags(output=self.shown, seed=settings.seed)
         command += flags(direction=[(direction.source, direction.target) for direction in settings.directions])
         command += flags(trained_seed=[variant.seed for variant in settings.variants[:: len(settings.encodings)]])
-        command += flags(pos_enc=self.labels, differs=(", ".join(differences(settings)),))
+        command += flags(pos_enc=labels(settings.encodings), differs=(", ".join(differences(settings)),))
         command += flags(unmeasured=not settings.measure)
         free = flags(beside=[str(path.parent) for path in self.beside])
         own = [HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout")]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from glue import formats, reading
 from support_glue import FILES, task_files
+from support_recipes import Planned, value
 
 from recipes.finetune_glue import builtin
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
@@ -23,27 +24,19 @@ from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import models
 from recipes.lib.finetuning.sentences.settings import files_that_count
 from recipes.lib.finetuning.sentences.tasks import GLUE, TASKS
-from recipes.lib.recipe import ROOT, shown
-from recipes.lib.settings import load, read_preset
-from recipes.lib.stages import Stage
+from recipes.lib.recipe import ROOT
+from recipes.lib.settings import read_preset
 from recipes.lib.values import Refused
 
-OUTPUT = Path("/tmp/an output")
 ABLATIONS = [name for name in FINETUNE_GLUE.presets() if "smoke" not in name and name not in ("small", "paper")]
 
 
-def settings(preset: str = "paper", **options: str) -> Settings:
-    words = {"checkpoint": "builtin" if preset == "smoke" else "some/m4/checkpoint_last.pt", **options}
-    return load(FINETUNE_GLUE, preset, texts={name.replace("__", "."): value for name, value in words.items()})
+def needed(preset: str) -> dict[str, str]:
+    return {"checkpoint": "builtin" if preset == "smoke" else "some/m4/checkpoint_last.pt"}
 
 
-def stages(preset: str = "paper", **options: str) -> dict[str, Stage]:
-    plan = FINETUNE_GLUE.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
-    return {stage.name: stage for stage in plan.stages()}
-
-
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
+PLANNED = Planned(FINETUNE_GLUE, "paper", needed=needed)
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 def run_folder(folder: Path, *labels: str) -> Path:

@@ -12,31 +12,23 @@ from typing import Any
 import pytest
 from integration import support
 from matplotlib.figure import Figure
+from support_recipes import Planned
 
 from fairseq_posenc.encodings import names, spec_of
 from recipes.length_tasks import compare, drawing, evaluate, generate
 from recipes.length_tasks.__main__ import LENGTH_TASKS, remarks
-from recipes.length_tasks.settings import Model, Settings
+from recipes.length_tasks.settings import Model
 from recipes.length_tasks.tasks import commands, pcfg
 from recipes.length_tasks.tasks.registry import TASKS, task
 from recipes.length_tasks.tasks.task import END, SPLITS, UNCOUNTED, Example, Sizes
 from recipes.lib.encodings import parse
-from recipes.lib.recipe import ROOT, shown
-from recipes.lib.settings import load
+from recipes.lib.recipe import ROOT
 from recipes.lib.stages import Stage, read_json
 from recipes.lib.values import Refused
 
-OUTPUT = ROOT / "results" / "length_tasks" / "test"
 SIZES = Sizes(8, (6, 8, 12), {"train": 300, "valid": 20, "within": 20, "beyond": 20})
-
-
-def settings(preset: str = "smoke", **options: str) -> Settings:
-    return load(LENGTH_TASKS, preset, texts={name.replace("__", "."): value for name, value in options.items()})
-
-
-def stages(preset: str = "smoke", output: Path = OUTPUT, **options: str) -> dict[str, Stage]:
-    plan = LENGTH_TASKS.plan(settings(preset, **options), output, shown(output))
-    return {stage.name: stage for stage in plan.stages()}
+PLANNED = Planned(LENGTH_TASKS, "smoke", ROOT / "results" / "length_tasks" / "test")
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 def examples(name: str) -> dict[str, list[Example]]:

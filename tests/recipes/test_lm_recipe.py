@@ -7,32 +7,18 @@ import re
 from pathlib import Path
 
 import pytest
+from support_recipes import OUTPUT, Planned, value
 
 from recipes.lib.encodings import parse
 from recipes.lib.package import figures
 from recipes.lib.recipe import shown
-from recipes.lib.settings import load
-from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
 from recipes.lm_wikitext103.compare import papers
-from recipes.lm_wikitext103.settings import Settings
 
-OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in LM_WIKITEXT103.presets() if name.startswith("wt103")]
-
-
-def settings(preset: str = "small", **changes: str) -> Settings:
-    return load(LM_WIKITEXT103, preset, texts={name.replace("__", "."): value for name, value in changes.items()})
-
-
-def stages(preset: str = "small", **changes: str) -> dict[str, Stage]:
-    plan = LM_WIKITEXT103.plan(settings(preset, **changes), OUTPUT, shown(OUTPUT))
-    return {stage.name: stage for stage in plan.stages()}
-
-
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
+PLANNED = Planned(LM_WIKITEXT103)
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 # --- the plan

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support_recipes import OUTPUT, Planned, value
 
 from fairseq_posenc.commands import whole_models
 from fairseq_posenc.commands.params import of_architecture
@@ -16,13 +17,9 @@ from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.package import figures
 from recipes.lib.recipe import ROOT, shown
-from recipes.lib.settings import load
-from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
-from recipes.pretrain_mlm.settings import Settings
 
-OUTPUT = Path("/tmp/an output")
 WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large", "m4m-c4"}
 PRESETS = PRETRAIN_MLM.presets()
 FOLDER = re.compile(r"/(builtin|wiki)\b")  # a --corpus that presets for the user's own texts replace
@@ -39,15 +36,8 @@ NEEDED = {
     "m4m-large-roberta-large",
     "diet-english",
 }
-
-
-def settings(preset: str = "small", **changes: str) -> Settings:
-    return load(PRETRAIN_MLM, preset, texts={name.replace("__", "."): value for name, value in changes.items()})
-
-
-def stages(preset: str = "small", **changes: str) -> dict[str, Stage]:
-    plan = PRETRAIN_MLM.plan(settings(preset, **changes), OUTPUT, shown(OUTPUT))
-    return {stage.name: stage for stage in plan.stages()}
+PLANNED = Planned(PRETRAIN_MLM)
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 @pytest.mark.parametrize(("mebibytes", "tasks"), [(0, 1), (25, 2), (35, 3)])
@@ -71,10 +61,6 @@ def needed(preset: str, folder: Path) -> dict[str, str]:
     if preset == "m4m-c4":
         return start
     return {"books": str(folder), **start} if preset in NEEDED | {"base", "base-flex", "large"} else {}
-
-
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
 
 
 def test_pages_and_examples_name_runs_as_they_are_called(tmp_path: Path) -> None:

@@ -9,35 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_recipes import Planned, value
 
 from recipes.lib.encodings import parse
 from recipes.lib.package import figures
-from recipes.lib.recipe import ROOT, shown
+from recipes.lib.recipe import ROOT
 from recipes.lib.seeds import Seeds
-from recipes.lib.settings import load
-from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.question_generation import compare
 from recipes.question_generation.__main__ import QUESTION_GENERATION, hints
 from recipes.question_generation.compare import dataset, paper
-from recipes.question_generation.settings import RECORD, Settings, Variant
+from recipes.question_generation.settings import RECORD, Variant
 from recipes.question_generation.sources import FETCHED, PUBLISHED
 
-OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in QUESTION_GENERATION.presets() if name.startswith("paper")]
-
-
-def settings(preset: str = "small", **options: str) -> Settings:
-    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
-
-
-def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
-    plan = QUESTION_GENERATION.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
-    return {stage.name: stage for stage in plan.stages()}
-
-
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
+PLANNED = Planned(QUESTION_GENERATION)
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 # --- the plan

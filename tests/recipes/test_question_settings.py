@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from support_recipes import Planned
 
 from recipes.lib.settings import load
 from recipes.lib.values import Refused
 from recipes.question_generation.__main__ import QUESTION_GENERATION
-from recipes.question_generation.settings import Settings
 
-
-def settings(preset: str = "small", **options: str) -> Settings:
-    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
+settings = Planned(QUESTION_GENERATION).settings
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.lib.command import main
 from recipes.lib.package import CLOSED
-from recipes.lib.settings import as_arguments, load, read_preset
+from recipes.lib.plain import recipes
+from recipes.lib.settings import as_arguments, load, read_preset, read_toml
 from recipes.lib.values import Refused
 from recipes.translation_wmt18.__main__ import TRANSLATION
 from tests.toy_recipe import TOY, toy
@@ -174,9 +175,24 @@ def test_a_wrong_config_is_refused(text, message, tmp_path):
 def test_a_preset_extends_a_preset_and_states_what_differs(tmp_path):
     (tmp_path / "base.toml").write_text('word = "one"\nleast = 1\n[train]\nrate = 0.5\nwarm-up = 3\n')
     (tmp_path / "wide.toml").write_text('extends = "base"\nleast = 2\n')
-    (tmp_path / "slow.toml").write_text('extends = "wide"\n[train]\nrate = 0.1\nfp16 = true\n')
-    expected = {"word": "one", "least": 2, "train": {"rate": 0.1, "warm-up": 3, "fp16": True}}
+    (tmp_path / "slow.toml").write_text('extends = "wide"\n[train]\nrate = 0.1\nwarm-up = false\nfp16 = true\n')
+    expected = {"word": "one", "least": 2, "train": {"rate": 0.1, "fp16": True}}
     assert read_preset(tmp_path / "slow.toml") == expected
+
+
+def stated(preset):
+    """Return the settings of a preset as triples: name, key in the table (empty if there is no table) and value."""
+    tables = {name: value if isinstance(value, dict) else {"": value} for name, value in preset.items()}
+    return [(name, key, value) for name, table in tables.items() for key, value in table.items()]
+
+
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.name)
+def test_no_preset_states_a_value_that_it_inherits(recipe):
+    for name in recipe.presets():
+        own = read_toml(recipe.conf / f"{name}.toml")
+        if "extends" in own:
+            inherited = stated(read_preset(recipe.conf / f"{own['extends']}.toml"))
+            assert [setting for setting in stated(own) if setting in inherited] == [], name
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from scipy import stats
+from support_recipes import OUTPUT, value
 
 from recipes.lib import significance
 from recipes.lib.finetuning.models import models
@@ -17,7 +18,6 @@ from recipes.lib.seeds import Seeds
 from recipes.lib.settings import load
 from recipes.lib.values import Refused
 
-OUTPUT = Path("/tmp/an output")
 RECIPES = {recipe.name: recipe for recipe in recipes()}
 
 
@@ -37,7 +37,7 @@ def test_every_recipe_trains_with_each_seed_on_the_same_prepared_data(recipe: Re
         assert stage.kind in several_seeds or keys[stage.name] == stage.key(), stage.name
     trainings = [stage for stage in three.stages() if stage.kind == "train"]
     assert len(trainings) == 3 * sum(stage.kind == "train" for stage in one.stages())
-    seeds = [stage.command[stage.command.index("--seed") + 1] for stage in trainings]
+    seeds = [value(stage, "--seed") for stage in trainings]
     assert {seed: seeds.count(seed) for seed in seeds} == dict.fromkeys(("1", "5", "7"), len(trainings) // 3)
     prepared = [stage for stage in three.stages() if stage.kind in ("prepare", "corpus", "binarise", "builtin")]
     assert prepared

@@ -7,38 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_recipes import OUTPUT, Planned, value
 
 from recipes.finetune_squad import compare, published
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
-from recipes.finetune_squad.settings import Settings
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.questions.files import GOLD
-from recipes.lib.recipe import shown
 from recipes.lib.seeds import Seeds
-from recipes.lib.settings import load, read_preset
+from recipes.lib.settings import read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
-OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in FINETUNE_SQUAD.presets() if name.startswith("m")]
 ABLATIONS = ["clip", "heads", "scale", "divergence", "m4m-small-slower"]
 MODEL = "/models/m4.clip=256/checkpoint_last.pt"
 
 
-def settings(preset: str = "small", **options: str) -> Settings:
-    own = {} if preset == "smoke" else {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {})}
-    options = {**own, **options}
-    return load(FINETUNE_SQUAD, preset, texts={name.replace("__", "."): value for name, value in options.items()})
+def needed(preset: str) -> dict[str, str]:
+    return {} if preset == "smoke" else {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {})}
 
 
-def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
-    plan = FINETUNE_SQUAD.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
-    return {stage.name: stage for stage in plan.stages()}
-
-
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
+PLANNED = Planned(FINETUNE_SQUAD, needed=needed)
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 # --- the plan

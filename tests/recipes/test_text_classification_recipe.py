@@ -8,30 +8,18 @@ from typing import Any
 
 import pytest
 from integration import support
+from support_recipes import Planned, value
 
 from fairseq_posenc.papers.reading import figures
-from recipes.lib.recipe import ROOT, Row, shown
-from recipes.lib.settings import load
+from recipes.lib.recipe import ROOT, Row
 from recipes.lib.stages import Stage, read_json
 from recipes.lib.values import Refused
 from recipes.text_classification import baselines, builtin, compare, evaluate, scores
 from recipes.text_classification.__main__ import TEXT_CLASSIFICATION, remarks
-from recipes.text_classification.settings import TASKS, Settings
+from recipes.text_classification.settings import TASKS
 
-OUTPUT = ROOT / "results" / "text_classification" / "test"
-
-
-def settings(preset: str, **options: str) -> Settings:
-    return load(TEXT_CLASSIFICATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
-
-
-def stages(preset: str, output: Path = OUTPUT, **options: str) -> dict[str, Stage]:
-    plan = TEXT_CLASSIFICATION.plan(settings(preset, **options), output, shown(output))
-    return {stage.name: stage for stage in plan.stages()}
-
-
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
+PLANNED = Planned(TEXT_CLASSIFICATION, output=ROOT / "results" / "text_classification" / "test")
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 # --- the plan

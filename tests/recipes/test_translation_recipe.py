@@ -6,22 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
+from support_recipes import Planned, value
 
 from recipes.lib.command import main
 from recipes.lib.encodings import ENCODINGS, options_of, parse, parse_stacks
 from recipes.lib.logs import progress
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
-from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.translation_wmt18.__main__ import TRANSLATION
 
-OUTPUT = Path("/tmp/an output")
-
-
-def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
-    settings = load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
-    return {stage.name: stage for stage in TRANSLATION.plan(settings, OUTPUT, shown(OUTPUT)).stages()}
+stages = Planned(TRANSLATION).stages
 
 
 def changed(**options: str) -> set[str]:
@@ -116,7 +111,7 @@ def test_every_preset_plans_every_stage(preset: str) -> None:
 def test_no_sentence_is_lost_to_the_batch_size() -> None:
     for stage in stages().values():
         if stage.kind in ("train", "generate"):
-            assert stage.command[stage.command.index("--required-batch-size-multiple") + 1] == "1"
+            assert value(stage, "--required-batch-size-multiple") == "1"
 
 
 def test_the_users_flags_come_last_and_win() -> None:

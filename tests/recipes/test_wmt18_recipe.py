@@ -6,28 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
+from support_recipes import OUTPUT, Planned
 
 from recipes.lib.encodings import parse, parse_either
-from recipes.lib.recipe import shown
-from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.translation_wmt18.__main__ import TRANSLATION, default_output
 from recipes.translation_wmt18.published import differences, paper
-from recipes.translation_wmt18.settings import Settings
 
-OUTPUT = Path("/tmp/an output")
 ALL = "en-de,de-en,en-cs,cs-en"
 TABLE4 = [name for name in TRANSLATION.presets() if name.startswith("table4")]
-
-
-def settings(preset: str = "small", **options: str) -> Settings:
-    return load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in options.items()})
-
-
-def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
-    plan = TRANSLATION.plan(settings(preset, **options), OUTPUT, shown(OUTPUT))
-    return {stage.name: stage for stage in plan.stages()}
+PLANNED = Planned(TRANSLATION)
+settings, stages = PLANNED.settings, PLANNED.stages
 
 
 def words(stage: Stage) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from glue import formats
 from spans import sets as files
+from support_recipes import Planned, value
 
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_glue.published import paper
@@ -25,26 +26,21 @@ from recipes.lib.finetuning.questions.files import GOLD
 from recipes.lib.finetuning.sentences import xnli
 from recipes.lib.finetuning.sentences.settings import PROTOCOLS, SentenceSettings
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
-from recipes.lib.recipe import Row, shown
+from recipes.lib.recipe import Row
 from recipes.lib.settings import load, read_preset
-from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
-OUTPUT = Path("/tmp/an output")
 MODEL = "/models/shaw/checkpoint_last.pt"
 ABLATIONS = ("rank", "sharing")
 #: Trainings of each preset.
 TRAININGS = {"paper": 20, "rank": 20, "sharing": 40}
 
 
-def stages(preset: str = "small", **options: str) -> dict[str, Stage]:
-    options = {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {}), **options}
-    loaded = load(FINETUNE_XTREME, preset, texts=options)
-    return {stage.name: stage for stage in FINETUNE_XTREME.plan(loaded, OUTPUT, shown(OUTPUT)).stages()}
+def needed(preset: str) -> dict[str, str]:
+    return {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {})}
 
 
-def value(stage: Stage, flag: str) -> str:
-    return stage.command[stage.command.index(flag) + 1]
+stages = Planned(FINETUNE_XTREME, needed=needed).stages
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -100,7 +96,7 @@ def test_the_xtreme_recipe_plans_every_stage(preset: str) -> None:
     assert "data-bin-scripts/prepare_xtreme.sh" in plan["prepare:XNLI.learned"].command
     trains = [stage for stage in plan.values() if stage.kind == "train"]
     assert len(trains) == TRAININGS.get(preset, 1)
-    assert all(stage.command[stage.command.index("--num-classes") + 1] == "3" for stage in trains)
+    assert all(value(stage, "--num-classes") == "3" for stage in trains)
 
 
 @pytest.mark.parametrize("preset", FINETUNE_XTREME.presets())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from recipes.lib import launch, planning
-from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib import planning
 from recipes.lib.planning import flags, module
 from recipes.lib.recipe import ROOT
 from recipes.lib.stages import Stage
@@ -90,20 +89,10 @@ class Planner(planning.Planner[S]):
             best: Name of the validation score that chooses the best checkpoint (empty: the validation loss).
             inputs: Files that the training reads; if one changes, the stage runs again.
         """
-        command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
-        command += [*PLUGIN, *words, "--save-dir", f"{self.shown}/checkpoints/{slug}"]
-        command += flags(best_checkpoint_metric=best, maximize_best_checkpoint_metric=bool(best))
-        keep = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
-        scheduled = flags(**schedule)
-        return Stage(
-            f"train:{slug}",
-            (*module("lib.scheduled"), *scheduled, "--", *launch.train_command([*command, *keep], self.settings)),
-            (self.output / "checkpoints" / slug,),
-            tuple(after),
-            tuple(inputs),
-            resumes=True,
-            identity=(*scheduled, *launch.identity(list(self.unplaced(command)), self.settings)),
-        )
+        scheduled, keep = flags(**schedule), flags(no_epoch_checkpoints=True, keep_interval_updates=1)
+        stage = self.training_stage(slug, data, words, after, inputs, best=best, keep=keep)
+        command = (*module("lib.scheduled"), *scheduled, "--", *stage.command)
+        return replace(stage, command=command, identity=(*scheduled, *stage.identity))
 
     @property
     def notes_on_models(self) -> list[str]:

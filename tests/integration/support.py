@@ -9,6 +9,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -153,17 +154,20 @@ def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
 
 
 def trained(words: Sequence[str]) -> Run:
-    """Run fairseq-train with these arguments."""
+    """Run fairseq-train with these arguments.
+
+    Even with --no-save, fairseq writes to --save-dir: a file that shows whether it can, and crash.pt if a step fails.
+    """
     # fairseq would compare with the best score of an earlier training in this process, and write no checkpoint_best.pt.
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
-    cfg = parse(words)
     recorders: list[Recorder] = []
 
     def recorder(*arguments: Any) -> Recorder:
         recorders.append(Recorder(*arguments))
         return recorders[0]
 
-    with mock.patch.object(fairseq_cli.train, "Trainer", recorder):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", recorder):
+        cfg = parse(["--save-dir", folder, *words])  # a later --save-dir takes its place
         fairseq_cli.train.main(cfg)
     return Run(cfg, recorders[0], recorders[0].losses)
 

@@ -16,7 +16,7 @@ import filelock
 import pytest
 from support_readonly import read_only
 
-from recipes.lib import lock, runner
+from recipes.lib import run, runner
 from recipes.lib.command import main
 from recipes.lib.stages import Ledger, Stage
 from tests.toy_recipe import TOY, toy
@@ -98,7 +98,7 @@ def test_a_finished_run_does_nothing(finished, capsys):
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(lock, "PATIENCE", 0.2)
+    monkeypatch.setattr(run, "PATIENCE", 0.2)
     with begin(tmp_path / "out", "data") as process:
         wait_for(lambda: (tmp_path / "out" / "data").exists(), process)
         assert toy(tmp_path / "out") == 2

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from ...attention import KeyValueCache, SelfAttention
 from ...encodings import StackShape
-from ...ops.content import of_keys, of_values
+from ...ops.content import dot_products, of_values
 from ...positions import Positions, restart_ids
 from ...stack import Stack
 from .settings import Setting, Subject
@@ -49,7 +49,7 @@ class PlainAttention(SelfAttention):
         if cache is not None:
             k, v = cache.append(k, v)
         if positions.query_length == 1 and x.device.type == "cpu":  # cheaper than the fused kernel
-            weights = of_keys(q * self.head_dim**-0.5, k).softmax(-1)
+            weights = dot_products(q * self.head_dim**-0.5, k).softmax(-1)
             attended = of_values(weights, v)
         elif positions.padding is None:
             causal = positions.causal and positions.query_length > 1

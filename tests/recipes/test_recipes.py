@@ -8,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import filelock
 import pytest
+from support_processes import wait_for
 from support_readonly import read_only
 
 from recipes.lib import run, runner
@@ -78,15 +78,6 @@ def test_a_terminated_run_says_that_it_can_continue(tmp_path):
     assert process.returncode == 128 + signal.SIGTERM
     assert errors == "ended by the signal SIGTERM. Run the same command again to continue from here.\n"
     assert toy(tmp_path) == 0
-
-
-def wait_for(condition, process: subprocess.Popen[str]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 def test_a_finished_run_does_nothing(finished, capsys):

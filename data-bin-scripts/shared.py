@@ -15,6 +15,7 @@ from recipes.lib.package import FULL as FULL  # noqa: E402
 from recipes.lib.package import NoSpaceError as NoSpaceError  # noqa: E402
 from recipes.lib.package import NotTextError as NotTextError  # noqa: E402
 from recipes.lib.package import free_bytes as free_bytes  # noqa: E402
+from recipes.lib.package import locked as locked  # noqa: E402
 from recipes.lib.package import named_when_full as named_when_full  # noqa: E402
 from recipes.lib.package import nearest as nearest  # noqa: E402
 from recipes.lib.package import read_utf8 as read_utf8  # noqa: E402

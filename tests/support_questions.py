@@ -64,14 +64,10 @@ def write_ids(path: Path, lines: Sequence[Tensor]) -> None:
     builder.finalize(f"{path}.idx")
 
 
-def words(data: Path, *more: Any) -> list[Any]:
+def words(data: Path, *more: Any) -> list[str]:
     """Return the arguments of fairseq-train for a tiny model; without --save-dir nothing is saved."""
-    arguments = [str(word) for word in more]
-    defaults: list[Any] = [] if "--save-dir" in arguments else ["--no-save"]
-    defaults += [] if "--valid-subset" in arguments else ["--disable-validation"]
-    defaults += [] if "--criterion" in arguments else CRITERION
-    defaults += [] if "--arch" in arguments else ARCH
-    return [str(w) for w in (data, "--user-dir", support.PLUGIN, *TASK, *support.RECIPE, *defaults, *arguments)]
+    criterion, model = ([] if words[0] in more else words for words in (CRITERION, ARCH))
+    return support.command_line(data, *more, task=TASK, model=[*criterion, *model])
 
 
 def built(data: Path, *more: Any, seed: int = 5) -> tuple[Any, Any]:

@@ -83,22 +83,10 @@ def toy(place: Path, dev: dict[str, Any]) -> Path:
 
 def words(data: Path, source: Path, *more: Any) -> list[str]:
     """Return the arguments of fairseq-train; without --save-dir nothing is saved."""
-    arguments = [str(word) for word in more]
-    defaults: list[Any] = [] if "--save-dir" in arguments else ["--no-save"]
-    defaults += [] if "--valid-subset" in arguments else ["--disable-validation"]
-    defaults += [
-        "--arch",
-        "posenc_roberta_pretrained",
-        "--pretrained",
-        source,
-        "--dropout",
-        0,
-        "--attention-dropout",
-        0,
-    ]
-    task = ["--task", "posenc_squad", "--criterion", "squad", "--batch-size", 32]
+    task = "--task posenc_squad --criterion squad --batch-size 32".split()
     recipe = [word for word in support.RECIPE if word not in ("--max-tokens", "120")]
-    return [str(word) for word in (data, "--user-dir", support.PLUGIN, *task, *recipe, *defaults, *arguments)]
+    model = ["--arch", "posenc_roberta_pretrained", "--pretrained", source, "--dropout", 0, "--attention-dropout", 0]
+    return support.command_line(data, *more, task=task, recipe=recipe, model=model)
 
 
 def built(data: Path, source: Path, *more: Any) -> tuple[Any, Any]:

@@ -22,6 +22,11 @@ def sections(text: str) -> dict[str, str]:
     return dict(zip(anchors, parts[1::2], strict=True))
 
 
+def quoted(text: str) -> list[str]:
+    """Return every text between backticks."""
+    return re.findall(r"`([^`\n]+)`", text)
+
+
 def cells(text: str, head: str) -> list[list[str]]:
     """Return the rows of the table whose first line begins with `head`."""
     (block,) = re.findall(rf"^ *\| {re.escape(head)}.*\n *\|[-|: ]+\|\n((?: *\|.*\n)+)", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Test the parts of the package: files import only from their own part and earlier parts, and never in a circle."""
+"""Test which files import which: only their own part and earlier parts of the package, and never in a circle."""
 
 from __future__ import annotations
 
@@ -10,75 +10,67 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "fairseq_posenc"
+ROOT = Path(__file__).parents[1]
+PACKAGE, RECIPES, SCRIPTS = ROOT / "fairseq_posenc", ROOT / "recipes", ROOT / "data-bin-scripts"
 
-#: The parts, each of which may import from those before it; docs/architecture.md describes them.
+#: The parts, each of which may import from those before it; docs/architecture.md describes them. `generation` comes
+#: before `tasks`, because the tasks build the beam search and the scorers, and these know no task.
 ROOMS = (
     *("ops", "positions", "core", "encodings", "attention", "stack", "metrics", "papers"),
-    *(
-        "compat",
-        "data",
-        "hub",
-        "models",
-        "criterions",
-        "generation",
-        "tasks",
-        "optim",
-        "config",
-        "analysis",
-        "commands",
-    ),
-    *("__init__", "__main__"),
+    *("compat", "data", "hub", "models", "criterions", "generation", "tasks", "optim", "config"),
+    *("analysis", "commands", "__init__", "__main__"),
 )
 #: The parts that need only torch, numpy and the libraries of metrics.
 WITHOUT_FAIRSEQ = ROOMS[: ROOMS.index("papers") + 1]
 
 
-def modules(package: Path) -> dict[str, Path]:
-    """Return the files of a package by dotted name; the name of a folder stands for its __init__.py."""
+def modules(folder: Path, root: Path = ROOT) -> dict[str, Path]:
+    """Return the files of a folder by their names in Python, if Python looks for modules in `root`."""
     paths = {}
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package).with_suffix("").parts
-        paths[".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)] = path
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return paths
 
 
-def imports(package: Path) -> dict[str, set[str]]:
-    """Return which modules of the package each module imports, also inside functions and for type checkers."""
-    files = modules(package)
+def imports(folder: Path, root: Path = ROOT) -> dict[str, set[str]]:
+    """Return which modules of the folder each module imports, also inside functions and for type checkers."""
+    files = modules(folder, root)
     return {
-        name: {*_imported(ast.parse(path.read_text("utf-8")), path, package, files)} for name, path in files.items()
+        name: files.keys() & {full if full in files else module for module, full in imported(path, root)}
+        for name, path in files.items()
     }
 
 
-def _imported(tree: ast.Module, path: Path, package: Path, files: dict[str, Path]) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            folder = path.parents[node.level - 1].relative_to(package).parts
-            start = ".".join((*folder, *filter(None, [node.module])))
-            for alias in node.names:
-                full = f"{start}.{alias.name}".strip(".")
-                yield full if full in files else start or "__init__"
+def imported(path: Path, root: Path = ROOT) -> Iterator[tuple[str, str]]:
+    """Yield (a, a.b) for each `from a import b` of a file, because b may be a module, and (a, a) for `import a`."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            folder = path.parents[node.level - 1].relative_to(root).parts if node.level else ()
+            module = ".".join((*folder, *filter(None, [node.module])))
+            yield from ((module, f"{module}.{alias.name}") for alias in node.names)
 
 
 def room(module: str) -> str:
-    """Return the first part of a module's name."""
-    return module.partition(".")[0]
+    """Return the part of the package to which a module belongs."""
+    return [*module.split("."), "__init__"][1]
 
 
 def outward(package: Path) -> list[str]:
     """Return the imports from a later part of the package."""
     return [
         f"{name} imports {other}"
-        for name, others in imports(package).items()
+        for name, others in imports(package, package.parent).items()
         for other in sorted(others)
-        if name != "__init__" and ROOMS.index(room(other)) > ROOMS.index(room(name))
+        if name != package.name and ROOMS.index(room(other)) > ROOMS.index(room(name))
     ]
 
 
-def circle(package: Path) -> list[str]:
-    """Return modules that import each other in a circle, or an empty list."""
-    graph = {name: others - {name} for name, others in imports(package).items() if name != "__init__"}
+def circle(folder: Path, root: Path) -> list[str]:
+    """Return modules that import each other in a circle, or an empty list. The package itself imports all its parts."""
+    graph = {name: others - {name} for name, others in imports(folder, root).items() if name != folder.name}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -87,12 +79,12 @@ def circle(package: Path) -> list[str]:
 
 
 def test_the_page_lists_the_rooms_in_order_and_existing_files() -> None:
-    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     rooms = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
     assert rooms == [name for name in ROOMS if not name.startswith("__")]
     paths = set(re.findall(r"`([\w/-]+\.(?:py|sh))`", page)) - {"run.sh", "registry.py"}
     assert paths
-    assert [path for path in paths if not ((PACKAGE / path).exists() or (PACKAGE.parent / path).exists())] == []
+    assert [path for path in paths if not ((PACKAGE / path).exists() or (ROOT / path).exists())] == []
 
 
 def test_every_file_is_in_a_known_room() -> None:
@@ -103,43 +95,47 @@ def test_files_import_from_their_room_and_from_rooms_before_it() -> None:
     assert outward(PACKAGE) == []
 
 
-def test_no_two_files_import_each_other() -> None:
+@pytest.mark.parametrize(("folder", "root"), [(PACKAGE, ROOT), (SCRIPTS, SCRIPTS)])
+def test_no_two_files_import_each_other(folder: Path, root: Path) -> None:
     """Late imports count too. The registry finds its classes by names in strings, which is not an import."""
-    assert circle(PACKAGE) == []
+    assert circle(folder, root) == []
 
 
-def test_wrong_imports_are_caught(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("late", "early"),
+    [
+        ("from ..core import base", "from ..ops.wrong import late"),
+        ("import package.core.base", "from package.ops import wrong"),
+    ],
+    ids=["relative", "absolute"],
+)
+def test_wrong_imports_are_caught(tmp_path: Path, late: str, early: str) -> None:
+    package = tmp_path / "package"
     for folder in ("ops", "core"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "ops" / "wrong.py").write_text("def late() -> None:\n    from ..core import base\n")
-    (tmp_path / "core" / "base.py").write_text("from ..ops.wrong import late\n")
-    assert outward(tmp_path) == ["ops.wrong imports core.base"]
-    assert set(circle(tmp_path)) == {"ops.wrong", "core.base"}
+        (package / folder).mkdir(parents=True)
+    (package / "ops" / "wrong.py").write_text(f"def late() -> None:\n    {late}\n")
+    (package / "core" / "base.py").write_text(f"{early}\n")
+    assert outward(package) == ["package.ops.wrong imports package.core.base"]
+    assert set(circle(package, tmp_path)) == {"package.ops.wrong", "package.core.base"}
 
 
 @pytest.mark.parametrize("name", WITHOUT_FAIRSEQ)
 def test_the_inner_rooms_import_no_fairseq(name: str) -> None:
     for path in (path for module, path in modules(PACKAGE).items() if room(module) == name):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            assert not {name.partition(".")[0] for name in names} & {"fairseq", "fairseq_cli", "hydra", "omegaconf"}, (
-                path
-            )
+        packages = {module.partition(".")[0] for module, _ in imported(path)}
+        assert not packages & {"fairseq", "fairseq_cli", "hydra", "omegaconf"}, path
 
 
 def test_recipes_import_the_library_of_recipes_and_never_each_other() -> None:
-    recipes = PACKAGE.parent / "recipes"
     wrong = [
-        f"{path.relative_to(recipes)} imports {name}"
-        for path in sorted(recipes.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
-        if name.startswith("recipes.") and name.split(".")[1] not in ("lib", path.relative_to(recipes).parts[0])
+        f"{name} imports {other}"
+        for name, others in imports(RECIPES).items()
+        for other in sorted(others)
+        if other.split(".")[1] not in ("lib", name.split(".")[1])
     ]
     assert wrong == []
 
 
 def test_only_the_library_of_recipes_knows_the_files_of_the_runner() -> None:
-    files = [path for path in (PACKAGE.parent / "recipes").glob("*/*.py") if path.parent.name != "lib"]
+    files = [path for path in RECIPES.glob("*/*.py") if path.parent.name != "lib"]
     assert [path for path in files if '".stages"' in path.read_text("utf-8")] == []

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-from shared import named_when_full, write_whole
+from shared import locked, named_when_full, write_whole
 
 from .errors import CorpusError
 from .job import read_json
@@ -55,13 +54,8 @@ def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
     ):
         raise CorpusError(f"{folder} exists, and this program did not write it. Move it.")
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        held = FileLock(folder / "lock").acquire(timeout=0)
-    except Timeout:
-        raise CorpusError(
-            f"{folder} is in use by another run. Wait until the other run ends, or choose another --output."
-        ) from None
-    with held, named_when_full(folder):
+    busy = f"{folder} is in use by another run. Wait until the other run ends, or choose another --output."
+    with locked(folder / "lock", 0, CorpusError(busy)), named_when_full(folder):
         _same(folder, identity)
         yield folder
 

@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-from shared import whole
+from shared import locked, whole
 
 from .errors import FetchError, clear_when_full
 
@@ -81,11 +80,5 @@ def only_one(folder: Path) -> Iterator[None]:
     """Make a second run in the same folder wait for the first, because both runs would write the same partial files."""
     with clear_when_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout:
-        print(f"waiting for another run that writes to {folder}", flush=True)
-        held = lock.acquire()
-    with held:
+    with locked(folder / ".lock", 0, f"waiting for another run that writes to {folder}"):
         yield

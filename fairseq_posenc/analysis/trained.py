@@ -96,8 +96,6 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     """
     from fairseq import checkpoint_utils
 
-    import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
-
     overrides = {"data": str(data)} if data else {}
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)

@@ -69,20 +69,7 @@ def scored(text: str) -> set[str]:
     """Return the encodings with a row in a hand-written table, or in a quoted table of any page except cost.md."""
     quotes = [what for _, what, _ in BLOCK.findall(text) if what.startswith(MARK) and not what.startswith(COST)]
     labels = [label.strip() for what in quotes for label in what.rpartition(" | ")[2].split(";")]
-    return _names(labels + re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE))
-
-
-def quoted(text: str) -> list[str]:
-    """Return every text between backticks."""
-    return re.findall(r"`([^`\n]+)`", text)
-
-
-def mentioned(text: str) -> set[str]:
-    """Return the encodings that the text names in backticks, alone or composed, with or without options."""
-    return _names(quoted(text))
-
-
-def _names(labels: list[str]) -> set[str]:
+    labels += re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE)
     stacks = [stack for label in labels for stack in label.split("/")]  # ENCODER/DECODER
     return {name for stack in stacks for name in split(stack)[0].split("+")} & set(names())
 

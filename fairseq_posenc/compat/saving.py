@@ -56,7 +56,10 @@ def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, ov
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Lock a folder for a `with` block, so that one process at a time writes checkpoints there; wait for the lock."""
+    """Lock a folder for a `with` block, so that one process at a time writes checkpoints there; wait for the lock.
+
+    The lock is not that of `core/locking.py`, which would leave a file among the user's checkpoints.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -41,7 +41,7 @@ class RelativeBias(SharedBias, CachingEncoding):
         return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        return toeplitz.spread(self._vector(tensors, positions), positions)
+        return toeplitz.to_pairs(self._vector(tensors, positions), positions)
 
     def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term:
         return OfDistance(self._vector(tensors, positions), Rows.of(positions))

@@ -101,7 +101,7 @@ class Fire(SharedBias, CachingEncoding):
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if "by_distance" in tensors:
-            return toeplitz.spread(tensors["by_distance"], positions)
+            return toeplitz.to_pairs(tensors["by_distance"], positions)
         return self._by_row(tensors, positions)
 
     small_part = "by_distance"
@@ -143,7 +143,7 @@ class Fire(SharedBias, CachingEncoding):
 
     def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias [1 or B, h or 1, Q, K], computed in chunks of rows because the hidden layer is large."""
-        numerator = toeplitz.spread(self._numerator(tensors, positions.distances), positions)
+        numerator = toeplitz.to_pairs(self._numerator(tensors, positions.distances), positions)
         x = numerator / self._denominator(tensors, positions.query_ids)[..., None]  # [1 or B, Q, K]
         if compiled.exporting():  # the number of chunks depends on the sizes, but an exported graph must not
             return self._network(x, tensors)

@@ -56,7 +56,7 @@ class _Scalars(RelativeTable):
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         factors = self.factors(promoted(layer.tensors["weight"]), positions)
         content = torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2))
-        return promoted(content) * toeplitz.spread(factors, positions)
+        return promoted(content) * toeplitz.to_pairs(factors, positions)
 
     def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
         factors = self.factors(promoted(layer.tensors["weight"]), positions)
@@ -165,7 +165,7 @@ class M3(RelativeTable):
             product: Tensor = trilinear.TrilinearProduct.apply(q, k, vectors)
             return product
         if compiled.exporting():  # the code below depends on the length, but an exported graph must not
-            windows = toeplitz.spread(toeplitz.take(table, rows, -2).transpose(-1, -2), positions)  # [1, h, D, Q, K]
+            windows = toeplitz.to_pairs(toeplitz.take(table, rows, -2).transpose(-1, -2), positions)  # [1, h, D, Q, K]
             return _contract((q * scale), k[:, :, None], windows.permute(0, 1, 3, 4, 2).to(q.dtype), flipped=False)
         q = q * scale  # each chunk casts the float32 table itself, so the gradients of all chunks add up in float32
         if 0 < 2 * self.clip < positions.key_length:
@@ -196,11 +196,11 @@ class M3(RelativeTable):
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:
             right = torch.matmul(q * table[:, -1:].to(q.dtype), k.transpose(-1, -2))
-            far = torch.where(toeplitz.spread(distances < 0, positions), far, right)
+            far = torch.where(toeplitz.to_pairs(distances < 0, positions), far, right)
         near = self._near(q, k, table[:, None, 1:-1], positions)
         by_distance = F.pad(near, (positions.key_length - clip, positions.query_length - clip))
         close = toeplitz.shift(by_distance, positions.key_length)
-        return torch.where(toeplitz.spread(distances.abs() < clip, positions), close, far)
+        return torch.where(toeplitz.to_pairs(distances.abs() < clip, positions), close, far)
 
     def _near(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
         """Return the products [B, h, Q, 2k-1] for the distances from 1-k to k-1; vectors are [1 or h, 1, 2k-1, D]."""

@@ -165,7 +165,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
             queries, keys = tensors["projected"]
             bias = _products(queries, keys, positions)
         if self.options.relative:
-            bias = bias + toeplitz.spread(self.by_distance(tensors, positions), positions)
+            bias = bias + toeplitz.to_pairs(self.by_distance(tensors, positions), positions)
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
 
     def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:

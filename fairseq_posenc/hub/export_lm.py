@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..data.words import marked
 from . import sums, tokenizer
 from .causal_lm import CausalConfig
 from .code import ENTRY, code
 from .folder import SAFE, new_folder
 from .language_model import LanguageModel
 from .pretrained import OWN, OWN_LM
-from .tokenizer.words import of_words
 
 CARD = """---
 library_name: transformers
@@ -109,7 +110,7 @@ def tokens_of(model: LanguageModel, source: Path | None) -> tuple[tokenizer.Toke
         return None, f"{none}, because there is no dict.txt beside the checkpoint or in its data folder"
     place = source or tokenizer.beside(model.dictionary)
     if place is None:
-        words = of_words(symbols)
+        words = _splitting_at_spaces(symbols)
         if words is None:
             return None, f"{none}. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
         contents, _ = tokenizer.fitted(words, symbols, model.dictionary, first=first_of(model))
@@ -118,6 +119,19 @@ def tokens_of(model: LanguageModel, source: Path | None) -> tuple[tokenizer.Toke
     contents, lacking = tokenizer.fitted(contents, symbols, where, first=first_of(model))
     line = f"wrote the tokenizer of {where}"
     return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
+
+
+def _splitting_at_spaces(symbols: Sequence[str]) -> tokenizer.Tokenizer | None:
+    """Return a tokenizer that splits text at spaces, or None if the dictionary's symbols are parts of words."""
+    if marked(symbols) is not None:
+        return None
+    vocabulary = {symbol: i for i, symbol in enumerate(symbols)}
+    return {
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+    }
 
 
 def first_of(model: LanguageModel) -> str:

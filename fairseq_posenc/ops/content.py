@@ -39,10 +39,10 @@ class Content:
 
     def product(self) -> Tensor:
         """Return the content product, [B, h, Q, K], in at least float32."""
-        return promoted(of_keys(self.q * self.scale, self.k))
+        return promoted(dot_products(self.q * self.scale, self.k))
 
 
-def of_keys(q: Tensor, k: Tensor) -> Tensor:
+def dot_products(q: Tensor, k: Tensor) -> Tensor:
     """Return q k^T: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
     if _few(q, k):
         return (k * q).sum(-1).unsqueeze(2)

@@ -65,7 +65,7 @@ def works(source: str) -> bool:
     return _library(source) is not None
 
 
-def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+def trilinear(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     """Return M3's product sum_d q_id k_jd a_ijd for all queries i and keys j; see `trilinear.products`.
 
     Args:
@@ -75,28 +75,28 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
         [B, h, Q, K].
     """
     for name, tensor, dims in (("q", q, 4), ("k", k, 4), ("vectors", vectors, 3)):
-        require_readable("products", name, tensor, dims)
+        require_readable("trilinear", name, tensor, dims)
     batch, heads, queries, dim = q.shape
     keys, tables = k.shape[2], len(vectors)
     length = max(queries + keys - 1, 0)
-    require_shape("products", "k", k, (batch, heads, keys, dim), "as many samples and heads as `q`, and its width")
+    require_shape("trilinear", "k", k, (batch, heads, keys, dim), "as many samples and heads as `q`, and its width")
     require_shape(
-        "products",
+        "trilinear",
         "vectors",
         vectors,
         (tables, length, dim),
         "in each table, one vector of the width of `q` for every distance",
     )
-    require_tables("products", tables, heads)
-    require_contiguous("products", "vectors", vectors)
-    library = _compiled("products", "trilinear")
+    require_tables("trilinear", tables, heads)
+    require_contiguous("trilinear", "vectors", vectors)
+    library = _compiled("trilinear", "trilinear")
     q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     out = q.new_empty(batch, heads, queries, keys)
     if not out.numel():  # the C++ code would divide by 0, the number of tiles
         return out
     scratch = q.new_empty(library.trilinear_scratch(batch * heads, queries, keys, dim, tables))
     strides = [(ctypes.c_int64 * 3)(*x.stride()[:3]) for x in (q, k)]
-    from_q, from_k, table = (pointer("products", *x) for x in (("q", q), ("k", k), ("vectors", vectors)))
+    from_q, from_k, table = (pointer("trilinear", *x) for x in (("q", q), ("k", k), ("vectors", vectors)))
     tensors = from_q, strides[0], from_k, strides[1], table, out.data_ptr(), scratch.data_ptr()
     library.trilinear(*tensors, batch, heads, queries, keys, dim, tables, torch.get_num_threads())
     return out

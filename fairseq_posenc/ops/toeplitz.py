@@ -92,7 +92,7 @@ def unshift(x: Tensor) -> Tensor:
     return F.pad(rows, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
 
 
-def spread(vector: Tensor, positions: Lengths) -> Tensor:
+def to_pairs(vector: Tensor, positions: Lengths) -> Tensor:
     """Copy one number per distance, [..., L], to all pairs, [1 or B, ..., Q, K]: out[r, j] = vector[j - r + Q - 1].
 
     The slices that `unfold` returns are the rows in reverse order. Slicing takes a third of the time of indexing.

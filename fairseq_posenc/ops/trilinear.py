@@ -38,7 +38,7 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 def _forward(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     vectors = vectors.contiguous()
     if q.dtype == k.dtype == vectors.dtype == torch.float32 and cpp.works("trilinear"):
-        return cpp.products(q, k, vectors)
+        return cpp.trilinear(q, k, vectors)
     return compiled(products)(q.contiguous(), k.contiguous(), vectors)
 
 

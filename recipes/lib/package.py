@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairseq_posenc.analysis.results import interval as interval
     from fairseq_posenc.core.closed_pipe import CLOSED as CLOSED
     from fairseq_posenc.core.closed_pipe import discard_output as discard_output
+    from fairseq_posenc.core.locking import locked as locked
     from fairseq_posenc.core.reading import NotTextError as NotTextError
     from fairseq_posenc.core.reading import read_utf8 as read_utf8
     from fairseq_posenc.core.training_log import Curve as Curve
@@ -48,6 +49,7 @@ else:
         "analysis/results.py": ("interval",),
         "core/reading.py": ("NotTextError", "read_utf8"),
         "core/closed_pipe.py": ("CLOSED", "discard_output"),
+        "core/locking.py": ("locked",),
         "core/training_log.py": (
             *("Curve", "Divergence", "Points"),
             *("read_divergence", "read_losses", "read_parameters", "read_validations"),

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Generic
 
 from . import outputs, report
 from .choose import refuse_open
-from .lock import only_one
 from .machine import version_of
-from .package import visible
+from .package import locked, visible
 from .recipe import ROOT, Phase, Plan, Recipe, S
 from .runner import ENDED, Failed, Runner
 from .screen import Screen
 from .stages import Ledger, Stage
+from .values import Refused
 
 INTERRUPTED = 130
+PATIENCE = 5.0  # seconds to wait until the commands of a killed run have ended (see tied.py)
 AGAIN = "Run the same command again to continue from here."
 
 
@@ -41,7 +44,7 @@ class Run(Generic[S]):
         done, the recipe's own check determines the exit status.
         """
         try:
-            with only_one(self.output) as lock:
+            with self._alone() as lock:
                 refuse_open(chosen, self.ledger)
                 if force:
                     self.ledger.forget(chosen, self.plan.stages())
@@ -59,6 +62,24 @@ class Run(Generic[S]):
             if stop.code == ENDED:
                 self.screen.error(f"ended by the signal SIGTERM. {AGAIN}")
             raise
+
+    @contextmanager
+    def _alone(self) -> Iterator[int]:
+        """Lock the output folder, and yield the file descriptor of the lock.
+
+        The processes of tied.py, which watch the commands, inherit the descriptor. The folder of a killed run therefore
+        stays locked until the run's commands have ended.
+
+        Raises:
+            Refused: Another run uses the folder, or the folder cannot be written.
+        """
+        problem = "another run is using this folder. Wait until the other run ends, or choose another --output"
+        busy = Refused(f"--output {self.output}: {problem}.")
+        with ExitStack() as stack:
+            with outputs.making(self.output):
+                self.output.mkdir(parents=True, exist_ok=True)
+                descriptor = stack.enter_context(locked(self.output / ".lock", PATIENCE, busy))
+            yield descriptor
 
     def _do(self, chosen: list[Stage], lock: int) -> int:
         started = time.monotonic()

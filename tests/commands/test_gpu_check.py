@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import sys
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_rooms import PACKAGE, imports, modules
+from test_rooms import PACKAGE, imported, imports, modules
 from torch import Tensor
 
 from fairseq_posenc.attention import PathRefusedError
@@ -263,20 +262,19 @@ def test_the_full_check_has_every_encoding() -> None:
 
 def test_it_needs_torch_and_numpy_only() -> None:
     """This includes every file that the command imports."""
-    known, used, todo = imports(PACKAGE), set[str](), ["commands.gpu_check", "__main__", "commands.doctor.imported"]
+    known, used = imports(PACKAGE), set[str]()
+    todo = [f"fairseq_posenc.{name}" for name in ("commands.gpu_check", "__main__", "commands.doctor.imported")]
     while todo:
         module = todo.pop()
         if module not in used:
             used.add(module)
-            parents = [module.rpartition(".")[0]] if "." in module else []
-            todo += [other for other in (*known.get(module, ()), *parents) if other != "__init__"]
-    assert "attention.flex" in used
+            others = {*known.get(module, ()), module.rpartition(".")[0]}
+            todo += others - {"fairseq_posenc"}
+    assert "fairseq_posenc.attention.flex" in used
     files = modules(PACKAGE)
     for module in used & files.keys():
-        for node in ast.walk(ast.parse(files[module].read_text("utf-8"))):
-            packages = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            packages += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            own = {package.partition(".")[0] for package in packages} - {"__future__", "torch", "numpy"}
-            if module == "commands.peer_layers":  # imports a package only to build its layer
-                own -= {"fairseq", "transformers", "x_transformers"}
-            assert own <= set(sys.stdlib_module_names), module
+        packages = {name.partition(".")[0] for name, _ in imported(files[module])}
+        packages -= {"__future__", "fairseq_posenc", "numpy", "torch"}
+        if module == "fairseq_posenc.commands.peer_layers":  # imports a package only to build its layer
+            packages -= {"fairseq", "transformers", "x_transformers"}
+        assert packages <= set(sys.stdlib_module_names), module

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from support_which_encoding import HAND, PAGE, ROOT, cells, sections
+from support_which_encoding import HAND, PAGE, ROOT, cells, quoted, sections
 
 from fairseq_posenc.__main__ import COMMANDS
 from fairseq_posenc.commands import choosing, quoting
@@ -46,7 +46,7 @@ def unknown(text: str) -> list[str]:
     options = {option for name in names() for option in option_names(get(name).Options)}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     commands = {f"python -m fairseq_posenc {name}" for name in COMMANDS} | {f"make {target}" for target in targets}
-    others = (label for label in choosing.quoted(text) if not (label in commands or label.startswith("--pos-enc")))
+    others = (label for label in quoted(text) if not (label in commands or label.startswith("--pos-enc")))
     return [label for label in others if label.partition("=")[0] not in options and not builds(label)]
 
 
@@ -71,11 +71,11 @@ def test_names_in_backticks_are_known() -> None:
 def test_every_encoding_has_evidence_or_is_listed_without_it() -> None:
     """A row of a table is evidence; a mention, or a row about the cost, is not."""
     rows = "| `shaw` | 1 |\n| `t5+m2` | 2 |\n\n`xpos`\n\n<!-- derived: without evidence -->\n<!-- end -->\n"
-    listed = choosing.mentioned(choosing.filled(rows).partition("<!--")[2])
-    assert listed == set(names()) - {"shaw", "t5", "m2"}
+    listed = quoted(choosing.filled(rows).partition("<!--")[2])
+    assert set(listed) == set(names()) - {"shaw", "t5", "m2"}
     quotes = "<!-- derived: quote {} | words | train | {} -->\n<!-- end -->"
     assert choosing.scored(quotes.format("a.md", "m4[clip=3]; xl") + quotes.format("cost.md", "fire")) == {"m4", "xl"}
-    assert {"rope", "alibi"} < choosing.scored(PAGE) < choosing.mentioned(PAGE) == set(names())
+    assert {"rope", "alibi"} < choosing.scored(PAGE) < set(names()) <= set(quoted(PAGE))
 
 
 def test_numbers_in_prose_occur_in_the_tables_of_their_section() -> None:

@@ -66,7 +66,7 @@ def products(generator: random.Random) -> list[Call]:
     batch, heads = generator.randrange(3), generator.randint(1, 3)
     vectors = numbers(generator, generator.choice([1, heads]), max(queries + keys - 1, 0), dim)
     q, k = tensor(generator, batch, heads, queries, dim), tensor(generator, batch, heads, keys, dim)
-    return [(cpp.products, (q, k, vectors))]
+    return [(cpp.trilinear, (q, k, vectors))]
 
 
 def single_query(generator: random.Random) -> list[Call]:

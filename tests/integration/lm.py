@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import make_builder
 
 from . import support
 
@@ -26,6 +25,10 @@ TASK = f"--task posenc_lm_memory --tokens-per-sample {SEGMENT} --mem-length {MEM
 STOCK_TASK = f"--task language_modeling --tokens-per-sample {SEGMENT}".split()
 RECIPE = f"""--criterion cross_entropy --optimizer adam --lr 0.01 --batch-size {STREAMS} --seed 3 --cpu
     --log-format none --num-workers 0 --data-buffer-size 0""".split()
+#: The functions of `support` for these models.
+PARTS = {"model": TINY, "task": TASK, "recipe": RECIPE}
+command_line = partial(support.command_line, **PARTS)
+train, built = partial(support.train, **PARTS), partial(support.built, **PARTS)
 
 
 def write_corpus(folder: Path, words: int = WORDS) -> Path:
@@ -37,31 +40,10 @@ def write_corpus(folder: Path, words: int = WORDS) -> Path:
     dictionary.save(str(folder / "dict.txt"))
     random = torch.Generator().manual_seed(0)
     for split, size in LINES.items():
-        builder = make_builder(f"{folder / split}.bin", "mmap", len(dictionary))
-        for _ in range(size):
-            first, step, length = torch.randint(1, 12, (3,), generator=random).tolist()
-            ids = [4 + (first + step * i) % words for i in range(length)]
-            builder.add_item(torch.tensor([*ids, dictionary.eos()]))
-        builder.finalize(f"{folder / split}.idx")
+        numbers = (torch.randint(1, 12, (3,), generator=random).tolist() for _ in range(size))
+        lines = ([4 + (first + step * i) % words for i in range(length)] for first, step, length in numbers)
+        support.binarise(folder / split, lines, dictionary)
     return folder
-
-
-def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY, task: Sequence[str] = TASK) -> list[str]:
-    """Return the arguments of fairseq-train; without `--save-dir` nothing is saved."""
-    save = [] if "--save-dir" in arguments else ["--no-save"]
-    checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
-    words = [data, "--user-dir", support.PLUGIN, *task, *RECIPE, *save, *checks, *model, *arguments]
-    return [str(word) for word in words]
-
-
-def train(data: Path, *arguments: Any, **parts: Sequence[str]) -> support.Run:
-    """Run fairseq-train."""
-    return support.trained(command_line(data, *arguments, **parts))
-
-
-def built(data: Path, *arguments: Any, seed: int = 5, **parts: Sequence[str]) -> tuple[Any, Any]:
-    """Return an untrained model in evaluation mode and its task."""
-    return support.built_of(command_line(data, *arguments, **parts), seed)
 
 
 def batches(task: Any, split: str = "valid", *, size: int = STREAMS, **more: Any) -> list[dict[str, Any]]:

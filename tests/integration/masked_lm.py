@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import make_builder
 
 from . import support
 
@@ -24,6 +23,10 @@ STOCK_TASK = [word.replace("posenc_masked_lm", "masked_lm") for word in TASK]
 RECIPE = """--criterion masked_lm --optimizer adam --lr 0.01 --batch-size 16 --seed 3 --cpu --log-format none
     --num-workers 0 --data-buffer-size 0 --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test
     """.split()
+#: The functions of `support` for these models.
+PARTS = {"model": TINY, "task": TASK, "recipe": RECIPE}
+command_line = partial(support.command_line, **PARTS)
+train, built = partial(support.train, **PARTS), partial(support.built, **PARTS)
 
 
 def write_corpus(folder: Path, seed: int = 0) -> Path:
@@ -35,31 +38,11 @@ def write_corpus(folder: Path, seed: int = 0) -> Path:
     dictionary.save(str(folder / "dict.txt"))
     random = torch.Generator().manual_seed(seed)
     for split, size in (("train", 150), ("valid", 30)):
-        builder = make_builder(f"{folder / split}.bin", "mmap", len(dictionary))
-        for number in range(size):
-            first, length = torch.randint(0, len(PIECES), (2,), generator=random).tolist()
-            ids = [] if number % 5 == 4 else [4 + (first + 3 * i) % len(PIECES) for i in range(2 + length % 9)]
-            builder.add_item(torch.tensor([*ids, dictionary.eos()]))
-        builder.finalize(f"{folder / split}.idx")
+        numbers = [torch.randint(0, len(PIECES), (2,), generator=random).tolist() for _ in range(size)]
+        lines = [[4 + (first + 3 * i) % len(PIECES) for i in range(2 + length % 9)] for first, length in numbers]
+        lines[4::5] = [[]] * (size // 5)
+        support.binarise(folder / split, lines, dictionary)
     return folder
-
-
-def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY, task: Sequence[str] = TASK) -> list[str]:
-    """Return the arguments of fairseq-train; without `--save-dir` nothing is saved."""
-    save = [] if "--save-dir" in arguments else ["--no-save"]
-    checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
-    words = [data, "--user-dir", support.PLUGIN, *task, *RECIPE, *save, *checks, *model, *arguments]
-    return [str(word) for word in words]
-
-
-def train(data: Path, *arguments: Any, **parts: Sequence[str]) -> support.Run:
-    """Run fairseq-train."""
-    return support.trained(command_line(data, *arguments, **parts))
-
-
-def built(data: Path, *arguments: Any, seed: int = 5, **parts: Sequence[str]) -> tuple[Any, Any]:
-    """Return an untrained model in evaluation mode and its task."""
-    return support.built_of(command_line(data, *arguments, **parts), seed)
 
 
 def batches(task: Any, split: str = "valid", *, size: int = 8) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -30,7 +31,7 @@ from hydra import compose
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf, ValueNode
-from torch import Tensor, nn
+from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "fairseq_posenc"
@@ -41,6 +42,7 @@ SIZES = {"train": 240, "valid": 11, "test": 13}  # not multiples of 8, because f
 TINY = """--arch posenc_transformer_tiny --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --max-source-positions 24
     --max-target-positions 24 --dropout 0""".split()
 STOCK = [word.replace("posenc_transformer_tiny", "transformer_tiny") for word in TINY]
+TASK = "--task translation -s en -t de".split()
 RECIPE = """--optimizer adam --lr 0.01 --max-tokens 120 --seed 3 --cpu --log-format none --num-workers 0
     --data-buffer-size 0 --required-batch-size-multiple 1""".split()
 
@@ -56,16 +58,17 @@ def write_corpus(folder: Path) -> Path:
         dictionary.save(str(folder / f"dict.{language}.txt"))
     for split, size in SIZES.items():
         lengths = torch.randint(2, 10, (size,), generator=random).tolist()
-        lines = [torch.randint(4, 4 + WORDS, (length,), generator=random) for length in lengths]
-        _binarise(folder / f"{split}.en-de.en", lines, dictionary)
-        _binarise(folder / f"{split}.en-de.de", [line.flip(0) for line in lines], dictionary)
+        lines = [torch.randint(4, 4 + WORDS, (length,), generator=random).tolist() for length in lengths]
+        binarise(folder / f"{split}.en-de.en", lines, dictionary)
+        binarise(folder / f"{split}.en-de.de", [line[::-1] for line in lines], dictionary)
     return folder
 
 
-def _binarise(path: Path, lines: Sequence[Tensor], dictionary: Dictionary) -> None:
+def binarise(path: Path, lines: Iterable[Sequence[int]], dictionary: Dictionary) -> None:
+    """Write lines of ids as fairseq-preprocess does, each with </s> at its end."""
     builder = make_builder(f"{path}.bin", "mmap", len(dictionary))
     for line in lines:
-        builder.add_item(torch.cat([line, torch.tensor([dictionary.eos()])]))
+        builder.add_item(torch.tensor([*line, dictionary.eos()]))
     builder.finalize(f"{path}.idx")
 
 
@@ -126,12 +129,18 @@ def parsed_value(override: str) -> Any:
 fairseq.dataclass.utils.compose = composed  # shared by all tests of this process
 
 
-def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> list[str]:
+def command_line(
+    data: Path,
+    *arguments: Any,
+    model: Sequence[Any] = TINY,
+    task: Sequence[Any] = TASK,
+    recipe: Sequence[Any] = RECIPE,
+) -> list[str]:
     """Return the arguments of fairseq-train for a tiny model; without `--save-dir` nothing is saved."""
     save = [] if "--save-dir" in arguments else ["--no-save"]
     checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
-    words = [data, "--user-dir", PLUGIN, "--task", "translation", "-s", "en", "-t", "de", *RECIPE, *save, *checks]
-    return [str(word) for word in (*words, *model, *arguments)]
+    words = [data, "--user-dir", PLUGIN, *task, *recipe, *save, *checks, *model, *arguments]
+    return [str(word) for word in words]
 
 
 @dataclass
@@ -147,23 +156,26 @@ class Run:
         return self.trainer.get_model()
 
 
-def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
-    """Run fairseq-train and return the unrounded loss of each update."""
-    return trained(command_line(data, *arguments, model=model))
+def train(data: Path, *arguments: Any, **parts: Sequence[Any]) -> Run:
+    """Run fairseq-train with the arguments of `command_line`, and return the unrounded loss of each update."""
+    return trained(command_line(data, *arguments, **parts))
 
 
 def trained(words: Sequence[str]) -> Run:
-    """Run fairseq-train with these arguments."""
+    """Run fairseq-train with these arguments.
+
+    Even with --no-save, fairseq writes to --save-dir: a file that shows whether it can, and crash.pt if a step fails.
+    """
     # fairseq would compare with the best score of an earlier training in this process, and write no checkpoint_best.pt.
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
-    cfg = parse(words)
     recorders: list[Recorder] = []
 
     def recorder(*arguments: Any) -> Recorder:
         recorders.append(Recorder(*arguments))
         return recorders[0]
 
-    with mock.patch.object(fairseq_cli.train, "Trainer", recorder):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", recorder):
+        cfg = parse(["--save-dir", folder, *words])  # a later --save-dir takes its place
         fairseq_cli.train.main(cfg)
     return Run(cfg, recorders[0], recorders[0].losses)
 
@@ -181,9 +193,9 @@ class Recorder(Trainer):
         return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
 
 
-def built(data: Path, *arguments: Any, model: Sequence[str] = TINY, seed: int = 5) -> tuple[Any, Any]:
-    """Return an untrained model in evaluation mode, and its task."""
-    return built_of(command_line(data, *arguments, model=model), seed)
+def built(data: Path, *arguments: Any, seed: int = 5, **parts: Sequence[Any]) -> tuple[Any, Any]:
+    """Return an untrained model in evaluation mode, and its task, for the arguments of `command_line`."""
+    return built_of(command_line(data, *arguments, **parts), seed)
 
 
 def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:

@@ -456,7 +456,7 @@ class KeepsTheLongest(Raffel):
         return [{"bias": bias} for bias in cut]
 
     def _whole(self, table: Tensor, positions: Positions) -> Tensor:
-        return toeplitz.spread(self.by_distance({"weight": table}, positions.distances), positions)
+        return toeplitz.to_pairs(self.by_distance({"weight": table}, positions.distances), positions)
 
 
 class SharesItsWeight(Shaw):

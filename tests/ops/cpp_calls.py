@@ -17,7 +17,7 @@ from fairseq_posenc.ops import cpp
 
 #: Arguments of valid calls. Tensors are given by their shapes, for 2 samples, 3 heads, 4 queries, 5 keys and width 8.
 RIGHT: dict[str, dict[str, Any]] = {
-    "products": {"q": (2, 3, 4, 8), "k": (2, 3, 5, 8), "vectors": (3, 8, 8)},
+    "trilinear": {"q": (2, 3, 4, 8), "k": (2, 3, 5, 8), "vectors": (3, 8, 8)},
     "single_query": {"way": "both", "k": (2, 3, 5, 8), "vectors": (3, 5, 8), "q": (2, 3, 1, 8), "shared": 0},
     "spread": {"out": (6, 4, 5), "of_query": (6, 4, 3), "of_key": (6, 5, 3), "first": 2, "add": True},
     "spread_backward": {"grad": (6, 4, 5), "of_query": (6, 4, 3), "of_key": (6, 5, 3), "first": 2},
@@ -34,7 +34,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "across_backward": {"pairs": (6, 4, 5), "window": (3, 2, 2, 4), "start": 3, "top": 1},
 }
 #: Tensors that may have any strides, because the function copies them.
-ANY_STRIDES = {("products", "q"), ("products", "k"), *(("single_query", name) for name in ("k", "vectors", "q"))}
+ANY_STRIDES = {("trilinear", "q"), ("trilinear", "k"), *(("single_query", name) for name in ("k", "vectors", "q"))}
 #: Changes that keep the arguments valid, because a window may cover only a part of the pairs.
 FITTING = {(name, change) for name in ("across", "across_backward") for change in ("pairs[1] + 1", "pairs[2] + 1")}
 FITTING |= {(name, "window[3] - 1") for name in ("across", "across_backward")}
@@ -175,9 +175,9 @@ def _wrong_together() -> list[Call]:
         _with("single_query", "more keys shared than there are", vectors=(3, 0, 8), shared=6),
         _with("single_query", "shared, with a vector per key", shared=3),
         _with("single_query", "two tables for three heads", vectors=(2, 5, 8)),
-        _with("products", "two tables for three heads", vectors=(2, 8, 8)),
-        _with("products", "a vector per pair", vectors=(3, 20, 8)),
-        _with("products", "neither queries nor keys", q=(2, 3, 0, 8), k=(2, 3, 0, 8)),
+        _with("trilinear", "two tables for three heads", vectors=(2, 8, 8)),
+        _with("trilinear", "a vector per pair", vectors=(3, 20, 8)),
+        _with("trilinear", "neither queries nor keys", q=(2, 3, 0, 8), k=(2, 3, 0, 8)),
     ]
 
 

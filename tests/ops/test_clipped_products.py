@@ -140,7 +140,7 @@ def test_passes_give_the_same_on_any_number_of_threads(threads: int) -> None:
     table, before = table[:, rows(40, 50, 6)], torch.get_num_threads()
 
     def outcome() -> list[Tensor]:
-        return [GatedProduct.apply(Clipped(43, 55), 0.0, True, q, k, table), cpp.products(q, k, table)]
+        return [GatedProduct.apply(Clipped(43, 55), 0.0, True, q, k, table), cpp.trilinear(q, k, table)]
 
     gated, products = outcome()
     torch.set_num_threads(threads)
@@ -162,7 +162,7 @@ def test_passes_give_the_same_on_any_number_of_threads(threads: int) -> None:
         ("shaw", "clip=7", "spread"),
         ("lfhc", "clip=7", "spread"),
         ("deberta", "clip=7", "spread"),
-        *(("m3", options, "products") for options in ("", "clip=9", "share=none")),
+        *(("m3", options, "trilinear") for options in ("", "clip=9", "share=none")),
     ],
 )
 def test_a_layer_with_it_is_the_layer_without(

@@ -27,7 +27,7 @@ def test_a_row_and_few_numbers_are_multiplied_element_by_element(
     assert content._few(q, k) is few
     tolerance = 0.1 if dtype == torch.bfloat16 else 1e-5
     products = torch.einsum("bhid,bhjd->bhij", q.double(), k.double())
-    torch.testing.assert_close(content.of_keys(q, k).double(), products, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(content.dot_products(q, k).double(), products, rtol=tolerance, atol=tolerance)
     weights = torch.randn(2, 3, queries, keys, generator=generator).to(dtype)
     sums = torch.einsum("bhij,bhjd->bhid", weights.double(), k.double())
     torch.testing.assert_close(content.of_values(weights, k).double(), sums, rtol=tolerance, atol=tolerance)

@@ -51,17 +51,17 @@ def test_products_equal_the_sums(shape: tuple[int, int, int], tables: int) -> No
     q, k, vectors = random_inputs(*shape, tables)
     expected = literally(q, k, vectors)
     tolerance = 1e-6 * max(1.0, float(expected.abs().max()))
-    for actual in (cpp.products(q, k, vectors), cpp.products(q.contiguous(), k.contiguous(), vectors)):
+    for actual in (cpp.trilinear(q, k, vectors), cpp.trilinear(q.contiguous(), k.contiguous(), vectors)):
         torch.testing.assert_close(actual.double(), expected, rtol=0, atol=tolerance)
 
 
 def test_products_accept_any_layout() -> None:
     """Rows may be strided, and all samples may share one tensor."""
     q, k, vectors = random_inputs(40, 50, 8, 1)
-    expected = cpp.products(q, k, vectors)
-    assert torch.equal(cpp.products(q.mT.contiguous().mT, k, vectors), expected)
+    expected = cpp.trilinear(q, k, vectors)
+    assert torch.equal(cpp.trilinear(q.mT.contiguous().mT, k, vectors), expected)
     shared = k[:1].expand_as(k)
-    assert torch.equal(cpp.products(q, shared, vectors), cpp.products(q, shared.contiguous(), vectors))
+    assert torch.equal(cpp.trilinear(q, shared, vectors), cpp.trilinear(q, shared.contiguous(), vectors))
 
 
 @pytest.mark.parametrize("trouble", ["refused", "missing", "not a library"])
@@ -121,7 +121,7 @@ def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> N
     """No samples, no queries, no keys or no width: the results are empty or zeros."""
     queries, keys, dim = shape
     q, k = torch.randn(batch, 3, queries, dim), torch.randn(batch, 3, keys, dim)
-    output = cpp.products(q, k, torch.randn(1, queries + keys - 1, dim))
+    output = cpp.trilinear(q, k, torch.randn(1, queries + keys - 1, dim))
     assert output.shape == (batch, 3, queries, keys)
     assert not output.any() or dim
     sums = cpp.single_query("both", k, torch.randn(1, keys, dim), torch.randn(batch, 3, 1, dim), 0)

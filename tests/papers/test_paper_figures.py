@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support_which_encoding import HAND, ROOT, cells, sections
+from support_which_encoding import HAND, ROOT, cells, quoted, sections
 
-from fairseq_posenc.commands.choosing import quoted
 from fairseq_posenc.commands.params import split
 from fairseq_posenc.papers.reading import Figure
 from recipes.lib.encodings import parse, published

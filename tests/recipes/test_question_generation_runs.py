@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -171,10 +172,12 @@ def test_fairseqs_own_losses_do(data: Path) -> None:
         assert run.losses[-1] < run.losses[0] * 0.7
 
 
-def test_another_model_has_another_loss(tmp_path: Path) -> None:
+def test_another_model_has_another_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = support.write_corpus(tmp_path / "data-bin")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="--criterion question_generation needs --arch posenc_question_generation"):
         support.train(corpus, "--criterion", "question_generation", "--max-update", 1)
+    assert os.listdir() == ["data-bin"]  # without --save-dir, fairseq would write crash.pt here
 
 
 # -- prepared folders -------------------------------------------------------------------------------------

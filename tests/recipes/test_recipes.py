@@ -8,15 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import filelock
 import pytest
+from support_processes import wait_for
 from support_readonly import read_only
 
-from recipes.lib import lock, runner
+from recipes.lib import run, runner
 from recipes.lib.command import main
 from recipes.lib.stages import Ledger, Stage
 from tests.toy_recipe import TOY, toy
@@ -80,15 +80,6 @@ def test_a_terminated_run_says_that_it_can_continue(tmp_path):
     assert toy(tmp_path) == 0
 
 
-def wait_for(condition, process: subprocess.Popen[str]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    raise AssertionError("it never came")
-
-
 def test_a_finished_run_does_nothing(finished, capsys):
     before = markers(finished)
     capsys.readouterr()
@@ -98,7 +89,7 @@ def test_a_finished_run_does_nothing(finished, capsys):
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(lock, "PATIENCE", 0.2)
+    monkeypatch.setattr(run, "PATIENCE", 0.2)
     with begin(tmp_path / "out", "data") as process:
         wait_for(lambda: (tmp_path / "out" / "data").exists(), process)
         assert toy(tmp_path / "out") == 2

@@ -8,10 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from support_processes import wait_for
 
 from recipes.lib.logs import progress, tail
 from recipes.lib.package import write_whole
@@ -119,21 +119,14 @@ folder = Path({str(tmp_path)!r})
 code = f"import os, time; open({{str(folder / 'pid')!r}}, 'w').write(str(os.getpid())); time.sleep(60)"
 test_stages.run(folder, test_stages.a_stage(folder, code=code))
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as process:
-        pid = wait_for(tmp_path / "pid")
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        pid = int((tmp_path / "pid").read_text())
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def wait_for(path: Path) -> int:
-    for _ in range(200):
-        if path.exists() and path.read_text():
-            return int(path.read_text())
-        time.sleep(0.1)
-    raise AssertionError(f"{path} never came")
 
 
 def test_a_failure_names_its_command_and_its_log(tmp_path):

@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from support_processes import wait_for
 
 from recipes.lib import tied
 
@@ -34,14 +34,6 @@ def test_a_command_ends_with_the_process_that_started_it(how: signal.Signals | s
     for name in ("own", "child"):
         wait_for(lambda name=name: not is_alive(int((tmp_path / name).read_text())))
     assert (tmp_path / "asked").exists()
-
-
-def wait_for(condition) -> None:
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never came")
 
 
 def is_alive(process: int) -> bool:

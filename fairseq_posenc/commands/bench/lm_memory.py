@@ -26,11 +26,11 @@ from ...stack import Stack
 from .. import clock
 from ..clock import Rounds, Step
 from ..listing import on_meta
+from ..steps import step_on
 from . import targets
 from .measure import Plan
 from .rows import Row
 from .settings import Setting, Shape, Subject
-from .subjects import step_on
 
 #: Transformer-XL's layer on WikiText-103, with its segment length and memory, at a quarter of its depth.
 SHAPE = Shape("wt103", 410, 10, ((150, 4),), ((150, 60),))

@@ -16,17 +16,19 @@ from torch.profiler import ProfilerActivity, profile
 
 from ...attention import Projected, SelfAttention, attend
 from ...stack import Stack
+from ..clock import Step
+from ..steps import peak_on_gpu
 from . import targets
 from .rows import Row
 from .settings import Setting, Subject
-from .subjects import Batch, Step, stack_of
+from .subjects import Batch, stack_of
 
 PLAIN = Subject("none")
 
 
 def peak(step: Step, device: torch.device) -> int:
     """Return the peak memory of a step in bytes, not counting memory that was in use before the step."""
-    return _peak_on_cpu(step) if device.type == "cpu" else _peak_on_gpu(step, device)
+    return _peak_on_cpu(step) if device.type == "cpu" else peak_on_gpu(step, device)
 
 
 def _peak_on_cpu(step: Step) -> int:
@@ -42,15 +44,6 @@ def _peak_on_cpu(step: Step) -> int:
             now += event.nbytes()
             highest = max(highest, now)
     return highest
-
-
-def _peak_on_gpu(step: Step, device: torch.device) -> int:
-    torch.cuda.synchronize(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
-    step()
-    torch.cuda.synchronize(device)
-    return torch.cuda.max_memory_allocated(device) - before
 
 
 def core_step(subject: Subject, setting: Setting) -> Step:

@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..clock import Step
 from ..peer_layers import LAYERS, ORIGINS, Layer, Origin, Size, fairseq_decoder
+from ..steps import step_on, without_gradients
 from .measure import Plan, measure
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
-from .subjects import TOKENS, Step, step_of, step_on, without_gradients
+from .subjects import TOKENS, step_of
 
 #: Numbers of columns in the cache, and the number of sequences: 4 sentences with a beam of 4.
 DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16

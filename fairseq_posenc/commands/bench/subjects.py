@@ -10,7 +10,7 @@ Legend: B batch size, n tokens, h heads, D head width, d width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +18,12 @@ from torch.nn import functional as F
 
 from ...attention import KeyValueCache, SelfAttention
 from ...encodings import StackShape
-from ...ops.content import of_keys, of_values
+from ...ops.content import dot_products, of_values
 from ...positions import Positions, restart_ids
 from ...stack import Stack
+from ..clock import Step
+from ..steps import step_on, without_gradients
 from .settings import Setting, Subject
-
-Step = Callable[[], object]
 
 BOS, PAD, EOS = 0, 1, 2
 #: BERT's vocabulary. BERT predicts 15 % of the tokens, which is about every seventh.
@@ -49,7 +49,7 @@ class PlainAttention(SelfAttention):
         if cache is not None:
             k, v = cache.append(k, v)
         if positions.query_length == 1 and x.device.type == "cpu":  # cheaper than the fused kernel
-            weights = of_keys(q * self.head_dim**-0.5, k).softmax(-1)
+            weights = dot_products(q * self.head_dim**-0.5, k).softmax(-1)
             attended = of_values(weights, v)
         elif positions.padding is None:
             causal = positions.causal and positions.query_length > 1
@@ -143,14 +143,6 @@ def _layer_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
     return step_on(x, lambda x: stack(x, batch.positions(stack))[0], stack)
 
 
-def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> Step:
-    """Return a step that runs the module on x and, in training, a backward pass to x and the module's parameters."""
-    if not module.training:
-        return without_gradients(lambda: run(x))
-    inputs, gradient = [x.requires_grad_(), *module.parameters()], torch.randn_like(x)
-    return lambda: torch.autograd.grad(run(x), inputs, gradient, allow_unused=True)
-
-
 def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
     model = Model(stack).to(setting.device, setting.dtype).train(stack.training)
     targets = batch.tokens[:, ::PREDICTED].flatten()
@@ -184,8 +176,3 @@ def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
             stack(x[:, seen : seen + 1], batch.positions(stack, seen + 1, 1), caches=caches)
 
     return without_gradients(decode)
-
-
-def without_gradients(step: Step) -> Step:
-    """Return a function that runs the step without gradients, as in inference."""
-    return torch.no_grad()(step)

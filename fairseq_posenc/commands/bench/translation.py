@@ -24,11 +24,11 @@ from typing import Any
 import torch
 
 from ...encodings import StackShape, get
+from ..clock import Step
 from ..listing import on_meta
 from .measure import Plan, measure
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
-from .subjects import Step
 
 #: Sizes of the preset `small`, with which the recipe translates Multi30k.
 SMALL = Shape("translation", 128, 4, (), ())

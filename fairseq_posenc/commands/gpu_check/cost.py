@@ -8,12 +8,11 @@ Legend: B batch, n tokens, d width.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...attention import KeyValueCache, PathRefusedError
 from ...positions import Positions
@@ -21,6 +20,7 @@ from ...stack import Block, Stack
 from .. import clock
 from ..clock import Rounds, Step
 from ..peer_layers import FAIRSEQ, LAYERS, ORIGINS, Size
+from ..steps import peak_on_gpu, step_on
 from .results import Row, Task, described
 from .subjects import Sizes, Subject
 
@@ -118,9 +118,10 @@ def step_of(subject: Subject, setting: Setting, sizes: Sizes, path: str) -> Step
     for block in stack.layers:
         assert isinstance(block, Block)
         block.self_attn.path = path
+    stack.train(setting.mode == "train")
     if setting.mode == "decode":
-        return _decoding(stack.eval(), _input(setting, sizes))
-    return _layer_step(stack, lambda x: stack(x, _positions(stack, x))[0], setting, sizes)
+        return _decoding(stack, _input(setting, sizes))
+    return step_on(_input(setting, sizes), lambda x: stack(x, _positions(stack, x))[0], stack)
 
 
 def _peer_step(name: str, setting: Setting, sizes: Sizes) -> Step:
@@ -128,21 +129,12 @@ def _peer_step(name: str, setting: Setting, sizes: Sizes) -> Step:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         layer = LAYERS[name](size)
-    return _layer_step(layer.module.to(sizes.device, sizes.dtype), layer.run, setting, sizes)
+    module = layer.module.to(sizes.device, sizes.dtype).train(setting.mode == "train")
+    return step_on(_input(setting, sizes), layer.run, module)
 
 
 def _input(setting: Setting, sizes: Sizes) -> Tensor:
     return torch.randn(setting.batch, setting.length, sizes.dim, device=sizes.device, dtype=sizes.dtype)
-
-
-def _layer_step(module: nn.Module, run: Callable[[Tensor], Tensor], setting: Setting, sizes: Sizes) -> Step:
-    """Return a step that runs a module and, in training, a backward pass to its input and parameters."""
-    x = _input(setting, sizes)
-    if setting.mode != "train":
-        module.eval()
-        return torch.no_grad()(lambda: run(x))
-    inputs, gradient = [x.requires_grad_(), *module.train().parameters()], torch.randn_like(x)
-    return lambda: torch.autograd.grad(run(x), inputs, gradient, allow_unused=True)
 
 
 def _decoding(stack: Stack, x: Tensor) -> Step:
@@ -171,14 +163,4 @@ def _memory_ratio(step: Step, baseline: Step, device: torch.device) -> float | N
     """Return the peak memory of a step relative to that of the baseline, or None on a CPU."""
     if device.type != "cuda":
         return None
-    return _peak(step, device) / max(1, _peak(baseline, device))
-
-
-def _peak(step: Step, device: torch.device) -> int:
-    """Return the peak memory of a step in bytes, without the memory that was in use before it."""
-    torch.cuda.synchronize(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
-    step()
-    torch.cuda.synchronize(device)
-    return torch.cuda.max_memory_allocated(device) - before
+    return peak_on_gpu(step, device) / max(1, peak_on_gpu(baseline, device))

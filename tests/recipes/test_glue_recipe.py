@@ -13,14 +13,14 @@ import pytest
 from glue import formats, reading
 from support_glue import FILES, task_files
 
-from recipes.finetune_glue import builtin
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
-from recipes.finetune_glue.published import paper
 from recipes.finetune_glue.settings import Settings
 from recipes.lib import scheduled
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import models
+from recipes.lib.finetuning.sentences import builtin
+from recipes.lib.finetuning.sentences.published import paper
 from recipes.lib.finetuning.sentences.settings import files_that_count
 from recipes.lib.finetuning.sentences.tasks import GLUE, TASKS
 from recipes.lib.recipe import ROOT, shown

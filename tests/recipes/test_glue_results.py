@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recipes.finetune_glue import compare
-from recipes.finetune_glue.averages import averages
-from recipes.finetune_glue.compare import Results, middle
-from recipes.finetune_glue.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.sentences import report, xnli
+from recipes.lib.finetuning.sentences import compare, report, xnli
+from recipes.lib.finetuning.sentences.averages import averages
+from recipes.lib.finetuning.sentences.compare import Results, middle
+from recipes.lib.finetuning.sentences.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.finetuning.sentences.tasks import TASKS, metrics
 from recipes.lib.finetuning.sentences.xnli import Scores
 from recipes.lib.finetuning.trials import Grid, Trial, Variant

@@ -13,7 +13,6 @@ from glue import formats
 from spans import sets as files
 
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
-from recipes.finetune_glue.published import paper
 from recipes.finetune_xtreme import compare, join, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.finetune_xtreme.languages import rows_of_sentences
@@ -23,6 +22,7 @@ from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.questions.files import GOLD
 from recipes.lib.finetuning.sentences import xnli
+from recipes.lib.finetuning.sentences.published import paper
 from recipes.lib.finetuning.sentences.settings import PROTOCOLS, SentenceSettings
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.recipe import Row, shown

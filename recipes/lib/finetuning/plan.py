@@ -19,6 +19,8 @@ from .settings import FineTuning
 
 S = TypeVar("S", bound=FineTuning)
 ARCH = "posenc_roberta_pretrained"
+#: Pretrains the tiny built-in models. Like a user, a plan starts this recipe by its run.sh.
+PRETRAIN = ("bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke")
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from recipes.lib.finetuning.comparison import comparable, encoding_of, write_rows
-from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.sentences import xnli
-from recipes.lib.finetuning.sentences.plan import RECORD
-from recipes.lib.finetuning.sentences.tasks import HEADLINE, TASKS, metrics
-from recipes.lib.finetuning.sentences.xnli import Scores
-from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_options
 from recipes.lib.package import Divergence, read_divergence, whole_folder
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.significance import PRECISE, compare_with_first, summary
 from recipes.lib.stages import read_json
 
+from ..comparison import comparable, encoding_of, write_rows
+from ..models import Model
+from ..trials import Grid, Group, Trial, Variant, add_options
+from . import xnli
 from .averages import averages
+from .plan import RECORD
 from .published import BERT, MISMATCHED, ROBERTA, WARM, paper
+from .tasks import HEADLINE, TASKS, metrics
+from .xnli import Scores
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
 #: Remarks after the paper's scores. A checkpoint does not say whether its training started from another model.

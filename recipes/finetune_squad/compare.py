@@ -76,9 +76,9 @@ def row(
         **common(label, score),
         **summary("F1", [score["f1"] for score in scores]),
         "encoding": model["encoding"],
-        "paper's EM": exact,
-        "paper's F1": f1,
-        "comparable": None if f1 is None else comparable(differences),
+        "paper's EM": exact or None,
+        "paper's F1": f1 or None,
+        "comparable": comparable(differences) if f1 else None,
         "beats baselines": bool(score)
         and all(above(score["f1"], baselines[name]) for name in baselines if name != GOLD),
         "diverged": runs.diverged,

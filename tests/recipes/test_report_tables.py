@@ -12,7 +12,7 @@ from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.lib.recipe import ROOT, Recipe, Row
-from recipes.lib.report import main_table, markdown
+from recipes.lib.report import main_table, markdown, results
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
 from recipes.lm_wikitext103.compare import papers_text
 from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
@@ -63,6 +63,17 @@ def test_the_p_value_of_several_seeds_has_no_interval() -> None:
 def test_a_score_without_an_interval_stands_alone() -> None:
     row: Row = {"model": "m4", "F1": 88.123, "EM": 80.0, "±": 3.0, "p": None}
     assert cells(main_table([row], FINETUNE_SQUAD.main)) == [["model", "F1 (%)", "EM (%)"], ["m4", "88.12", "80"]]
+
+
+def test_a_papers_scores_are_written_as_text() -> None:
+    own, other = ({"score": score, "model": model, "segments": ""} for score, model in ((86.1, ""), (85.95, "BERT")))
+    row: Row = {"model": "m4", "F1": 88.123, "paper's F1": [own, other]}
+    assert cells(main_table([row], FINETUNE_SQUAD.main))[1] == ["m4", "88.12", "86.1; 85.95 (BERT)"]
+    details = results([row], FINETUNE_SQUAD.columns)
+    assert cells(details)[1] == ["m4", "88.12", "86.1; 85.95 (BERT)"]
+    per_head = {**own, "model": "roberta-base itself", "segments": "head"}
+    alone = results([{**row, "paper's F1": [per_head, per_head]}], FINETUNE_SQUAD.columns)
+    assert "paper's F1: `86.1/86.1 (roberta-base itself) (segments: head)`" in alone
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)

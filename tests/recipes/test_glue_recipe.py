@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -185,8 +186,8 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
     else:  # each encoding has its own number
         assert all(map(any, rows.values()))
         assert len(set(rows.values())) == len(rows)
-    for label in preset_values["pos-enc"]:
-        assert label in preset_values["pretraining"]
+    encodings = shlex.quote(",".join(preset_values["pos-enc"]))
+    assert loaded.pretrain_command == f"{preset_values['pretraining']} --pos-enc {encodings}"
     check = next(iter(stages(preset, checkpoint=str(run)).values()))
     assert value(check, "--pos-enc") == preset_values["pos-enc"][0]
 

@@ -84,14 +84,14 @@ def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, 
     ]
     loaded = settings(preset, checkpoint=",".join(places), pos_enc=",".join(preset_values["pos-enc"]))
     assert (
-        f"Pretrain the models of this preset with: {preset_values['pretraining']}"
+        f"Pretrain the models of this preset with: {loaded.pretrain_command}"
         in FINETUNE_SQUAD.plan(loaded, OUTPUT, "out").notes
     )
     assert [model.label for model in loaded.models] == preset_values["pos-enc"]
     assert loaded.paper == like
     assert published.departures(loaded) == []
     for label in preset_values["pos-enc"]:
-        assert label in preset_values["pretraining"]
+        assert label in loaded.pretrain_command
         assert published.figures(like, "1.1", 512, label)[1], label
 
 

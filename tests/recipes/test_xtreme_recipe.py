@@ -211,7 +211,7 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in preset_values["pos-enc"])
     loaded = load(FINETUNE_XTREME, preset, texts={"checkpoint": places, "task": "xquad"})
     assert [model.label for model in loaded.models] == preset_values["pos-enc"]
-    assert all(label in preset_values["pretraining"] for label in preset_values["pos-enc"])
+    assert all(label in loaded.pretrain_command for label in preset_values["pos-enc"])
     rows = [
         (paper("diet-xtreme", one, segments, "XNLI"), *(published.figures(task, one, segments) for task in SETS))
         for one in map(parse, preset_values["pos-enc"])

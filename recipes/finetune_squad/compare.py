@@ -13,7 +13,7 @@ from recipes.lib import divergence
 from recipes.lib import seeds as seeds_of
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.finetuning.comparison import comparable, write_rows
-from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
+from recipes.lib.finetuning.questions.files import CHECKED, GOLD, RECORD, unreachable
 from recipes.lib.package import read_parameters
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
@@ -64,7 +64,7 @@ def row(
     scores = [read_json(output / "scores" / f"{run}.json") for run in runs.finished]
     numbers = [name for name, value in scores[0].items() if not isinstance(value, str)] if scores else []
     score = {name: mean(score[name] for score in scores) for name in numbers}
-    record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
+    record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / CHECKED / f"{slug}.json")
     curves = [read(training_log(output, run)) for run in slugs]
     counts, version = record["splits"], record["version"]
     total, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
@@ -76,9 +76,9 @@ def row(
         **common(label, score),
         **summary("F1", [score["f1"] for score in scores]),
         "encoding": model["encoding"],
-        "paper's EM": exact,
-        "paper's F1": f1,
-        "comparable": None if f1 is None else comparable(differences),
+        "paper's EM": exact or None,
+        "paper's F1": f1 or None,
+        "comparable": comparable(differences) if f1 else None,
         "beats baselines": bool(score)
         and all(above(score["f1"], baselines[name]) for name in baselines if name != GOLD),
         "diverged": runs.diverged,

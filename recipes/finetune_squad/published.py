@@ -11,6 +11,7 @@ from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse, published
 from recipes.lib.package import PRETRAINED
 from recipes.lib.package import figures as printed
+from recipes.lib.reported import Reported
 from recipes.lib.settings import read_preset
 
 if TYPE_CHECKING:
@@ -60,11 +61,8 @@ def has_figures(paper: str, version: str, longest: int) -> bool:
     return bool(printed(entry.name, column=f"SQuAD{version} F1", model=entry.model, length=longest))
 
 
-def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | str | None, float | str | None]:
-    """Return the EM and F1 that a paper reports for an encoding, or None if the paper reports no scores.
-
-    If the paper reports several models with this encoding, the text has the score of each model, such as `86.1; 85.95
-    (roberta-base itself)`.
+def figures(paper: str, version: str, longest: int, label: str) -> tuple[list[Reported], list[Reported]]:
+    """Return the EM and F1 that a paper reports for the models that have an encoding.
 
     Args:
         paper: Key of the paper in `PAPERS`, or `none`.
@@ -73,21 +71,21 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
         label: Label of the encoding, such as `m4[clip=2]`.
     """
     if paper not in PAPERS:
-        return None, None
+        return [], []
     entry, encoding = PAPERS[paper], parse(label)
 
-    def shown(score: str) -> float | str | None:
-        column = f"SQuAD{version} {score}"
-        scores = {
-            name: published(printed(entry.name, column=column, model=model, length=longest), encoding, PRETRAINED)
+    def reported(score: str) -> list[Reported]:
+        tables = {
+            name: printed(entry.name, column=f"SQuAD{version} {score}", model=model, length=longest)
             for name, model in {"": entry.model, **entry.others}.items()
         }
-        numbers = {name: number for name, number in scores.items() if number is not None}
-        if not any(numbers):
-            return numbers.get("")
-        return "; ".join(f"{number:g} ({name})" if name else f"{number:g}" for name, number in numbers.items())
+        return [
+            Reported(score=number, model=name, segments="")
+            for name, table in tables.items()
+            if (number := published(table, encoding, PRETRAINED)) is not None
+        ]
 
-    return shown("EM"), shown("F1")
+    return reported("EM"), reported("F1")
 
 
 def differences(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from recipes.lib import launch
 from recipes.lib.finetuning.questions.settings import (
@@ -80,7 +80,10 @@ class Settings(QuestionSettings):
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
-    decided = DECIDED_OF_QUESTIONS
+    decided: ClassVar[Mapping[str, str]] = {
+        **DECIDED_OF_QUESTIONS,
+        "max-positions": "--max-length, the maximum length of a window",
+    }
     tokenizer_names = ("auto", "words", "chars", "spaces")
 
     def __post_init__(self) -> None:

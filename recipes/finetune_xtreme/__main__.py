@@ -10,7 +10,7 @@ from typing import Any
 from recipes.lib.command import main
 from recipes.lib.finetuning.models import in_a_name
 from recipes.lib.finetuning.questions import report as questions
-from recipes.lib.finetuning.questions.files import GOLD, RECORD
+from recipes.lib.finetuning.questions.files import CHECKED, GOLD, RECORD
 from recipes.lib.finetuning.sentences import report as sentences
 from recipes.lib.finetuning.sentences import xnli
 from recipes.lib.finetuning.sentences.plan import RECORD as ROWS
@@ -89,8 +89,9 @@ def tell(stage: Stage) -> str:
     parts = {known.name for known in SETS.values()} & set(stage.variant.split("."))
     if stage.kind in ("score", "baselines") and parts:
         return f" {by_language(read_json(stage.outputs[0]))}"
-    spans = stage.kind == "prepare" and (stage.outputs[0] / RECORD).exists()
-    squad = spans or "recipes.finetune_squad.check" in stage.command or stage.kind in ("score", "baselines")
+    squad = stage.kind in ("score", "baselines")
+    squad |= stage.kind == "check" and stage.outputs[0].parent.name == CHECKED
+    squad |= stage.kind == "prepare" and (stage.outputs[0] / RECORD).exists()
     return questions.tell(stage) if squad else sentences.tell(stage)
 
 

@@ -1,6 +1,6 @@
 """Answer questions in several languages with one fine-tuned model, and write a folder of predictions for each language.
 
-Each folder has the same files as the output of recipes.finetune_squad.predict.
+Each folder has the same files as the output of recipes.lib.finetuning.questions.predict.
 
 python -m recipes.finetune_xtreme.answer --checkpoint MODEL --data data-bin/xquad --output predictions
 """

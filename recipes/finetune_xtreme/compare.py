@@ -17,7 +17,7 @@ from typing import Any
 from fairseq_posenc.metrics.squad import margin
 from recipes.lib.finetuning.comparison import comparable, encoding_of, write_rows
 from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
+from recipes.lib.finetuning.questions.files import CHECKED, GOLD, RECORD, unreachable
 from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_options
 from recipes.lib.package import Divergence, read_divergence, read_parameters
 from recipes.lib.recipe import Row
@@ -154,7 +154,7 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
         results: Reader for the results of the run.
         scored: Scores by language; languages without gold answers are left out.
     """
-    facts = read_json(results.output / "checked" / f"{variant.slug}.json")
+    facts = read_json(results.output / CHECKED / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
     data = results.output / "data-bin"
     english = read_json(data / variant.model.slug / RECORD)["splits"]["train"]

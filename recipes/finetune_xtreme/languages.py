@@ -1,4 +1,4 @@
-"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into one row for each language and mean."""
+"""Turn the rows of XNLI, which the stage compare writes, into one row for each language and mean."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ class Settings(SentenceSettings, QuestionSettings):
                 )
 
     def _check_questions(self) -> None:
-        launch.refuse_decided(self.flags_of_questions(), DECIDED_OF_QUESTIONS)
+        decided = {**DECIDED_OF_QUESTIONS, "max-positions": "--longest, the maximum length of a window"}
+        launch.refuse_decided(self.flags_of_questions(), decided)
         self.check_windows("--longest", self.longest, self.separators)
         if self.own and not self.english("train"):
             names = " or ".join(file_names("train", VERSION))

@@ -14,7 +14,7 @@ from .stages import Stage, read_json
 from .values import Refused
 
 ROOT = Path(__file__).resolve().parents[2]  # commands run here, so that they can be copied from any report
-Row = dict[str, Any]  # a result by column; values are text, numbers, booleans or None, as in JSON
+Row = dict[str, Any]  # a result by column; values are those of JSON, never text that somebody has to parse
 Chain = list[Stage]
 Phase = list[Chain]
 Hints = dict[str, str]

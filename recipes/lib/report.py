@@ -13,6 +13,7 @@ from .machine import machine, versions
 from .outputs import RESULT
 from .package import interval, write_whole
 from .recipe import Hints, Plan, Recipe, Row, S
+from .reported import as_text
 from .stages import SKIPPED, Ledger, Stage
 
 SMOKE = "The preset `smoke` only checks that every stage works. Its scores say nothing about position encodings."
@@ -102,7 +103,7 @@ def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] 
     A long value that all rows share, such as a signature of sacrebleu, is shown below the table.
     """
     used = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
-    rows = [{name: row.get(name) for name in columns or used if name in used} for row in rows]
+    rows = [{name: as_text(row.get(name)) for name in columns or used if name in used} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
     rows = [{name: value for name, value in row.items() if name not in same} for row in rows]
@@ -128,7 +129,7 @@ def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str,
         title = f"{heading} ± 95 % interval" if any(widths) else heading
         for cells, row, width in zip(table_rows, rows, widths, strict=True):
             of_width = form if form.endswith("f") else ".2g"  # as many decimals as the score
-            cells[title] = row.get(name) if width is None else f"{row[name]:{form}} ± {width:{of_width}}"
+            cells[title] = as_text(row.get(name)) if width is None else f"{row[name]:{form}} ± {width:{of_width}}"
     return table(table_rows, {heading: (forms or {}).get(name, ".4g") for name, heading in headings.items()})
 
 

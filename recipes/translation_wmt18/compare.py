@@ -87,7 +87,7 @@ def diverged(place: Place, variants: list[Variant]) -> Row:
     }
 
 
-def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: str) -> Row:
+def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: list[str]) -> Row:
     """Return the scores of an encoding: means over the seeds, and the largest p-value of any seed."""
     bleu, chrf = ([scores[metric] for scores in seeds] for metric in METRICS)
     return {
@@ -95,7 +95,7 @@ def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: st
         "encoding": encoding.label,
         "BLEU": _mean(bleu, "score"),
         "sd": round(stdev(float(score["score"]) for score in bleu), 2) if len(bleu) > 1 else None,
-        "paper": None if "text" in differs.split(", ") else paper(encoding, direction.label),
+        "paper": None if "text" in differs else paper(encoding, direction.label),
         "differs from the paper": differs,
         "±": _mean(bleu, "ci"),
         "p": _largest(bleu),
@@ -136,7 +136,7 @@ def _rounded(value: float | None, digits: int | None = None) -> float | None:
 
 
 def rows(
-    direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str, unmeasured: bool
+    direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: list[str], unmeasured: bool
 ) -> list[Row]:
     """Return one row for each encoding; `groups` holds one group of models per seed."""
     results = [tested(variants, direction, place, text) for variants in groups]
@@ -265,8 +265,8 @@ def main() -> None:
     option("--seed", type=int, required=True, metavar="N", help=text)
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
-    text = "Differences between the run and the paper, separated by commas."
-    option("--differs", default="", metavar="A,B", help=text)
+    text = "Difference between the run and the paper; the option may be repeated."
+    option("--differs", action="append", default=[], metavar="NAME", help=text)
     option("--unmeasured", action="store_true", help="Leave out parameters, speed and memory of the models.")
     text = "Folder of an earlier run whose rows are added to the table."
     option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)

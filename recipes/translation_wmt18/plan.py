@@ -93,7 +93,7 @@ class Planner(planning.Planner[Settings]):
         command = module("translation_wmt18.compare") + flags(output=self.shown, seed=settings.seed)
         command += flags(direction=[(direction.source, direction.target) for direction in settings.directions])
         command += flags(trained_seed=[variant.seed for variant in settings.variants[:: len(settings.encodings)]])
-        command += flags(pos_enc=labels(settings.encodings), differs=(", ".join(differences(settings)),))
+        command += flags(pos_enc=labels(settings.encodings), differs=differences(settings))
         command += flags(unmeasured=not settings.measure)
         free = flags(beside=[str(path.parent) for path in self.beside])
         own = [HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout")]

@@ -55,14 +55,14 @@ def test_the_page_shows_rows_losses_figures_and_commands(tmp_path: Path) -> None
 
 
 def test_papers_numbers_stand_beside_ours_if_the_text_is_the_papers(tmp_path: Path) -> None:
-    rows = [row("diet-rel", 39.0, paper=39.47, **{"differs from the paper": "updates"})]
-    rows += [row("sinusoidal", 38.0, paper=39.0, **{"differs from the paper": "text, updates"})]
+    rows = [row("diet-rel", 39.0, paper=39.47, **{"differs from the paper": ["updates", "model"]})]
+    rows += [row("sinusoidal", 38.0, paper=None, **{"differs from the paper": ["text", "updates"]})]
     (table,) = papers.paper_tables(read_runs([write_run(tmp_path / "run", rows)])[0].entries)
     ours = {(name, column): cell for name, cells in table.rows.items() for column, cell in cells.items() if cell.ours}
     ((place, cell),) = ours.items()
     assert place[0].startswith("DIET-REL: diet-rel")
     assert place[1] == "en-de"
-    assert cell.differs == "updates"
+    assert cell.differs == "updates, model"
     commands = {cell.command for cells in table.rows.values() for cell in cells.values()}
     assert "recipes/translation_wmt18/run.sh --preset table4-vaswani --direction en-de --pos-enc sinusoidal" in commands
     page = build(tmp_path / "report.html", tmp_path / "run")
@@ -105,7 +105,7 @@ def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_options(
 def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_segments(segments: str, tmp_path: Path) -> None:
     """DIET prints 91.0 on QQP for diet-rel with segments at the input and per head, and has no row without segments."""
     pretrained = {"encoding": "diet-rel[share=none]"}  # the default, which the paper's row does not list
-    ours = {"task": "QQP", "score": 90.0, "paper": "91", "segments": segments, "pretrained": pretrained}
+    ours = {"task": "QQP", "score": 90.0, "paper": [{"score": 91.0}], "segments": segments, "pretrained": pretrained}
     run = write_run(tmp_path / "run", [ours], recipe="finetune_glue")
     expected = [
         f"DIET-REL: diet-rel, BERT-base, English, {kind}, 128" for kind in segments.split("/") if kind != "none"
@@ -221,7 +221,7 @@ def test_several_trainings_have_the_interval_of_their_mean(tmp_path: Path) -> No
 
 def test_a_median_remains_the_score_and_has_no_interval_of_the_mean(tmp_path: Path) -> None:
     row = {"task": "CoLA", "model": "diet-rel", "score": 93.0, "mean": 90.0, "score of seeds": [84.0, 93.0, 93.0]}
-    row |= {"paper": "60.3", "segments": "head", "pretrained": {"encoding": "diet-rel"}, "seeds": 3}
+    row |= {"paper": [{"score": 60.3}], "segments": "head", "pretrained": {"encoding": "diet-rel"}, "seeds": 3}
     run = write_run(tmp_path / "run", [row], recipe="finetune_glue")
     (score,) = results.scores(run)
     assert (score.value, score.within, score.seeds, score.median) == (93.0, None, 3, True)

@@ -140,13 +140,15 @@ COMMANDS: dict[str, Command] = {
     "figures": of_plugin("figures", "patterns", "--checkpoint", "{path}", "--data", "{data}", "--output", "{folder}"),
     "generate-text": of_plugin("generate-text", "--checkpoint", "{path}", "--prompt", "w1"),
     "import-hf": of_plugin("import-hf", "{path}", "--pos-enc", "learned", "--output", "{folder}"),
-    "finetune_glue/evaluate.py": recipe("recipes.finetune_glue.evaluate", *GLUE),
-    "finetune_squad/predict.py": squad,
-    "finetune_squad/check.py": recipe(
-        "recipes.finetune_squad.check", *"--checkpoint {path} --max-length 8 --output {folder}".split(), *FLAGS
-    ),
     "length_tasks/evaluate.py": recipe("recipes.length_tasks.evaluate", *PLAIN),
     "lib/check_pretrained.py": recipe("recipes.lib.check_pretrained", *PRETRAINED),
+    "lib/finetuning/questions/check.py": recipe(
+        "recipes.lib.finetuning.questions.check",
+        *"--checkpoint {path} --max-length 8 --output {folder}".split(),
+        *FLAGS,
+    ),
+    "lib/finetuning/questions/predict.py": squad,
+    "lib/finetuning/sentences/evaluate.py": recipe("recipes.lib.finetuning.sentences.evaluate", *GLUE),
     "lib/translation/measure.py": measure,
     "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
     "lm_wikitext103/evaluate.py --clamp": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY, "--clamp", "2"),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from recipes.finetune_glue.compare import Results
 from recipes.lib import divergence
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
+from recipes.lib.finetuning.sentences.compare import Results
 from recipes.lib.finetuning.trials import Grid, Variant
 from recipes.lib.package import Divergence, read_divergence
 from recipes.lib.runner import Failed, Runner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -14,14 +15,14 @@ from glue import formats, reading
 from support_glue import FILES, task_files
 from support_recipes import Planned, value
 
-from recipes.finetune_glue import builtin
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
-from recipes.finetune_glue.published import paper
 from recipes.finetune_glue.settings import Settings
 from recipes.lib import scheduled
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import models
+from recipes.lib.finetuning.sentences import builtin
+from recipes.lib.finetuning.sentences.published import paper
 from recipes.lib.finetuning.sentences.settings import files_that_count
 from recipes.lib.finetuning.sentences.tasks import GLUE, TASKS
 from recipes.lib.recipe import ROOT
@@ -178,8 +179,8 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
     else:  # each encoding has its own number
         assert all(map(any, rows.values()))
         assert len(set(rows.values())) == len(rows)
-    for label in preset_values["pos-enc"]:
-        assert label in preset_values["pretraining"]
+    encodings = shlex.quote(",".join(preset_values["pos-enc"]))
+    assert loaded.pretrain_command == f"{preset_values['pretraining']} --pos-enc {encodings}"
     check = next(iter(stages(preset, checkpoint=str(run)).values()))
     assert value(check, "--pos-enc") == preset_values["pos-enc"][0]
 

@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recipes.finetune_glue import compare
-from recipes.finetune_glue.averages import averages
-from recipes.finetune_glue.compare import Results, middle
-from recipes.finetune_glue.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.sentences import report, xnli
+from recipes.lib.finetuning.sentences import compare, report, xnli
+from recipes.lib.finetuning.sentences.averages import averages
+from recipes.lib.finetuning.sentences.compare import Results, middle
+from recipes.lib.finetuning.sentences.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.finetuning.sentences.tasks import TASKS, metrics
 from recipes.lib.finetuning.sentences.xnli import Scores
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.package import figures
 from recipes.lib.recipe import Row
+from recipes.lib.reported import text
 
 SIZE = {"updates": 1, "parameters": 2}  # next to the scores
 
@@ -67,7 +67,8 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
         assert row["beats baseline"] == beats
     assert (row["score"], row["also"], row["score of seeds"]) == (3.0, "accuracy 69.00", [1.0, 3.001, 5.0])
     assert (row["mean"], row["sd"], row["seeds"]) == (3.0, 2.0, 3)
-    assert (row["paper"], row["comparable"]) == ("60.3", "no: 2 rows left out; --lr 1, not 2")
+    assert row["paper"] == [{"score": 60.3, "model": "", "segments": ""}]
+    assert row["comparable"] == "no: 2 rows left out; --lr 1, not 2"
     splits["valid"]["given"] -= 1  # not the paper's development set
     write_json(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
     (row,) = compare.rows_of(replace(variant, row="head"), results)
@@ -110,22 +111,24 @@ def test_xnlis_mean_is_the_papers_only_over_the_test_sets_of_all_languages() -> 
 def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
     """A checkpoint does not say whether it was trained from scratch, is roberta-base, or started from roberta-base."""
 
-    def figures(encoding: str, protocol: str = "m4m", task: str = "MNLI") -> str | None:
-        return compare.figures(Variant(task, Model("x", Path()), "none"), {"encoding": encoding}, protocol)
+    def figures(encoding: str, protocol: str = "m4m", task: str = "MNLI") -> str:
+        return text(compare.figures(Variant(task, Model("x", Path()), "none"), {"encoding": encoding}, protocol))
 
     assert figures("learned") == "81.25; 87.32/87.31 (roberta-base itself); 87.35/86.99 (started from roberta-base)"
     assert figures("learned", task="RTE") == "71.84 (roberta-base itself); 72.92 (started from roberta-base)"
     assert figures("m4m", task="CoLA") == "47.02 (started from roberta-base)"
     assert figures("learned", "m1-m4") == "83.57/83.65"
     assert figures("learned+segments-input", "m1-m4") == "84.6/83.4 (BERT as published, test sets)"
-    assert figures("raffel", "diet") is None
+    assert figures("raffel", "diet") == ""
 
 
 def test_a_single_sentence_is_compared_with_each_row_of_the_segment_ablation() -> None:
     """DIET's Table 8 prints SST-2 and CoLA for both kinds of segments; a single sentence has no segments here."""
     variant = Variant("CoLA", Model("x", Path()), "none", "input/head")
-    shown = compare.figures(variant, {"encoding": "diet-rel"}, "diet")
-    assert shown == "59.6 (segments: input); 60.3 (segments: head)"
+    assert (
+        text(compare.figures(variant, {"encoding": "diet-rel"}, "diet"))
+        == "59.6 (segments: input); 60.3 (segments: head)"
+    )
 
 
 def test_the_report_counts_cut_rows_and_unknown_pieces(tmp_path: Path) -> None:

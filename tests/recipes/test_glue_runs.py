@@ -16,10 +16,10 @@ from integration import support
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
 
-from recipes.finetune_glue import baselines, builtin, compare, evaluate
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.lib import check_pretrained
 from recipes.lib.command import main
+from recipes.lib.finetuning.sentences import baselines, builtin, compare, evaluate
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage

@@ -12,7 +12,7 @@ from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.lib.recipe import ROOT, Recipe, Row
-from recipes.lib.report import main_table, markdown
+from recipes.lib.report import main_table, markdown, results
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
 from recipes.lm_wikitext103.compare import papers_text
 from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
@@ -25,6 +25,8 @@ RECIPES = [
     *(TRANSLATION, LM_WIKITEXT103, PRETRAIN_MLM, TEXT_CLASSIFICATION, QUESTION_GENERATION),
     *(FINETUNE_SQUAD, FINETUNE_GLUE, FINETUNE_XTREME),
 ]
+#: Folders in recipes/ with the code that makes the rows, if it is not the recipe's own folder.
+WRITERS = {"finetune_glue": "lib/finetuning/sentences"}
 FACTS = {"recipe": "recipe", "machine": {"cores": 2, "memory_gib": 8, "gpus": []}, "versions": {}, "minutes": {}}
 FACTS |= {"seed": 1, "seeds": [1], "commit": "abc", "command": "run.sh"}
 
@@ -63,6 +65,17 @@ def test_a_score_without_an_interval_stands_alone() -> None:
     assert cells(main_table([row], FINETUNE_SQUAD.main)) == [["model", "F1 (%)", "EM (%)"], ["m4", "88.12", "80"]]
 
 
+def test_a_papers_scores_are_written_as_text() -> None:
+    own, other = ({"score": score, "model": model, "segments": ""} for score, model in ((86.1, ""), (85.95, "BERT")))
+    row: Row = {"model": "m4", "F1": 88.123, "paper's F1": [own, other]}
+    assert cells(main_table([row], FINETUNE_SQUAD.main))[1] == ["m4", "88.12", "86.1; 85.95 (BERT)"]
+    details = results([row], FINETUNE_SQUAD.columns)
+    assert cells(details)[1] == ["m4", "88.12", "86.1; 85.95 (BERT)"]
+    per_head = {**own, "model": "roberta-base itself", "segments": "head"}
+    alone = results([{**row, "paper's F1": [per_head, per_head]}], FINETUNE_SQUAD.columns)
+    assert "paper's F1: `86.1/86.1 (roberta-base itself) (segments: head)`" in alone
+
+
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_the_main_table_is_narrow_and_stands_before_the_details(recipe: Recipe) -> None:  # type: ignore[type-arg]
     row: Row = dict.fromkeys((*recipe.columns, *recipe.main), 1.0)
@@ -86,7 +99,8 @@ def never_written(recipe: Recipe, sources: Iterable[str]) -> set[str]:  # type: 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_the_rows_can_have_every_column_of_the_main_table(recipe: Recipe) -> None:  # type: ignore[type-arg]
     """A column that no row has is left out of every report, and nothing else would show that it is missing."""
-    files = [file for file in (ROOT / "recipes" / recipe.name).glob("*.py") if file.name != "__main__.py"]
+    folder = ROOT / "recipes" / WRITERS.get(recipe.name, recipe.name)
+    files = [file for file in folder.glob("*.py") if file.name != "__main__.py"]
     sources = [file.read_text(encoding="utf-8") for file in (*files, ROOT / "recipes" / "lib" / "significance.py")]
     assert never_written(recipe, sources) == set()
     if "parameters" in recipe.main:

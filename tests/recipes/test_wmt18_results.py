@@ -157,12 +157,12 @@ def test_scores_of_seeds_are_means_and_p_is_the_largest(tmp_path: Path, monkeypa
     for slug, wrong in (("sinusoidal", 10), ("diet-rel", 1), ("sinusoidal.seed=2", 9), ("diet-rel.seed=2", 9)):
         run.model("", slug, "de", wrong)
     options = "--direction en de --trained-seed 1 --trained-seed 2 --pos-enc sinusoidal --pos-enc diet-rel".split()
-    first, second = compared(run, monkeypatch, *options, "--differs", "updates, model")
+    first, second = compared(run, monkeypatch, *options, "--differs", "updates", "--differs", "model")
     assert second["BLEU"] == pytest.approx(sum(second["BLEU of seeds"]) / 2, abs=0.01)
     assert first["p"] is None
     assert second["p of seeds"][0] < 0.05 < second["p of seeds"][1] == second["p"]
-    assert (first["paper"], second["paper"], first["differs from the paper"]) == (39.00, 39.47, "updates, model")
-    other_text = compared(run, monkeypatch, *options, "--differs", "text, model")
+    assert (first["paper"], second["paper"], first["differs from the paper"]) == (39.00, 39.47, ["updates", "model"])
+    other_text = compared(run, monkeypatch, *options, "--differs", "text", "--differs", "model")
     assert [row["paper"] for row in other_text] == [None, None]
     assert (second["parameters"], second["time of a step"]) == (7, 1)
     unmeasured = compared(run, monkeypatch, *options, "--unmeasured")

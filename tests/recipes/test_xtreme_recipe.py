@@ -14,7 +14,6 @@ from spans import sets as files
 from support_recipes import Planned, value
 
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
-from recipes.finetune_glue.published import paper
 from recipes.finetune_xtreme import compare, join, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.finetune_xtreme.languages import rows_of_sentences
@@ -24,6 +23,7 @@ from recipes.lib.encodings import parse
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.questions.files import GOLD
 from recipes.lib.finetuning.sentences import xnli
+from recipes.lib.finetuning.sentences.published import paper
 from recipes.lib.finetuning.sentences.settings import PROTOCOLS, SentenceSettings
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.recipe import Row
@@ -207,7 +207,7 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in preset_values["pos-enc"])
     loaded = load(FINETUNE_XTREME, preset, texts={"checkpoint": places, "task": "xquad"})
     assert [model.label for model in loaded.models] == preset_values["pos-enc"]
-    assert all(label in preset_values["pretraining"] for label in preset_values["pos-enc"])
+    assert all(label in loaded.pretrain_command for label in preset_values["pos-enc"])
     rows = [
         (paper("diet-xtreme", one, segments, "XNLI"), *(published.figures(task, one, segments) for task in SETS))
         for one in map(parse, preset_values["pos-enc"])
@@ -411,9 +411,10 @@ def test_xnli_by_language(tmp_path: Path) -> None:
     write_json(
         tmp_path / "baselines" / "XNLI.json", {one: {"accuracy": {"score": 34.0, "margin": 3.0}} for one in scores}
     )
-    row = {"task": "XNLI", "model": "shaw", "scores": xnli.with_means(scores), "paper": "67.9", "beats baseline": False}
+    paper = [{"score": 67.9, "model": "", "segments": ""}]
+    row = {"task": "XNLI", "model": "shaw", "scores": xnli.with_means(scores), "paper": paper, "beats baseline": False}
     mean, others, english, german = rows_of_sentences([row], tmp_path)
-    assert (mean["language"], mean["score"], mean["paper"], mean["beats baseline"]) == ("mean", 55.0, "67.9", True)
+    assert (mean["language"], mean["score"], mean["paper"], mean["beats baseline"]) == ("mean", 55.0, paper, True)
     assert (others["language"], others["score"], others["paper"]) == ("mean but en", 30.0, None)
     assert (english["language"], english["score"], english["beats baseline"]) == ("en", 80.0, True)
     assert (german["score"], german["baseline"], german["chance"], german["paper"]) == (30.0, 34.0, 33.33, None)
@@ -423,7 +424,7 @@ def test_xnli_by_language(tmp_path: Path) -> None:
         assert [one["beats baseline"] for one in rows_of_sentences([row], tmp_path)] == [beats] * 4
     row["scores"] = xnli.with_means({one: scores[one] for one in ("valid", "test-en")})
     (alone,) = rows_of_sentences([row], tmp_path)
-    assert (alone["language"], alone["score"], alone["paper"]) == ("en", 80.0, "67.9")
+    assert (alone["language"], alone["score"], alone["paper"]) == ("en", 80.0, paper)
 
 
 def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:

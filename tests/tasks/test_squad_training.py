@@ -25,8 +25,8 @@ from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.data import spans
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.metrics import squad
-from recipes.finetune_squad import baselines, predict, score
-from recipes.lib.finetuning.questions import answers, files, scores
+from recipes.finetune_squad import baselines
+from recipes.lib.finetuning.questions import answers, files, predict, score, scores
 
 DEV = s.squad(40, 2)
 DEV_ANSWER = next(iter(s.texts(DEV).values()))[0]

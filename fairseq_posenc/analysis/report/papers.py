@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.options import describe
 from ...encodings import get
 from ...encodings.registry import kind_of
 from ...papers.matching import PRETRAINED, are_those_of, option_values
 from ...papers.reading import Figure, every
-from ..results import Score
+from ..results import Score, is_number
 from .runs import Entry
 
 
@@ -104,27 +103,32 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
     entry = next((entry for entry in entries if _repeats(entry, figure, target)), None)
     if entry is None:
         return PaperCell(figure.printed, None, "", target.command)
-    differs = str(entry.facts.get("differs from the paper") or entry.facts.get("comparable") or "")
-    return PaperCell(figure.printed, entry.scores[target.score], differs.removeprefix("no: "), "")
+    differs = entry.facts.get("differs from the paper") or entry.facts.get("comparable") or ""
+    text = ", ".join(differs) if isinstance(differs, list) else str(differs)
+    return PaperCell(figure.printed, entry.scores[target.score], text.removeprefix("no: "), "")
 
 
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:
     """Return whether a row of results reproduces this number of a paper.
 
-    The recipe must have written the number into this row. The encoding and its options must be those of the paper's
-    row. The training text must be that of the paper: the row must not name `text` as a difference.
+    The recipe must have written the number into this row, which it does if the texts are those of the paper. The
+    encoding and its options must be those of the paper's row.
     """
     if entry.recipe != target.recipe or target.score not in entry.scores:
         return False
     if target.task and not f"{entry.task},".casefold().startswith(f"{target.task},".casefold()):
         return False
-    if "text" in str(entry.facts.get("differs from the paper") or "").split(", "):
-        return False
     if not _same_segments(entry, figure):
         return False
     label = str(entry.facts.get("encoding") or _pretrained(entry) or entry.label)
-    numbers = re.findall(r"\d+(?:\.\d+)?", str(entry.facts.get(target.paper) or ""))
-    return figure.value in [float(number) for number in numbers] and _same_encoding(label, figure)
+    return figure.value in _scores(entry.facts.get(target.paper)) and _same_encoding(label, figure)
+
+
+def _scores(reported: Any) -> list[float]:
+    """Return the paper's scores in a row of results, which has one score or a list of the scores of several models."""
+    if isinstance(reported, list):
+        return [figure["score"] for figure in reported]
+    return [reported] if is_number(reported) else []
 
 
 def _same_segments(entry: Entry, figure: Figure) -> bool:

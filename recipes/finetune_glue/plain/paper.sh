@@ -48,36 +48,36 @@ bash data-bin-scripts/prepare_glue.sh --task RTE --checkpoint "$MODEL" --longest
     --bad refuse --output "$OUT/data-bin/RTE.model" --raw data/raw
 
 # baseline:MNLI
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/MNLI.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/MNLI.model" \
     --output "$OUT/baselines/MNLI.json" --metrics accuracy
 
 # baseline:QQP
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/QQP.model" --output "$OUT/baselines/QQP.json" \
-    --metrics f1,accuracy
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/QQP.model" \
+    --output "$OUT/baselines/QQP.json" --metrics f1,accuracy
 
 # baseline:QNLI
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/QNLI.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/QNLI.model" \
     --output "$OUT/baselines/QNLI.json" --metrics accuracy
 
 # baseline:SST-2
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/SST-2.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/SST-2.model" \
     --output "$OUT/baselines/SST-2.json" --metrics accuracy
 
 # baseline:CoLA
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/CoLA.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/CoLA.model" \
     --output "$OUT/baselines/CoLA.json" --metrics matthews,accuracy
 
 # baseline:STS-B
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/STS-B.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/STS-B.model" \
     --output "$OUT/baselines/STS-B.json" --metrics spearman,pearson
 
 # baseline:MRPC
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/MRPC.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/MRPC.model" \
     --output "$OUT/baselines/MRPC.json" --metrics f1,accuracy
 
 # baseline:RTE
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/RTE.model" --output "$OUT/baselines/RTE.json" \
-    --metrics accuracy
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/RTE.model" \
+    --output "$OUT/baselines/RTE.json" --metrics accuracy
 
 # train:MNLI.model.lr3e-05.e3.s1
 python -m recipes.lib.scheduled --record "$OUT/data-bin/MNLI.model/glue.json" --count splits.train.items \
@@ -94,7 +94,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/MNLI.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/MNLI.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:MNLI.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/MNLI.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/MNLI.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/MNLI.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/MNLI.model.lr3e-05.e3.s1.json" --predictions "$OUT/predictions/MNLI.model.lr3e-05.e3.s1"
 
@@ -112,7 +112,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/QQP.model/glue.json" --c
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/QQP.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:QQP.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/QQP.model" --metrics f1,accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/QQP.model" --metrics f1,accuracy \
     --checkpoint "$OUT/checkpoints/QQP.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/QQP.model.lr3e-05.e3.s1.json" --predictions "$OUT/predictions/QQP.model.lr3e-05.e3.s1"
 
@@ -131,7 +131,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/QNLI.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/QNLI.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:QNLI.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/QNLI.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/QNLI.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/QNLI.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/QNLI.model.lr3e-05.e3.s1.json" --predictions "$OUT/predictions/QNLI.model.lr3e-05.e3.s1"
 
@@ -150,7 +150,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/SST-2.model/glue.json" -
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/SST-2.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:SST-2.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/SST-2.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/SST-2.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/SST-2.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/SST-2.model.lr3e-05.e3.s1.json" \
     --predictions "$OUT/predictions/SST-2.model.lr3e-05.e3.s1"
@@ -170,8 +170,8 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/CoLA.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/CoLA.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:CoLA.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/CoLA.model" --metrics matthews,accuracy \
-    --checkpoint "$OUT/checkpoints/CoLA.model.lr3e-05.e3.s1/checkpoint_last.pt" \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/CoLA.model" \
+    --metrics matthews,accuracy --checkpoint "$OUT/checkpoints/CoLA.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/CoLA.model.lr3e-05.e3.s1.json" --predictions "$OUT/predictions/CoLA.model.lr3e-05.e3.s1"
 
 # train:STS-B.model.lr3e-05.e3.s1
@@ -189,8 +189,8 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/STS-B.model/glue.json" -
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/STS-B.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:STS-B.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/STS-B.model" --metrics spearman,pearson \
-    --checkpoint "$OUT/checkpoints/STS-B.model.lr3e-05.e3.s1/checkpoint_last.pt" \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/STS-B.model" \
+    --metrics spearman,pearson --checkpoint "$OUT/checkpoints/STS-B.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/STS-B.model.lr3e-05.e3.s1.json" \
     --predictions "$OUT/predictions/STS-B.model.lr3e-05.e3.s1"
 
@@ -209,7 +209,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/MRPC.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/MRPC.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:MRPC.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/MRPC.model" --metrics f1,accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/MRPC.model" --metrics f1,accuracy \
     --checkpoint "$OUT/checkpoints/MRPC.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/MRPC.model.lr3e-05.e3.s1.json" --predictions "$OUT/predictions/MRPC.model.lr3e-05.e3.s1"
 
@@ -227,14 +227,14 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/RTE.model/glue.json" --c
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/RTE.model.lr3e-05.e3.s1.train.log"
 
 # evaluate:RTE.model.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/RTE.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/RTE.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/RTE.model.lr3e-05.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/RTE.model.lr3e-05.e3.s1.json" --predictions "$OUT/predictions/RTE.model.lr3e-05.e3.s1"
 
 # compare
-python -m recipes.finetune_glue.compare --output "$OUT" --protocol m1-m4 --variant MNLI model none none \
-    --variant QQP model none none --variant QNLI model none none --variant SST-2 model none none \
-    --variant CoLA model none none --variant STS-B model none none --variant MRPC model none none \
-    --variant RTE model none none --lr 3e-05 --epochs 3 --seed 1
+python -m recipes.lib.finetuning.sentences.compare --output "$OUT" --protocol m1-m4 \
+    --variant MNLI model none none --variant QQP model none none --variant QNLI model none none \
+    --variant SST-2 model none none --variant CoLA model none none --variant STS-B model none none \
+    --variant MRPC model none none --variant RTE model none none --lr 3e-05 --epochs 3 --seed 1
 
 echo Done: "$OUT/comparison.json" "$OUT/submission"

@@ -14,7 +14,7 @@ mkdir -p "$OUT/logs"
 bash recipes/pretrain_mlm/run.sh --preset smoke --pos-enc learned --seed 1 --output "$OUT/pretrained"
 
 # builtin
-python -m recipes.finetune_glue.builtin --output "$OUT/builtin" --seed 1 --task SST-2
+python -m recipes.lib.finetuning.sentences.builtin --output "$OUT/builtin" --seed 1 --task SST-2
 
 # check:learned
 python -m recipes.lib.check_pretrained --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
@@ -26,7 +26,7 @@ bash data-bin-scripts/prepare_glue.sh --task SST-2 \
     --limit 400 --output "$OUT/data-bin/SST-2.learned" --text "$OUT/builtin"
 
 # baseline:SST-2
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/SST-2.learned" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/SST-2.learned" \
     --output "$OUT/baselines/SST-2.json" --metrics accuracy
 
 # train:SST-2.learned.lr0.003.e3.s1
@@ -44,13 +44,14 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/SST-2.learned/glue.json"
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/SST-2.learned.lr0.003.e3.s1.train.log"
 
 # evaluate:SST-2.learned.lr0.003.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/SST-2.learned" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/SST-2.learned" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/SST-2.learned.lr0.003.e3.s1/checkpoint_last.pt" \
     --output "$OUT/scores/SST-2.learned.lr0.003.e3.s1.json" \
     --predictions "$OUT/predictions/SST-2.learned.lr0.003.e3.s1" --cpu
 
 # compare
-python -m recipes.finetune_glue.compare --output "$OUT" --protocol m1-m4 --variant SST-2 learned none none \
-    --lr 0.003 --epochs 3 --seed 1 --differs '--lr 0.003, not 3e-05' --differs '--longest 64, not 128'
+python -m recipes.lib.finetuning.sentences.compare --output "$OUT" --protocol m1-m4 \
+    --variant SST-2 learned none none --lr 0.003 --epochs 3 --seed 1 --differs '--lr 0.003, not 3e-05' \
+    --differs '--longest 64, not 128'
 
 echo Done: "$OUT/comparison.json" "$OUT/submission"

@@ -15,7 +15,7 @@ mkdir -p "$OUT/logs"
 python data-bin-scripts/fetch.py squad/train-v1.1.json squad/dev-v1.1.json --output data/raw
 
 # check:model
-python -m recipes.finetune_squad.check --checkpoint "$MODEL" --max-length 512 \
+python -m recipes.lib.finetuning.questions.check --checkpoint "$MODEL" --max-length 512 \
     --output "$OUT/checked/model.json" -- --user-dir fairseq_posenc --task posenc_squad --criterion squad \
     --arch posenc_roberta_pretrained --pretrained "$MODEL" --lr-scheduler polynomial_decay --optimizer adam \
     --adam-betas '(0.9, 0.999)' --adam-eps 1e-08 --weight-decay 0.0 --clip-norm 1.0 --lr 3e-05 --batch-size 6 \
@@ -42,12 +42,12 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/model/spans.json" --coun
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/model.train.log"
 
 # predict:model
-python -m recipes.finetune_squad.predict --checkpoint "$OUT/checkpoints/model/checkpoint_last.pt" --n-best 20 \
-    --longest-answer 30 --data "$OUT/data-bin/model" --output "$OUT/predictions/model"
+python -m recipes.lib.finetuning.questions.predict --checkpoint "$OUT/checkpoints/model/checkpoint_last.pt" \
+    --n-best 20 --longest-answer 30 --data "$OUT/data-bin/model" --output "$OUT/predictions/model"
 
 # score:model
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/model" --output "$OUT/scores/model.json" \
-    --predictions "$OUT/predictions/model"
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/model" \
+    --output "$OUT/scores/model.json" --predictions "$OUT/predictions/model"
 
 # compare
 python -m recipes.finetune_squad.compare --output "$OUT" --paper m1-m4 --model model model --seed 1 --seeds 1

@@ -11,27 +11,27 @@ OUT=${1:-results/finetune_squad-smoke-plain}
 mkdir -p "$OUT/logs"
 
 # builtin
-python -m recipes.finetune_squad.builtin --output "$OUT/builtin" --seed 1
+python -m recipes.lib.finetuning.questions.builtin --output "$OUT/builtin" --seed 1
 
 # pretrain
-python -m recipes.pretrain_mlm --preset smoke --output "$OUT/pretrained" --corpus "$OUT/builtin/text" \
+bash recipes/pretrain_mlm/run.sh --preset smoke --output "$OUT/pretrained" --corpus "$OUT/builtin/text" \
     --vocabulary 120 --length 128 --pos-enc learned,shaw
 
 # check:learned
-python -m recipes.finetune_squad.check --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
-    --max-length 96 --output "$OUT/checked/learned.json" -- --user-dir fairseq_posenc --task posenc_squad \
-    --criterion squad --arch posenc_roberta_pretrained \
-    --pretrained "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" --lr-scheduler polynomial_decay \
-    --optimizer adam --lr 0.003 --clip-norm 1.0 --batch-size 32 --dropout 0.0 --attention-dropout 0.0 \
-    --log-interval 5 --total-num-update 1
+python -m recipes.lib.finetuning.questions.check \
+    --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" --max-length 96 \
+    --output "$OUT/checked/learned.json" -- --user-dir fairseq_posenc --task posenc_squad --criterion squad \
+    --arch posenc_roberta_pretrained --pretrained "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
+    --lr-scheduler polynomial_decay --optimizer adam --lr 0.003 --clip-norm 1.0 --batch-size 32 --dropout 0.0 \
+    --attention-dropout 0.0 --log-interval 5 --total-num-update 1
 
 # check:shaw
-python -m recipes.finetune_squad.check --checkpoint "$OUT/pretrained/checkpoints/shaw/checkpoint_last.pt" \
-    --max-length 96 --output "$OUT/checked/shaw.json" -- --user-dir fairseq_posenc --task posenc_squad \
-    --criterion squad --arch posenc_roberta_pretrained \
-    --pretrained "$OUT/pretrained/checkpoints/shaw/checkpoint_last.pt" --lr-scheduler polynomial_decay \
-    --optimizer adam --lr 0.003 --clip-norm 1.0 --batch-size 32 --dropout 0.0 --attention-dropout 0.0 \
-    --log-interval 5 --total-num-update 1
+python -m recipes.lib.finetuning.questions.check \
+    --checkpoint "$OUT/pretrained/checkpoints/shaw/checkpoint_last.pt" --max-length 96 \
+    --output "$OUT/checked/shaw.json" -- --user-dir fairseq_posenc --task posenc_squad --criterion squad \
+    --arch posenc_roberta_pretrained --pretrained "$OUT/pretrained/checkpoints/shaw/checkpoint_last.pt" \
+    --lr-scheduler polynomial_decay --optimizer adam --lr 0.003 --clip-norm 1.0 --batch-size 32 --dropout 0.0 \
+    --attention-dropout 0.0 --log-interval 5 --total-num-update 1
 
 # prepare:learned
 python data-bin-scripts/prepare_spans.py --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
@@ -60,12 +60,12 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/learned/spans.json" --co
     2>&1 | tee "$OUT/logs/learned.train.log"
 
 # predict:learned
-python -m recipes.finetune_squad.predict --checkpoint "$OUT/checkpoints/learned/checkpoint_last.pt" \
+python -m recipes.lib.finetuning.questions.predict --checkpoint "$OUT/checkpoints/learned/checkpoint_last.pt" \
     --n-best 20 --longest-answer 20 --data "$OUT/data-bin/learned" --output "$OUT/predictions/learned" --cpu
 
 # score:learned
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/learned" --output "$OUT/scores/learned.json" \
-    --predictions "$OUT/predictions/learned"
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/learned" \
+    --output "$OUT/scores/learned.json" --predictions "$OUT/predictions/learned"
 
 # train:shaw
 python -m recipes.lib.scheduled --record "$OUT/data-bin/shaw/spans.json" --count splits.train.windows \
@@ -78,11 +78,11 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/shaw/spans.json" --count
     --update-freq 1 --cpu --distributed-world-size 1 2>&1 | tee "$OUT/logs/shaw.train.log"
 
 # predict:shaw
-python -m recipes.finetune_squad.predict --checkpoint "$OUT/checkpoints/shaw/checkpoint_last.pt" --n-best 20 \
-    --longest-answer 20 --data "$OUT/data-bin/shaw" --output "$OUT/predictions/shaw" --cpu
+python -m recipes.lib.finetuning.questions.predict --checkpoint "$OUT/checkpoints/shaw/checkpoint_last.pt" \
+    --n-best 20 --longest-answer 20 --data "$OUT/data-bin/shaw" --output "$OUT/predictions/shaw" --cpu
 
 # score:shaw
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/shaw" --output "$OUT/scores/shaw.json" \
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/shaw" --output "$OUT/scores/shaw.json" \
     --predictions "$OUT/predictions/shaw"
 
 # compare

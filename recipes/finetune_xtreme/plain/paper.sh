@@ -21,7 +21,7 @@ bash data-bin-scripts/prepare_xtreme.sh --task XNLI --checkpoint "$MODEL" --long
     --bad refuse --output "$OUT/data-bin/XNLI.model" --raw data/raw
 
 # baseline:XNLI
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/XNLI.model" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/XNLI.model" \
     --output "$OUT/baselines/XNLI.json" --metrics accuracy
 
 # fetch
@@ -32,7 +32,7 @@ python data-bin-scripts/fetch.py xquad/xquad.en.json xquad/xquad.ar.json xquad/x
     --output data/raw
 
 # check:model.input
-python -m recipes.finetune_squad.check --checkpoint "$MODEL" --max-length 512 \
+python -m recipes.lib.finetuning.questions.check --checkpoint "$MODEL" --max-length 512 \
     --output "$OUT/checked/model.input.json" -- --user-dir fairseq_posenc --task posenc_squad --criterion squad \
     --arch posenc_roberta_pretrained --pretrained "$MODEL" --segments input --lr-scheduler polynomial_decay \
     --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-06 --weight-decay 0.01 --clip-norm 1.0 \
@@ -87,7 +87,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/XNLI.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/XNLI.model.input.lr1e-05.e3.s1.train.log"
 
 # evaluate:XNLI.model.input.lr1e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/XNLI.model.input.lr1e-05.e3.s1/checkpoint_best.pt" \
     --output "$OUT/scores/XNLI.model.input.lr1e-05.e3.s1.json" \
     --predictions "$OUT/predictions/XNLI.model.input.lr1e-05.e3.s1"
@@ -107,7 +107,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/XNLI.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/XNLI.model.input.lr2e-05.e3.s1.train.log"
 
 # evaluate:XNLI.model.input.lr2e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/XNLI.model.input.lr2e-05.e3.s1/checkpoint_best.pt" \
     --output "$OUT/scores/XNLI.model.input.lr2e-05.e3.s1.json" \
     --predictions "$OUT/predictions/XNLI.model.input.lr2e-05.e3.s1"
@@ -127,7 +127,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/XNLI.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/XNLI.model.input.lr3e-05.e3.s1.train.log"
 
 # evaluate:XNLI.model.input.lr3e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/XNLI.model.input.lr3e-05.e3.s1/checkpoint_best.pt" \
     --output "$OUT/scores/XNLI.model.input.lr3e-05.e3.s1.json" \
     --predictions "$OUT/predictions/XNLI.model.input.lr3e-05.e3.s1"
@@ -147,7 +147,7 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/XNLI.model/glue.json" --
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/XNLI.model.input.lr4e-05.e3.s1.train.log"
 
 # evaluate:XNLI.model.input.lr4e-05.e3.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/XNLI.model" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/XNLI.model.input.lr4e-05.e3.s1/checkpoint_best.pt" \
     --output "$OUT/scores/XNLI.model.input.lr4e-05.e3.s1.json" \
     --predictions "$OUT/predictions/XNLI.model.input.lr4e-05.e3.s1"
@@ -166,12 +166,12 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/model/spans.json" --coun
     2>&1 | tee "$OUT/logs/model.input.lr1e-05.e3.s1.train.log"
 
 # predict:model.input.lr1e-05.e3.s1
-python -m recipes.finetune_squad.predict \
+python -m recipes.lib.finetuning.questions.predict \
     --checkpoint "$OUT/checkpoints/model.input.lr1e-05.e3.s1/checkpoint_best.pt" --n-best 20 --longest-answer 30 \
     --data "$OUT/data-bin/model" --output "$OUT/predictions/model.input.lr1e-05.e3.s1"
 
 # score:model.input.lr1e-05.e3.s1
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/model" \
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/model" \
     --output "$OUT/scores/model.input.lr1e-05.e3.s1.json" \
     --predictions "$OUT/predictions/model.input.lr1e-05.e3.s1"
 
@@ -219,12 +219,12 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/model/spans.json" --coun
     2>&1 | tee "$OUT/logs/model.input.lr2e-05.e3.s1.train.log"
 
 # predict:model.input.lr2e-05.e3.s1
-python -m recipes.finetune_squad.predict \
+python -m recipes.lib.finetuning.questions.predict \
     --checkpoint "$OUT/checkpoints/model.input.lr2e-05.e3.s1/checkpoint_best.pt" --n-best 20 --longest-answer 30 \
     --data "$OUT/data-bin/model" --output "$OUT/predictions/model.input.lr2e-05.e3.s1"
 
 # score:model.input.lr2e-05.e3.s1
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/model" \
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/model" \
     --output "$OUT/scores/model.input.lr2e-05.e3.s1.json" \
     --predictions "$OUT/predictions/model.input.lr2e-05.e3.s1"
 
@@ -272,12 +272,12 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/model/spans.json" --coun
     2>&1 | tee "$OUT/logs/model.input.lr3e-05.e3.s1.train.log"
 
 # predict:model.input.lr3e-05.e3.s1
-python -m recipes.finetune_squad.predict \
+python -m recipes.lib.finetuning.questions.predict \
     --checkpoint "$OUT/checkpoints/model.input.lr3e-05.e3.s1/checkpoint_best.pt" --n-best 20 --longest-answer 30 \
     --data "$OUT/data-bin/model" --output "$OUT/predictions/model.input.lr3e-05.e3.s1"
 
 # score:model.input.lr3e-05.e3.s1
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/model" \
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/model" \
     --output "$OUT/scores/model.input.lr3e-05.e3.s1.json" \
     --predictions "$OUT/predictions/model.input.lr3e-05.e3.s1"
 
@@ -325,12 +325,12 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/model/spans.json" --coun
     2>&1 | tee "$OUT/logs/model.input.lr4e-05.e3.s1.train.log"
 
 # predict:model.input.lr4e-05.e3.s1
-python -m recipes.finetune_squad.predict \
+python -m recipes.lib.finetuning.questions.predict \
     --checkpoint "$OUT/checkpoints/model.input.lr4e-05.e3.s1/checkpoint_best.pt" --n-best 20 --longest-answer 30 \
     --data "$OUT/data-bin/model" --output "$OUT/predictions/model.input.lr4e-05.e3.s1"
 
 # score:model.input.lr4e-05.e3.s1
-python -m recipes.finetune_squad.score --data "$OUT/data-bin/model" \
+python -m recipes.lib.finetuning.questions.score --data "$OUT/data-bin/model" \
     --output "$OUT/scores/model.input.lr4e-05.e3.s1.json" \
     --predictions "$OUT/predictions/model.input.lr4e-05.e3.s1"
 
@@ -365,7 +365,7 @@ python -m recipes.finetune_xtreme.score --task TyDiQA --data "$OUT/data-bin/mode
     --output "$OUT/scores/model.input.lr4e-05.e3.s1.tydiqa.json"
 
 # table:XNLI
-python -m recipes.finetune_glue.compare --output "$OUT" --protocol diet-xtreme \
+python -m recipes.lib.finetuning.sentences.compare --output "$OUT" --protocol diet-xtreme \
     --variant XNLI model input input --lr 1e-05 --lr 2e-05 --lr 3e-05 --lr 4e-05 --epochs 3 --seed 1 \
     --differs '1 seed, not 5' --table xnli.json
 

@@ -14,7 +14,7 @@ mkdir -p "$OUT/logs"
 bash recipes/pretrain_mlm/run.sh --preset smoke --pos-enc learned --seed 1 --output "$OUT/pretrained"
 
 # builtin
-python -m recipes.finetune_glue.builtin --output "$OUT/builtin" --seed 1 --task XNLI
+python -m recipes.lib.finetuning.sentences.builtin --output "$OUT/builtin" --seed 1 --task XNLI
 
 # check:learned
 python -m recipes.lib.check_pretrained --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
@@ -26,7 +26,7 @@ bash data-bin-scripts/prepare_xtreme.sh --task XNLI \
     --limit 400 --output "$OUT/data-bin/XNLI.learned" --text "$OUT/builtin"
 
 # baseline:XNLI
-python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/XNLI.learned" \
+python -m recipes.lib.finetuning.sentences.baselines --data "$OUT/data-bin/XNLI.learned" \
     --output "$OUT/baselines/XNLI.json" --metrics accuracy
 
 # train:XNLI.learned.head.lr0.003.e2.s1
@@ -44,13 +44,13 @@ python -m recipes.lib.scheduled --record "$OUT/data-bin/XNLI.learned/glue.json" 
     --distributed-world-size 1 2>&1 | tee "$OUT/logs/XNLI.learned.head.lr0.003.e2.s1.train.log"
 
 # evaluate:XNLI.learned.head.lr0.003.e2.s1
-python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/XNLI.learned" --metrics accuracy \
+python -m recipes.lib.finetuning.sentences.evaluate --data "$OUT/data-bin/XNLI.learned" --metrics accuracy \
     --checkpoint "$OUT/checkpoints/XNLI.learned.head.lr0.003.e2.s1/checkpoint_best.pt" \
     --output "$OUT/scores/XNLI.learned.head.lr0.003.e2.s1.json" \
     --predictions "$OUT/predictions/XNLI.learned.head.lr0.003.e2.s1" --cpu
 
 # compare
-python -m recipes.finetune_glue.compare --output "$OUT" --protocol diet-xtreme \
+python -m recipes.lib.finetuning.sentences.compare --output "$OUT" --protocol diet-xtreme \
     --variant XNLI learned head head --lr 0.003 --epochs 2 --seed 1 \
     --differs '--lr 0.003, not 1e-05,2e-05,3e-05,4e-05' --differs '--epochs 2, not 3' \
     --differs '--longest 64, not 512' --differs '1 seed, not 5'

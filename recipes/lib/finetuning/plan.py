@@ -18,6 +18,8 @@ from .settings import FineTuning
 
 S = TypeVar("S", bound=FineTuning)
 ARCH = "posenc_roberta_pretrained"
+#: Pretrains the tiny built-in models. Like a user, a plan starts this recipe by its run.sh.
+PRETRAIN = ("bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke")
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ class Planner(planning.Planner[S]):
     def notes_on_models(self) -> list[str]:
         """Return notes for the user about the models and the data of a preset."""
         settings = self.settings
-        notes = [f"Pretrain the models of this preset with: {settings.pretraining}"] if settings.pretraining else []
+        command = settings.pretrain_command
+        notes = [f"Pretrain the models of this preset with: {command}"] if command else []
         if settings.invented or settings.builtin:
             notes.append(
                 "The built-in data and models serve only to test the recipe. The scores of these models do not show "

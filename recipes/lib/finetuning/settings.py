@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,9 @@ class FineTuning(launch.Training):
         default_factory=list,
         metadata=about("Encodings that the models must have, in the order of the report (unset: accept any)."),
     )
-    pretraining: str = field(default="", metadata=of_files("Command that pretrains the models of this preset."))
+    pretraining: str = field(
+        default="", metadata=of_files("Command that pretrains the models of this preset, without --pos-enc.")
+    )
     data: str
     bad: str
     warmup: float
@@ -77,16 +80,22 @@ class FineTuning(launch.Training):
         if self.builtin:
             return [Model(label, Path("checkpoints") / label / LAST) for label in self.builtin_encodings]
         named = models(self.checkpoint)
-        return with_encodings(named, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else named
+        return with_encodings(named, parse_all(self.pos_enc), self.pretrain_command) if self.pos_enc else named
 
     def refuse_missing(self) -> None:
         if not self.checkpoint:
             raise Refused(
                 "--checkpoint is not given. Name a checkpoint of recipes/pretrain_mlm or a Hugging Face folder. "
-                f"To pretrain models, use {self.pretraining or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
+                f"To pretrain models, use {self.pretrain_command or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
             )
         places.refuse_missing("checkpoint", *([] if self.builtin else [model.path for model in self.models]))
         places.refuse_missing("tokenizer-path", self.tokenizer_path if self.tokenizer_file else "")
+
+    @property
+    def pretrain_command(self) -> str:
+        """Return the command that pretrains the models of this preset; empty if the preset names none."""
+        encodings = f" --pos-enc {shlex.quote(','.join(self.pos_enc))}" if self.pos_enc else ""
+        return self.pretraining and self.pretraining + encodings
 
     @property
     def builtin(self) -> bool:

@@ -95,6 +95,7 @@ python -m recipes.lib.translation.lengths --language de --source "$OUT/raw/test.
 
 # compare
 python -m recipes.translation_wmt18.compare --output "$OUT" --seed 1 --direction en de --trained-seed 1 \
-    --pos-enc none --pos-enc sinusoidal --differs 'text, model, updates, training, decoding'
+    --pos-enc none --pos-enc sinusoidal --differs text --differs model --differs updates --differs training \
+    --differs decoding
 
 echo Done: "$OUT/comparison.json" "$OUT/bleu.png"

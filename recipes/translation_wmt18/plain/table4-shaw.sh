@@ -199,6 +199,6 @@ python -m recipes.lib.translation.measure --output "$OUT/cs-en/measured.json" \
 
 # compare
 python -m recipes.translation_wmt18.compare --output "$OUT" --seed 1 --direction en de --direction de en \
-    --direction en cs --direction cs en --trained-seed 1 --pos-enc 'shaw[clip=20,values=true]' --differs ''
+    --direction en cs --direction cs en --trained-seed 1 --pos-enc 'shaw[clip=20,values=true]'
 
 echo Done: "$OUT/comparison.json" "$OUT/bleu.png"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recipes.lib.stages import read_json
 
+CHECKED = "checked"  # folder of a run with a file of facts about each model
 RECORD = "spans.json"  # the record in a prepared folder
 SCORED = "scored.json"  # SPLIT.scored.json has the questions that are scored, in SQuAD's format
 TEXTS = "texts.json"  # SQuAD 2.0: predictions before the threshold is applied

@@ -1,6 +1,6 @@
 """Define the stages of the recipes that train on SQuAD; each recipe's plan.py arranges these stages in order.
 
-The stages run the modules of recipes/finetune_squad. Training uses fairseq-train with the plugin's task and loss;
+Training uses fairseq-train with the plugin's task and loss;
 recipes.lib.scheduled computes the number of updates and starts the training.
 """
 
@@ -14,15 +14,15 @@ from typing import TypeVar
 
 from recipes.lib import places as files
 from recipes.lib.flags import PLUGIN
-from recipes.lib.planning import PACKAGE, SCRIPTS, flags, module
+from recipes.lib.planning import PACKAGE, SCRIPTS, flags
 from recipes.lib.recipe import ROOT
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 from recipes.lib.values import Flags
 
 from ..models import Model
-from ..plan import ARCH, Planner
-from .files import RECORD
+from ..plan import ARCH, PRETRAIN, Planner
+from .files import CHECKED, RECORD
 from .settings import QuestionSettings
 
 HERE = Path(__file__).parent
@@ -89,7 +89,7 @@ class Questions(Planner[Q]):
         if settings.invented or settings.builtin:
             words = flags(output=f"{self.shown}/builtin", seed=settings.seed)
             inputs = [ROOT / "recipes" / "lib" / "invented" / "questions.py"]
-            stages.append(self.run("builtin", "finetune_squad.builtin", words, ["builtin"], inputs=inputs))
+            stages.append(self.run("builtin", "lib.finetuning.questions.builtin", words, ["builtin"], inputs=inputs))
         if settings.builtin:
             stages.append(self._pretrain(stages[0]))
         if not settings.question_files and not settings.invented:
@@ -102,7 +102,7 @@ class Questions(Planner[Q]):
     def _pretrain(self, text: Stage) -> Stage:
         """Return the stage that pretrains tiny models on the built-in texts."""
         models = self.settings.models
-        command = [*module("pretrain_mlm"), "--preset", "smoke", "--output", f"{self.shown}/pretrained"]
+        command = [*PRETRAIN, "--output", f"{self.shown}/pretrained"]
         command += ["--corpus", f"{self.shown}/builtin/text", "--vocabulary", "120", "--length", "128"]
         command += ["--pos-enc", ",".join(model.label for model in models)]
         return self.stage("pretrain", command, [f"pretrained/{model.path}" for model in models], [text])
@@ -114,12 +114,12 @@ class Questions(Planner[Q]):
 
     def check(self, training: Training) -> Stage:
         """Return the stage that checks model, window length and training flags, before hours of training."""
-        output = f"checked/{training.slug}.json"
+        output = f"{CHECKED}/{training.slug}.json"
         words = flags(checkpoint=self.place(training.model), max_length=self.longest, output=f"{self.shown}/{output}")
         # The number of updates is a placeholder: it is known only when the questions are prepared.
         words += ["--", *PLUGIN, *self._model_flags(training), "--total-num-update", "1"]
         inputs = self.weights(training.model)
-        return self.run(f"check:{training.slug}", "finetune_squad.check", words, [output], self.text, inputs)
+        return self.run(f"check:{training.slug}", "lib.finetuning.questions.check", words, [output], self.text, inputs)
 
     def prepare_english(
         self, model: Model, check: Stage, more: Iterable[str] = (), after: Iterable[Stage] = (), *inputs: Path
@@ -200,7 +200,7 @@ class Questions(Planner[Q]):
         words = [*self.answering(training), *flags(data=self.data(training.model), output=f"{self.shown}/{output}")]
         words += flags(null_threshold=self.null_threshold)
         name, inputs = f"predict:{training.slug}", [*SEARCH, THRESHOLD]
-        return self.run(name, "finetune_squad.predict", words, [output], [train], inputs, on_device=True)
+        return self.run(name, "lib.finetuning.questions.predict", words, [output], [train], inputs, on_device=True)
 
     def answering(self, training: Training) -> list[str]:
         """Return the options that name the fine-tuned model and configure the search for answers."""
@@ -211,4 +211,4 @@ class Questions(Planner[Q]):
         slug, output = training.slug, f"scores/{training.slug}.json"
         words = flags(data=self.data(training.model), output=f"{self.shown}/{output}")
         words += ["--predictions", f"{self.shown}/predictions/{slug}"]
-        return self.run(f"score:{slug}", "finetune_squad.score", words, [output], [predict], SCORES)
+        return self.run(f"score:{slug}", "lib.finetuning.questions.score", words, [output], [predict], SCORES)

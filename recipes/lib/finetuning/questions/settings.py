@@ -16,7 +16,6 @@ DECIDED_OF_QUESTIONS = {
     **DECIDED,
     "pos-enc-args": "--pos-enc-args",
     "lr-scheduler": "--warmup, after which the learning rate falls linearly to 0",
-    "max-positions": "--max-length, the maximum length of a window (in finetune_xtreme: --longest)",
     "max-tokens": "--train.batch-size, the number of windows in a batch",
     **dict.fromkeys(("task", "criterion"), "the recipe uses posenc_squad"),
 }

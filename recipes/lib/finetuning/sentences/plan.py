@@ -1,7 +1,4 @@
-"""Define the stages of the recipes that classify sentences; each recipe's plan.py arranges these stages in order.
-
-The stages run the modules of recipes/finetune_glue, for XNLI as well as for GLUE.
-"""
+"""Define the stages of the recipes that classify sentences; each recipe's plan.py arranges these stages in order."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from recipes.lib.stages import Stage
 
 from ..comparison import COMPARISON
 from ..models import Model
-from ..plan import ARCH, Planner
+from ..plan import ARCH, PRETRAIN, Planner
 from ..trials import Trial, Variant
 from .settings import SentenceSettings, files_that_count
 from .tasks import TASKS, metrics
@@ -56,12 +53,11 @@ class Sentences(Planner[SentenceSettings]):
         """Return the stages that pretrain the built-in model and generate the built-in data."""
         settings, stages = self.settings, list[Stage]()
         if settings.builtin:
-            words = ["bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke"]
-            words += flags(pos_enc=settings.models[0].label, seed=settings.seed, output=f"{self.shown}/pretrained")
-            stages.append(Stage("pretrain", tuple(words), (self.output / "pretrained",), resumes=True))
+            words = flags(pos_enc=settings.models[0].label, seed=settings.seed, output=f"{self.shown}/pretrained")
+            stages.append(Stage("pretrain", (*PRETRAIN, *words), (self.output / "pretrained",), resumes=True))
         if settings.invented:
             words = flags(output=f"{self.shown}/builtin", seed=settings.seed, task=settings.task)
-            stages.append(self.run("builtin", "finetune_glue.builtin", words, ["builtin"]))
+            stages.append(self.run("builtin", "lib.finetuning.sentences.builtin", words, ["builtin"]))
         return stages
 
     # --- models
@@ -126,7 +122,7 @@ class Sentences(Planner[SentenceSettings]):
         output = f"baselines/{task}.json"
         words = flags(data=self.data(task, model), output=f"{self.shown}/{output}", metrics=self.metrics(task))
         after, inputs = [self.prepared[task, model]], [PACKAGE / "metrics" / "classification.py"]
-        return self.run(f"baseline:{task}", "finetune_glue.baselines", words, [output], after, inputs)
+        return self.run(f"baseline:{task}", "lib.finetuning.sentences.baselines", words, [output], after, inputs)
 
     def metrics(self, task: str) -> str:
         return ",".join(metrics(task, self.settings.protocol))
@@ -155,7 +151,7 @@ class Sentences(Planner[SentenceSettings]):
         words += ["--checkpoint", f"{self.shown}/checkpoints/{trial.slug}/checkpoint_{self.settings.keep}.pt"]
         words += flags(output=f"{self.shown}/{scores}", predictions=f"{self.shown}/{answers}")
         name, outputs, inputs = f"evaluate:{trial.slug}", [scores, answers], [HERE / "tasks.py"]
-        return self.run(name, "finetune_glue.evaluate", words, outputs, [train], inputs, on_device=True)
+        return self.run(name, "lib.finetuning.sentences.evaluate", words, outputs, [train], inputs, on_device=True)
 
     # --- comparison
 
@@ -164,9 +160,9 @@ class Sentences(Planner[SentenceSettings]):
         variants = [(item.task, item.model.label, item.segments, item.row) for item in self.variants]
         words = flags(output=self.shown, protocol=settings.protocol, variant=variants)
         words += [*settings.grid.flags(), *flags(differs=settings.departures())]
-        inputs = [ROOT / "recipes" / "finetune_glue" / "published.py", HERE.parent / "trials.py"]
+        inputs = [HERE / "published.py", HERE.parent / "trials.py"]
         inputs += [HERE / "tasks.py", HERE / "xnli.py", *tables()]
         after = [*self.baselines.values(), *(chain[-1] for chain in chains)]
         words += flags(table=self.table if self.table != COMPARISON else None)
         outputs = [self.table, "submission"]
-        return self.run(self.last, "finetune_glue.compare", words, outputs, after, inputs)
+        return self.run(self.last, "lib.finetuning.sentences.compare", words, outputs, after, inputs)

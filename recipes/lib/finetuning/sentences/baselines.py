@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc.metrics import classification
-from recipes.lib.finetuning.sentences.plan import RECORD
 from recipes.lib.package import write_whole
 from recipes.lib.stages import read_json
 
 from .data import labels
+from .plan import RECORD
 
 
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -7,14 +7,14 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
-from recipes.lib.finetuning.comparison import comparable, encoding_of, together
-from recipes.lib.finetuning.sentences.tasks import HEADLINE, TASKS, metrics
-from recipes.lib.finetuning.trials import Variant
 from recipes.lib.recipe import Row
 from recipes.lib.significance import of_medians
 from recipes.lib.stages import read_json
 
+from ..comparison import comparable, encoding_of, together
+from ..trials import Variant
 from .published import MISMATCHED, paper
+from .tasks import HEADLINE, TASKS, metrics
 
 AVERAGE = "average"  # the task of the rows with means over tasks
 #: The numbers in the averages of the DIET paper.

@@ -1,6 +1,6 @@
 """Answer questions with a fine-tuned model and write the files that SQuAD's own scripts read.
 
-python -m recipes.finetune_squad.predict --checkpoint MODEL --data data-bin/squad-spans --output predictions
+python -m recipes.lib.finetuning.questions.predict --checkpoint MODEL --data data-bin/squad-spans --output predictions
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import argparse
 from pathlib import Path
 
 from fairseq_posenc.data import spans
-from recipes.lib.finetuning.questions.answers import Answering, add_options
+
+from .answers import Answering, add_options
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Check that a pretrained model's encoding can be built for windows of --max-length, before questions are prepared.
 
-python -m recipes.finetune_squad.check --checkpoint MODEL --max-length N --output FILE -- FLAGS OF fairseq-train
+python -m recipes.lib.finetuning.questions.check --checkpoint MODEL --max-length N --output FILE -- TRAINING_FLAGS
 """
 
 from __future__ import annotations

@@ -15,28 +15,29 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from recipes.lib.finetuning.comparison import comparable, encoding_of, write_rows
-from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.sentences import xnli
-from recipes.lib.finetuning.sentences.plan import RECORD
-from recipes.lib.finetuning.sentences.tasks import HEADLINE, TASKS, metrics
-from recipes.lib.finetuning.sentences.xnli import Scores
-from recipes.lib.finetuning.trials import Grid, Group, Trial, Variant, add_options
 from recipes.lib.package import Divergence, read_divergence, whole_folder
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
+from recipes.lib.reported import Reported
 from recipes.lib.significance import PRECISE, compare_with_first, summary
 from recipes.lib.stages import read_json
 
+from ..comparison import comparable, encoding_of, write_rows
+from ..models import Model
+from ..trials import Grid, Group, Trial, Variant, add_options
+from . import xnli
 from .averages import averages
+from .plan import RECORD
 from .published import BERT, MISMATCHED, ROBERTA, WARM, paper
+from .tasks import HEADLINE, TASKS, metrics
+from .xnli import Scores
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
-#: Remarks after the paper's scores. A checkpoint does not say whether its training started from another model.
-BEHIND = {
-    ROBERTA: " (roberta-base itself)",
-    WARM: " (started from roberta-base)",
-    BERT: " (BERT as published, test sets)",
+#: The papers' other models. A checkpoint does not say whether its training started from another model.
+OTHERS = {
+    ROBERTA: "roberta-base itself",
+    WARM: "started from roberta-base",
+    BERT: "BERT as published, test sets",
 }
 BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tables
 
@@ -110,7 +111,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
     score = round(scores[headline][first], 2) if runs else None
     over_seeds = summary("score", [results.scores(trial)[headline][first] for trial in runs])
     other, differs = other_data(record, scores), [*differences(model, record), *results.differs]
-    reported = None if other else figures(variant, model, results.protocol)
+    reported = [] if other else figures(variant, model, results.protocol)
     trials = [trial for trial in results.grid.trials(variant) if results.divergence(trial) is None]
     return {
         "task": variant.task,
@@ -124,7 +125,7 @@ def result(variant: Variant, results: Results, group: Group) -> Row:
         "constant": baseline["constant"],
         "beats baseline": score is not None and score > baseline["score"] + baseline["margin"],
         "diverged": group.diverged,
-        "paper": reported,
+        "paper": reported or None,
         "comparable": comparable(differs) if reported else None,
         "lr": run.lr,
         "epochs": run.epochs,
@@ -156,22 +157,21 @@ def also(scores: Scores, names: list[str]) -> str:
     return ", ".join(parts)
 
 
-def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | None:
-    """Return the paper's scores for this encoding as text; MNLI has scores on the matched and the mismatched set.
+def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> list[Reported]:
+    """Return the paper's scores for this encoding; MNLI has scores on the matched and then on the mismatched set.
 
     The M4M paper has three kinds of models: models trained from scratch, roberta-base itself, and models that started
-    from roberta-base. If several segment encodings are tried, the text for a task of single sentences has the paper's
-    score for each segment encoding.
+    from roberta-base. If several segment encodings are tried, a task of single sentences has the paper's score for each
+    segment encoding.
     """
-    encoding = encoding_of(model["encoding"])
+    encoding, segments = encoding_of(model["encoding"]), variant.row.split("/")
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
-    segments, parts = variant.row.split("/"), []
-    names = (protocol, *(row for row in BEHIND if row.startswith(f"{protocol}, ")))
-    for name, kind in product(names, segments):
-        numbers = [paper(name, encoding, kind, task) for task in sets]
-        if text := "/".join(f"{number:g}" for number in numbers if number is not None):
-            parts.append(text + BEHIND.get(name, "") + (f" (segments: {kind})" if len(segments) > 1 else ""))
-    return "; ".join(parts) or None
+    names = (protocol, *(row for row in OTHERS if row.startswith(f"{protocol}, ")))
+    return [
+        Reported(score=score, model=OTHERS.get(name, ""), segments=kind if len(segments) > 1 else "")
+        for name, kind, task in product(names, segments, sets)
+        if (score := paper(name, encoding, kind, task)) is not None
+    ]
 
 
 def differences(model: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:

@@ -16,13 +16,13 @@ from fairseq import utils
 import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import Loaded, load, updates
-from recipes.lib.finetuning.sentences.plan import RECORD
-from recipes.lib.finetuning.sentences.tasks import TASKS
 from recipes.lib.lines import write
 from recipes.lib.package import whole_folder, write_whole
 from recipes.lib.stages import read_json
 
 from .data import ids, labels
+from .plan import RECORD
+from .tasks import TASKS
 
 TOKENS = 8192  # tokens in a batch
 HEADER = "index\tprediction"

@@ -1,6 +1,6 @@
 """Score predictions with EM and F1 by the rules of the official scripts, and find the best threshold for SQuAD 2.0.
 
-python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions DIR --output scores.json
+python -m recipes.lib.finetuning.questions.score --data data-bin/squad-spans --predictions DIR --output scores.json
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import json
 from pathlib import Path
 
 from fairseq_posenc.metrics import squad
-from recipes.lib.finetuning.questions.scores import golds, rules_of, scored
 from recipes.lib.package import write_whole
+
+from .scores import golds, rules_of, scored
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
     option = parser.add_argument
     option("--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_spans.py.")
     option("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
-    text = "Output folder of recipes.finetune_squad.predict, or a predictions.json."
+    text = "Output folder of recipes.lib.finetuning.questions.predict, or a predictions.json."
     option("--predictions", type=Path, required=True, metavar="PATH", help=text)
     option("--rules", choices=squad.RULES, help="Scoring rules (default: the rules of the SQuAD version in --data).")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")

@@ -95,7 +95,7 @@ def test_files_import_from_their_room_and_from_rooms_before_it() -> None:
     assert outward(PACKAGE) == []
 
 
-@pytest.mark.parametrize(("folder", "root"), [(PACKAGE, ROOT), (SCRIPTS, SCRIPTS)])
+@pytest.mark.parametrize(("folder", "root"), [(PACKAGE, ROOT), (RECIPES, ROOT), (SCRIPTS, SCRIPTS)])
 def test_no_two_files_import_each_other(folder: Path, root: Path) -> None:
     """Late imports count too. The registry finds its classes by names in strings, which is not an import."""
     assert circle(folder, root) == []

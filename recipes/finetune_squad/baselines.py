@@ -19,10 +19,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
     option("--data", type=Path, required=True, metavar="DIR", help="Output folder of prepare_spans.py.")
-    option("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     arguments = parser.parse_args()
-    scores = baselines(arguments.data, arguments.split)
+    scores = baselines(arguments.data, "valid")
     for name, facts in scores.items():
         print(f"{name}: EM {facts['em']:.2f}, F1 {facts['f1']:.2f}", flush=True)
     write_whole(arguments.output, json.dumps(scores, indent=1, ensure_ascii=False))

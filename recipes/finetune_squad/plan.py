@@ -12,7 +12,6 @@ from recipes.lib.planning import flags
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
 
-from .published import departures
 from .settings import Settings
 
 
@@ -75,7 +74,7 @@ def _chain(squad: Questions[Settings], training: Training, check: Stage, prepare
 def _compare(squad: Questions[Settings], after: list[Stage]) -> Stage:
     settings = squad.settings
     models = [(model.label, model.slug) for model in settings.models]
-    words = flags(output=squad.shown, paper=settings.paper, differs=departures(settings), model=models)
+    words = flags(output=squad.shown, paper=settings.paper, differs=settings.departures(), model=models)
     words += settings.training_seeds.flags()
     inputs = [Path(__file__).with_name("published.py"), ROOT / "recipes" / "lib" / "encodings.py", *tables()]
     outputs = ["comparison.json", "curves.png"]

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse, published
 from recipes.lib.package import PRETRAINED
 from recipes.lib.package import figures as printed
 from recipes.lib.reported import Reported
-from recipes.lib.settings import read_preset
-
-if TYPE_CHECKING:
-    from .settings import Settings
-
-PRESETS = Path(__file__).parent / "conf"  # each name in `PAPERS` has a preset with the same name
-#: Settings that are compared with the preset, apart from the flags of fairseq-train. --max-length is not one of them,
-#: because it chooses the paper's row.
-PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "longest_answer", "null_threshold")
 
 
 class Paper(NamedTuple):
@@ -45,6 +34,7 @@ class Paper(NamedTuple):
 #: Number of questions in the published files, by version: training and development.
 QUESTIONS = {"1.1": (87_599, 10_570), "2.0": (130_319, 11_873)}
 OF_BASE = {"roberta-base itself": "roberta-base", "on C4": "from roberta-base, on C4"}
+#: Each paper has a preset of the same name in conf/.
 PAPERS = {
     "m1-m4": Paper(12, 768, "M1-M4", "BERT-base", {"BERT": "BERT-base (Devlin et al., 2018)"}),
     "m1-m4-large": Paper(24, 1024, "M1-M4", "BERT-large", {"BERT": "BERT-large (Devlin et al., 2018)"}),
@@ -93,7 +83,7 @@ def differences(
 ) -> list[str]:
     """Return the differences in model sizes and questions that prevent a comparison with the paper.
 
-    `departures` returns the differences in settings.
+    `Settings.departures` returns the differences in settings.
 
     Args:
         paper: Key of the paper in `PAPERS`, or `none`.
@@ -118,19 +108,3 @@ def differences(
 def _and(numbers: tuple[int, int]) -> str:
     """Return the numbers of training and development questions as text."""
     return " and ".join(f"{number:,}" for number in numbers)
-
-
-def departures(settings: Settings) -> list[str]:
-    """Return the differences between the settings of a run and the preset of its paper.
-
-    If the paper does not state a value, the preset has the value of the authors' code.
-    """
-    if settings.paper not in PAPERS:
-        return []
-    preset = read_preset(PRESETS / f"{settings.paper}.toml")
-    default = {name: getattr(type(settings), name, None) for name in PROTOCOL}
-    texts = of_settings({name: preset.get(name.replace("_", "-"), default[name]) for name in PROTOCOL}, settings)
-    texts += of_flags(preset["train"], settings.train)
-    preset_batch = preset["batches"] * preset["train"]["batch-size"]
-    batch = settings.batches * settings.number("batch-size", 0)
-    return texts + ([f"{batch} windows per update, not {preset_batch}"] if batch != preset_batch else [])

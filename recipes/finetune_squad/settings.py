@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from recipes.lib import launch
+from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.finetuning.questions.settings import (
     DECIDED_OF_QUESTIONS,
     QuestionSettings,
@@ -17,12 +18,16 @@ from recipes.lib.finetuning.questions.settings import (
 )
 from recipes.lib.finetuning.settings import BUILTIN
 from recipes.lib.recipe import about
+from recipes.lib.settings import read_preset
 from recipes.lib.values import Flags, Refused
 
 from . import published
 
 CONF = Path(__file__).parent / "conf"
 SQUAD = "squad"
+#: Settings that are compared with the preset of a paper, apart from the flags of fairseq-train. --max-length is not one
+#: of them, because it chooses the paper's row.
+PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "longest_answer", "null_threshold")
 
 
 @dataclass(kw_only=True)
@@ -123,6 +128,20 @@ class Settings(QuestionSettings):
                 "pieces"
             )
         return reasons
+
+    def departures(self) -> list[str]:
+        """Return the differences between these settings and the preset of their paper.
+
+        If the paper does not state a value, the preset has the value of the authors' code.
+        """
+        if self.paper not in published.PAPERS:
+            return []
+        preset = read_preset(CONF / f"{self.paper}.toml")
+        default = {name: getattr(type(self), name, None) for name in PROTOCOL}
+        texts = of_settings({name: preset.get(name.replace("_", "-"), default[name]) for name in PROTOCOL}, self)
+        texts += of_flags(preset["train"], self.train)
+        preset_batch = preset["batches"] * preset["train"]["batch-size"]
+        return texts + ([f"{self.batch} windows per update, not {preset_batch}"] if self.batch != preset_batch else [])
 
     @property
     def batch(self) -> int:

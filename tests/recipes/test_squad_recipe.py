@@ -62,7 +62,7 @@ def test_the_papers_numbers(preset: str) -> None:
     *_, last = preset.split("-")
     assert loaded.max_length == (int(last) if last.isdigit() and len(last) == 3 else 512)
     assert loaded.paper == preset.removesuffix(f"-{loaded.max_length}")
-    assert published.departures(loaded) == []
+    assert loaded.departures() == []
 
 
 @pytest.mark.parametrize(("preset", "like"), [("clip", "m1-m4"), ("scale", "m4m-small"), ("heads", "m4m-small")])
@@ -80,7 +80,7 @@ def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, 
     )
     assert [model.label for model in loaded.models] == preset_values["pos-enc"]
     assert loaded.paper == like
-    assert published.departures(loaded) == []
+    assert loaded.departures() == []
     for label in preset_values["pos-enc"]:
         assert label in loaded.pretrain_command
         assert published.figures(like, "1.1", 512, label)[1], label
@@ -88,7 +88,7 @@ def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, 
 
 def test_what_departs_from_the_papers_protocol() -> None:
     loaded = settings("m4m", epochs="3", stride="64", train__lr="1e-4", batches="4")
-    assert published.departures(loaded) == [
+    assert loaded.departures() == [
         *("--epochs 3, not 2", "--stride 64, not 128", "--train.lr 0.0001, not 3e-05"),
         "24 windows per update, not 48",
     ]

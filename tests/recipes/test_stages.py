@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,13 +84,13 @@ def test_a_marker_that_a_crash_emptied_counts_as_missing(tmp_path):
 def test_a_stage_that_resumes_keeps_its_own_leftovers_only(tmp_path, capsys):
     ledger = Ledger(tmp_path / ".stages")
     run(tmp_path, a_stage(tmp_path, "zero", resumes=True))
-    assert "one (0s)\n" in capsys.readouterr().out
+    capsys.readouterr()
     for text, left in (("one", "half" + "one"), ("two", "two")):
         ledger.start(a_stage(tmp_path, "one", resumes=True))
         (tmp_path / "out").write_text("half")
         run(tmp_path, a_stage(tmp_path, text, resumes=True))
         assert (tmp_path / "out").read_text() == left
-    assert "one (0s in all)\n" in capsys.readouterr().out  # the time of both attempts
+    assert re.search(r"one \(\d+s in all\)\n", capsys.readouterr().out)  # the time of both attempts
 
 
 def test_a_failure_shows_the_end_of_the_log_and_its_name(tmp_path):

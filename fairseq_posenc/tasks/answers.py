@@ -27,6 +27,12 @@ ARCHITECTURES = {
     "encoder": "posenc_roberta_tiny",
     "encoder-decoder": "posenc_transformer",
 }
+#: The settings of a model with the maximum lengths of its inputs.
+MAXIMA = {
+    "decoder": ("max_target_positions",),
+    "encoder": ("max_positions",),
+    "encoder-decoder": ("max_source_positions", "max_target_positions"),
+}
 
 
 @dataclasses.dataclass
@@ -70,9 +76,16 @@ class AnswersTask(FairseqTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model.
 
+        With random positions, the model gets the maximum lengths of the examples. Otherwise, a decoder would spread the
+        positions in evaluation over its greater default length, and neighbours would be closer than in training.
+
         Raises:
             ValueError: The examples are for another kind of model.
         """
+        if getattr(cfg, "pos_enc_random", None) is not None:  # models of fairseq do not have it
+            for name in MAXIMA[self.record.kind]:
+                longest = self.record.longest_output if name == "max_target_positions" else self.record.longest_input
+                setattr(cfg, name, longest)
         model = super().build_model(cfg, from_checkpoint)
         if (kind := _kind(model)) != self.record.kind:
             advice = f"Give --arch {ARCHITECTURES[self.record.kind]} or another architecture of this kind"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from fairseq_posenc.analysis import style
 from recipes.lib.recipe import Row
@@ -68,6 +69,7 @@ def _label_lengths(panel: Axes, row: Row) -> None:
     """Label the axis of lengths, and draw a dashed line at the maximum length in training if the test sets have one."""
     if _joined(row):
         panel.axvline(max(map(int, row["lengths"]["within"])), color=style.GREY, linestyle="--", linewidth=1)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     meaning = "dashed: longest in training" if _joined(row) else "only the test set beyond"
     panel.set_xlabel(f"length in {row['unit']} ({meaning})")
 

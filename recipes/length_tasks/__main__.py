@@ -24,8 +24,8 @@ with a phrase that is missing in training). Within and beyond are means over see
 `beyond` over seeds. Solved: number of training runs whose `beyond` is at least 90 %. The columns `p none` and `p rope`
 compare each encoding with `none` and with `rope` on the same task: they show the p-value of Welch's t-test between the
 values of `beyond`, after Holm's correction. Every training run has the same number of updates, and its last checkpoint
-is scored: nothing is chosen by a test set. `-random` in the name of an encoding means that the positions are drawn at
-random in training (Ruoss et al. 2023). Diverged: update, loss and seed of each training run that diverged."""
+is scored: nothing is chosen by the test set `beyond`. `-random` in the name of an encoding means that the positions are
+drawn at random in training (Ruoss et al. 2023). Diverged: update, loss and seed of each training run that diverged."""
 
 MAIN = {
     "task": "task",

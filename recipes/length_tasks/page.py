@@ -12,7 +12,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from tabulate import tabulate
@@ -94,9 +94,11 @@ def _seeds(results: Sequence[Row], encoding: str) -> str:
 def _cell(row: Row, split: str) -> str:
     if row[split] is None:
         return "diverged"
-    deviation = f" ± {row['sd']:.1f}" if split == "beyond" and row["sd"] is not None else ""
-    solved = f" ({row['solved']})" if split == "beyond" and row["solved"] else ""
-    return f"{row[split]:.1f}{deviation}{solved}"
+    if split == "within":
+        return f"{row['within']:.1f}"
+    deviation = f" ± {row['sd']:.1f}" if row["sd"] is not None else ""
+    solved = f" ({row['solved']})" if row["solved"] else ""
+    return f"{mean(row['beyond of seeds']):.1f}{deviation}{solved}"  # row["beyond"] is rounded already
 
 
 def differences(results: Sequence[Row], baseline: str) -> Iterable[str]:

@@ -16,7 +16,14 @@ from recipes.lib.stages import read_json
 def row(encoding: str, beyond: list[float], **p: float | None) -> Row:
     solved = sum(value >= 90 for value in beyond)
     mean, sd = sum(beyond) / len(beyond), 1.0 if len(beyond) > 1 else None
-    scores = {"within": 95.0, "beyond": mean, "sd": sd, "solved": solved, "seeds": len(beyond)}
+    scores = {
+        "within": 95.0,
+        "beyond": mean,
+        "beyond of seeds": beyond,
+        "sd": sd,
+        "solved": solved,
+        "seeds": len(beyond),
+    }
     return {"task": "copy", "encoding": encoding, **scores, "p none": None, "p rope": None} | p
 
 

@@ -4,6 +4,7 @@ recipes/length_tasks generates the examples.
 """
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import logging
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Optional
@@ -21,13 +22,15 @@ from ..core.options import option
 from ..data import answers
 from ..metrics.exact_match import exact_matches
 
+logger = logging.getLogger(__name__)
+
 #: An architecture for each kind of model, which an error suggests.
 ARCHITECTURES = {
     "decoder": "posenc_transformer_lm",
     "encoder": "posenc_roberta_tiny",
     "encoder-decoder": "posenc_transformer",
 }
-#: The settings of a model with the maximum lengths of its inputs.
+#: Settings that hold the maximum lengths of inputs and outputs, for each kind of model.
 MAXIMA = {
     "decoder": ("max_target_positions",),
     "encoder": ("max_positions",),
@@ -86,6 +89,7 @@ class AnswersTask(FairseqTask):
             for name in MAXIMA[self.record.kind]:
                 longest = self.record.longest_output if name == "max_target_positions" else self.record.longest_input
                 setattr(cfg, name, longest)
+                logger.info("random positions: %s is %d, the length of the longest example", name, longest)
         model = super().build_model(cfg, from_checkpoint)
         if (kind := _kind(model)) != self.record.kind:
             advice = f"Give --arch {ARCHITECTURES[self.record.kind]} or another architecture of this kind"

@@ -121,15 +121,19 @@ def greedy(model: torch.nn.Module, example: answers.Example, kind: str, dictiona
 
 
 @pytest.mark.parametrize("kind", SIZES)
-def test_random_positions_are_spread_over_the_lengths_of_the_examples(kind: str, tmp_path: Path) -> None:
+def test_random_positions_are_spread_over_the_lengths_of_the_examples(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """With the default lengths, a decoder would use neighbouring positions in evaluation, but never in training."""
     flags = f"{folder(tmp_path, kind)} --user-dir fairseq_posenc --task posenc_answers {SIZES[kind]} --cpu"
     flags += " --optimizer adam --criterion cross_entropy --pos-enc rope"
     expected = {"decoder": 8, "encoder": 8, "encoder-decoder": (8, 8)}[kind]
     for random in ([], ["--pos-enc-random", "9"]):
         config = support.parse([*flags.split(), *random])
-        model = tasks.setup_task(config.task).build_model(config.model)
+        with caplog.at_level("INFO", logger="fairseq_posenc.tasks.answers"):
+            model = tasks.setup_task(config.task).build_model(config.model)
         assert (model.max_positions() == expected) is bool(random)
+        assert ("_positions is 8, the length of the longest example" in caplog.text) is bool(random)
 
 
 def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from .clock import Step
 
 
 def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> Step:
-    """Return a step that runs the module on x and, in training, a backward pass to x and the module's parameters."""
+    """Return a step that computes `run(x)`. In training, it also computes the gradients of x and of all parameters."""
     if not module.training:
         return without_gradients(lambda: run(x))
     inputs, gradient = [x.requires_grad_(), *module.parameters()], torch.randn_like(x)

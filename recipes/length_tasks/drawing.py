@@ -66,7 +66,7 @@ def _line(panel: Axes, row: Row) -> None:
 
 
 def _label_lengths(panel: Axes, row: Row) -> None:
-    """Label the axis of lengths, and draw a dashed line at the maximum length in training if the test sets have one."""
+    """Label the axis of lengths. If the curves show both test sets, mark the maximum length in training by a line."""
     if _joined(row):
         panel.axvline(max(map(int, row["lengths"]["within"])), color=style.GREY, linestyle="--", linewidth=1)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from PIL import Image
 from tabulate import tabulate
 
 from recipes.lib import records
@@ -172,7 +172,8 @@ def main() -> None:
     if count != 1:
         raise SystemExit(f"error: {PAGE} has {count} places between <!-- results --> and <!-- end -->, but needs one.")
     for figure, name in FIGURES.items():
-        shutil.copyfile(run / figure, DOCS / "figures" / name)
+        with Image.open(run / figure) as picture:  # 256 colours need a third of the space
+            picture.convert("RGB").quantize(256).save(DOCS / "figures" / name, optimize=True)
     write_whole(ROWS, kept(facts))
     write_whole(PAGE, page)
 

@@ -20,7 +20,7 @@ def log_of(stage: Stage, output: Path) -> Path:
 
 
 def training_log(output: Path, slug: str) -> Path:
-    """Return the log of the stage `train:SLUG`."""
+    """Return the path of the log that the stage `train:SLUG` writes."""
     return log_of(Stage(f"train:{slug}", (), ()), output)
 
 

@@ -615,7 +615,7 @@ class ShortWhenCompiled(Raffel):
 
 
 class SmallWhenCompiled(Raffel):
-    """Computes its bias differently for small inputs, so a model that was exported with one refuses larger inputs."""
+    """Computes its bias differently for short inputs, so a model exported with a short input refuses longer inputs."""
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         bias = super().bias(positions, layer)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from recipes.length_tasks import page
 from recipes.lib.recipe import Row
@@ -78,7 +79,7 @@ def test_the_results_of_a_run_are_copied_to_the_page(tmp_path: Path, monkeypatch
     facts |= {"machine": {"cores": 2}, "minutes": {"train:copy.none": 0.5}, "settings": {"jobs": 2}}
     (run / "result.json").write_text(json.dumps(facts | {"results": [row("none", [20.0])]}))
     for figure in page.FIGURES:
-        (run / figure).write_text("a figure")
+        Image.new("RGBA", (20, 10), "red").save(run / figure)
     (docs / "page.md").write_text("# Page\n")
     with pytest.raises(SystemExit, match="has 0 places between"):
         page.main()
@@ -93,6 +94,9 @@ def test_the_results_of_a_run_are_copied_to_the_page(tmp_path: Path, monkeypatch
     assert "Together they took 0.0 hours. torch 2.13, commit 1a2b." in " ".join(text.split())
     assert read_json(docs / "rows.json")["results"][0]["encoding"] == "none"
     assert {path.name for path in (docs / "figures").iterdir()} == set(page.FIGURES.values())
+    for path in (docs / "figures").iterdir():
+        with Image.open(path) as picture:
+            assert (picture.size, picture.convert("RGB").getpixel((5, 5))) == ((20, 10), (255, 0, 0))
 
 
 def test_different_numbers_of_seeds_are_shown() -> None:

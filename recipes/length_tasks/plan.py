@@ -31,7 +31,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
         for seed in settings.seeds_of(model).seeds
     ]
     compare = recipe.compare([chain[-1] for chain in chains])
-    return Plan([[list(data.values())], chains, [[compare]]], tuple(launch.notes(settings, "")))
+    return Plan([[list(data.values())], chains, [[compare]]], (*launch.notes(settings, ""), *settings.replacements()))
 
 
 @cache
@@ -61,7 +61,7 @@ class Planner(planning.Planner[Settings]):
         slug = f"{name}.{settings.training_seeds.slug(model.slug, seed)}"
         words = ["--task", "posenc_answers", "--criterion", "cross_entropy", *model.stacks(name).flags()]
         words += flags(pos_enc_random=settings.random_range if model.random else None)
-        words += [*as_arguments(settings.model_flags(task(name))), *as_arguments(settings.train)]
+        words += as_arguments(settings.flags_of(task(name)))
         words += flags(seed=seed)
         keep = ["--no-epoch-checkpoints"]
         return self.training_stage(slug, self.folder(name), words, [data], keep=keep, log_interval=100)

@@ -121,10 +121,12 @@ class Settings(launch.Training):
         )
     )
     decoder: Flags = field(
-        metadata=about("Flag of fairseq-train for decoder-only models, such as --decoder.arch NAME.")
+        metadata=about(
+            "Flag of fairseq-train for decoder-only models, such as --decoder.arch NAME. It replaces the --train flag."
+        )
     )
-    encoder: Flags = field(metadata=about("Flag of fairseq-train for encoders, which tag each token."))
-    encoder_decoder: Flags = field(metadata=about("Flag of fairseq-train for models with an encoder and a decoder."))
+    encoder: Flags = field(metadata=about("The same for encoders, which tag each token."))
+    encoder_decoder: Flags = field(metadata=about("The same for models with an encoder and a decoder."))
 
     batch_flag = "batch-size"
     further_keys: ClassVar[Mapping[str, Iterable[str]]] = {"longest": TASKS}
@@ -181,9 +183,23 @@ class Settings(launch.Training):
         """Return the lengths of the test sets of a task, in order."""
         return sorted({max(1, int(_multiple(text) * self.longest_of(name))) for text in self.tested})
 
-    def model_flags(self, of: Task) -> Flags:
-        """Return the flags of fairseq-train for the kind of model that learns a task."""
-        flags: Flags = getattr(self, of.kind.replace("-", "_"))
+    def flags_of(self, of: Task) -> Flags:
+        """Return the flags of fairseq-train for a task: those of its kind of model, then the others of `train`."""
+        flags = self._model_flags(of.kind)
+        return {**flags, **{name: value for name, value in self.train.items() if name not in flags}}
+
+    def replacements(self) -> list[str]:
+        """Return a note for each flag of `train` that the models of some tasks replace with another value."""
+        lines = []
+        for kind in dict.fromkeys(task(name).kind for name in self.tasks):
+            names = ", ".join(name for name in self.tasks if task(name).kind == kind)
+            for flag, value in self._model_flags(kind).items():
+                if self.train.get(flag, value) != value:
+                    lines.append(f"{names}: --{kind}.{flag} {value} replaces --train.{flag} {self.train[flag]}.")
+        return lines
+
+    def _model_flags(self, kind: str) -> Flags:
+        flags: Flags = getattr(self, kind.replace("-", "_"))
         return flags
 
 

@@ -214,7 +214,10 @@ def local(flags: list[str], settings: Training) -> list[str]:
 
 
 def torchrun(flags: list[str], settings: Training) -> list[str]:
-    """Return a torchrun command that starts worker.py; fairseq-train itself would start independent training runs."""
+    """Return a command that starts worker.py in each process; fairseq-train itself would start independent runs.
+
+    The command is that of `torchrun`, which .venv/bin lacks if the torch of another Python is linked into .venv.
+    """
     if settings.nodes > 1 and not settings.rendezvous:
         raise Refused(
             f"--nodes {settings.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT."
@@ -223,7 +226,7 @@ def torchrun(flags: list[str], settings: Training) -> list[str]:
     if settings.nodes > 1:
         meet = ["--rdzv-backend", "c10d", "--rdzv-id", "posenc", "--rdzv-endpoint", settings.rendezvous]
     size = ["--nnodes", str(settings.nodes), "--nproc-per-node", str(settings.processes)]
-    return ["torchrun", *size, *meet, "-m", "recipes.lib.worker", *flags]
+    return ["python", "-m", "torch.distributed.run", *size, *meet, "-m", "recipes.lib.worker", *flags]
 
 
 def slurm(flags: list[str], settings: Training) -> list[str]:

@@ -10,6 +10,7 @@ from recipes.lib.values import Refused
 from recipes.lib.worker import place
 
 FLAGS = ["data-bin", "--max-tokens", "4000"]
+TORCHRUN = "python -m torch.distributed.run"  # the script torchrun is missing where another Python's torch is linked
 
 
 def command(**settings) -> str:
@@ -22,7 +23,7 @@ def command(**settings) -> str:
         ({}, "fairseq-train data-bin --max-tokens 4000 --update-freq 1 --distributed-world-size 1"),
         (
             {"processes": 8, "batches": 16, "precision": "fp16"},
-            "torchrun --nnodes 1 --nproc-per-node 8 --standalone -m recipes.lib.worker data-bin --max-tokens 4000 "
+            f"{TORCHRUN} --nnodes 1 --nproc-per-node 8 --standalone -m recipes.lib.worker data-bin --max-tokens 4000 "
             "--update-freq 2 --fp16",
         ),
         (
@@ -32,13 +33,13 @@ def command(**settings) -> str:
         ),
         (
             {"launch": "torchrun", "device": "cpu", "processes": 2, "batches": 2},
-            "torchrun --nnodes 1 --nproc-per-node 2 --standalone -m recipes.lib.worker data-bin --max-tokens 4000 "
+            f"{TORCHRUN} --nnodes 1 --nproc-per-node 2 --standalone -m recipes.lib.worker data-bin --max-tokens 4000 "
             "--update-freq 1 --cpu --distributed-backend gloo --ddp-backend legacy_ddp",
         ),
         (
             {"launch": "torchrun", "nodes": 2, "processes": 4, "batches": 8, "rendezvous": "first:29400"},
-            "torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-id posenc --rdzv-endpoint first:29400 "
-            "-m recipes.lib.worker data-bin --max-tokens 4000 --update-freq 1",
+            f"{TORCHRUN} --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-id posenc "
+            "--rdzv-endpoint first:29400 -m recipes.lib.worker data-bin --max-tokens 4000 --update-freq 1",
         ),
         (
             {"launch": "slurm", "nodes": 2, "processes": 4, "batches": 16, "precision": "amp"},

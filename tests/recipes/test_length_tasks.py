@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from integration import support
 from matplotlib.figure import Figure
-from support_recipes import Planned
+from support_recipes import Planned, value
 
 from fairseq_posenc.encodings import names, spec_of
 from recipes.length_tasks import compare, drawing, evaluate, generate
@@ -286,6 +286,17 @@ def test_an_encoding_that_does_not_work_in_the_model_of_a_task_is_refused(of: st
         Refused, match=rf"--pos-enc {encoding}: .* in the {stack} of a model, which the task {of} needs\."
     ):
         settings(tasks=of, pos_enc=encoding)
+
+
+def test_the_flags_of_a_kind_of_model_replace_those_of_every_training_run_with_a_note() -> None:
+    options = {"tasks": "copy,scan-length", "encoder_decoder__max-update": "7", "train__max-update": "9"}
+    notes = LENGTH_TASKS.plan(settings(**options), PLANNED.output, "results/length_tasks/test").notes
+    assert notes == ("scan-length: --encoder-decoder.max-update 7 replaces --train.max-update 9.",)
+    planned = stages(**options)
+    for name, updates in (("copy", "9"), ("scan-length", "7")):
+        train = planned[f"train:{name}.rope"]
+        assert train.command.count("--max-update") == 1
+        assert value(train, "--max-update") == updates
 
 
 def test_the_longest_length_of_any_task_can_be_set() -> None:

@@ -18,11 +18,11 @@ FAULTS: dict[str, str] = {
         "tests/recipes/test_recipes_killed.py -k 'demo or lm_wikitext103 or text_classification'"
     ),
     "kill: binarisation, and random moments of it": (
-        "tests/data_bin_scripts/test_corpora_runs.py tests/data_bin_scripts/test_parallel_binary.py "
+        "tests/data_bin_scripts/corpora/test_corpora_runs.py tests/data_bin_scripts/parallel/test_parallel_binary.py "
         "-k 'killed and not mix and not anew'"
     ),
     "kill: downloads and copies": (
-        "tests/data_bin_scripts/test_fetch.py tests/data_bin_scripts/test_fetch_archives.py "
+        "tests/data_bin_scripts/fetching/test_fetch.py tests/data_bin_scripts/fetching/test_fetch_archives.py "
         "tests/compat/test_saving.py -k kill"
     ),
     "damage: checkpoints, binarised data, dictionaries, exported models": (
@@ -30,14 +30,15 @@ FAULTS: dict[str, str] = {
         "tests/hub/test_exchange_refused.py"
     ),
     "damage: markers of stages, results, records of downloads": (
-        "tests/faults/test_parsers.py tests/recipes/test_stages.py tests/data_bin_scripts/test_fetch_options.py "
+        "tests/faults/test_parsers.py tests/recipes/lib/test_stages.py "
+        "tests/data_bin_scripts/fetching/test_fetch_options.py "
         "-k 'markers or results or record or emptied or unfinished'"
     ),
     "disk full: checkpoints, binarisation, downloads, recipes, reports": (
-        "tests/compat/test_saving.py tests/data_bin_scripts/test_corpora_runs.py "
-        "tests/data_bin_scripts/test_parallel_binary.py tests/data_bin_scripts/test_fetch.py "
-        "tests/data_bin_scripts/test_fetch_archives.py tests/recipes/test_recipes.py tests/recipes/test_stages.py "
-        "tests/analysis/test_report.py "
+        "tests/compat/test_saving.py tests/data_bin_scripts/corpora/test_corpora_runs.py "
+        "tests/data_bin_scripts/parallel/test_parallel_binary.py tests/data_bin_scripts/fetching/test_fetch.py "
+        "tests/data_bin_scripts/fetching/test_fetch_archives.py tests/recipes/lib/test_recipes.py "
+        "tests/recipes/lib/test_stages.py tests/analysis/test_report.py "
         "-k 'full_disk or no-room or little_space or no_folder or disk_that_fills or failed_write'"
     ),
     "malice: pickles and configurations that run code": (
@@ -45,7 +46,7 @@ FAULTS: dict[str, str] = {
         "tests/integration/test_checkpoint_attack.py -k 'not mean_equals and not average_and_load'"
     ),
     "malice: archives and servers": (
-        "tests/data_bin_scripts/test_fetch_archives.py tests/data_bin_scripts/test_fetch.py "
+        "tests/data_bin_scripts/fetching/test_fetch_archives.py tests/data_bin_scripts/fetching/test_fetch.py "
         "-k 'no_business or absolute_name or link_inside or bomb or bad_answer or loop or records_cannot or not_valid'"
     ),
     "malice: folders of the Hub, tokenizers, data, optimizer states": (
@@ -57,19 +58,20 @@ FAULTS: dict[str, str] = {
     ),
     "bad data: fuzzing of every reader of files and options": "tests/faults/test_parsers.py",
     "bad data: options, corpora, questions": (
-        "tests/laws/test_option_ranges.py tests/data_bin_scripts/test_corpora_documents.py "
-        "tests/data_bin_scripts/test_questions_refused.py"
+        "tests/laws/test_option_ranges.py tests/data_bin_scripts/corpora/test_corpora_documents.py "
+        "tests/data_bin_scripts/questions/test_questions_refused.py"
     ),
     "concurrency: two runs in one folder": (
         "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes "
         "-k 'two_runs or two_trainings or second_run or only_one or another_run'"
     ),
     "concurrency: read-only folders, folders that disappear": (
-        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes/test_recipes.py "
+        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes/lib/test_recipes.py "
         "tests/analysis/test_report.py -k 'read_only or disappears or cannot_be_created'"
     ),
     "numbers: loss curves of the seven recipes that are not killed": (
-        "tests/recipes/test_curves.py tests/recipes/test_glue_runs.py tests/recipes/test_squad_runs.py -k smoke_preset"
+        "tests/recipes/test_curves.py tests/recipes/finetune_glue/test_glue_runs.py "
+        "tests/recipes/finetune_squad/test_squad_runs.py -k smoke_preset"
     ),
     "numbers: a checkpoint that is kept": "tests/kept",
 }

@@ -25,7 +25,7 @@ from recipes.lib.invented import sentences
 from recipes.lib.seeds import Seeds
 from recipes.lib.settings import load
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SIZES = {"train": 1500, "valid": 50, "test": 100}
 
 

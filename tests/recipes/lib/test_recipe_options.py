@@ -23,7 +23,7 @@ from recipes.lib.values import Refused
 from recipes.translation_wmt18.__main__ import TRANSLATION
 from tests.toy_recipe import TOY, toy
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 # --- looking
 

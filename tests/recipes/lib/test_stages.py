@@ -20,7 +20,7 @@ from recipes.lib.runner import Failed, Runner
 from recipes.lib.screen import Screen
 from recipes.lib.stages import Ledger, Stage
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def a_stage(folder: Path, text: str = "one", code: str | None = None, **options: object) -> Stage:
@@ -115,7 +115,7 @@ def test_progress_is_read_from_the_log_of_this_attempt(tmp_path):
 def test_a_terminated_run_ends_its_commands(tmp_path):
     script = f"""
 from pathlib import Path
-from tests.recipes import test_stages
+from tests.recipes.lib import test_stages
 folder = Path({str(tmp_path)!r})
 code = f"import os, time; open({{str(folder / 'pid')!r}}, 'w').write(str(os.getpid())); time.sleep(60)"
 test_stages.run(folder, test_stages.a_stage(folder, code=code))

@@ -13,7 +13,7 @@ from support_processes import wait_for
 
 from recipes.lib import tied
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 #: A shell command with a child. Both write their process ids and wait; the shell also records that it got SIGTERM.
 COMMAND = 'sleep 60 & echo $! > child; trap "touch asked; exit" TERM; echo $$ > own; wait'
 #: A shell ignores SIGINT in processes that it starts in the background, and these tests may be such a process.

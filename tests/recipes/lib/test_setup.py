@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOOLS = "bash env cat cksum awk df sort head tail grep sed cp mv mkdir rm sleep dirname flock"
 
 

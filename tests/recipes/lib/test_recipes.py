@@ -21,7 +21,7 @@ from recipes.lib.command import main
 from recipes.lib.stages import Ledger, Stage
 from tests.toy_recipe import TOY, toy
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NAMES = ["data", "train:left", "score:left", "train:right", "score:right", "table"]
 
 

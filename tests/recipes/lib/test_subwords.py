@@ -16,7 +16,7 @@ from recipes.lib.lines import read
 from recipes.lib.translation import subwords
 
 pytest.importorskip("fairseq")
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 KINDS = tuple(subwords.KINDS)
 SENTENCES = [
     "The dog's owner didn't see 3.5 cats & \"two\" birds.",

@@ -24,7 +24,7 @@ def fake_python(environment: Path, status: int = 0) -> Path:
 def checkout(tmp_path: Path) -> Path:
     lib = tmp_path / "checkout" / "recipes" / "lib"
     lib.mkdir(parents=True)
-    shutil.copy(Path(__file__).parents[2] / "recipes" / "lib" / "env.sh", lib)
+    shutil.copy(Path(__file__).parents[3] / "recipes" / "lib" / "env.sh", lib)
     return tmp_path / "checkout"
 
 
@@ -43,7 +43,7 @@ def test_the_repositorys_environment_is_the_default(checkout: Path) -> None:
 
 def test_printed_commands_run_in_the_repository_from_any_folder(checkout: Path, tmp_path: Path) -> None:
     fake_python(checkout / ".venv")
-    here = Path(__file__).parents[2] / "recipes" / "lib" / "here.sh"
+    here = Path(__file__).parents[3] / "recipes" / "lib" / "here.sh"
     shutil.copy(here, checkout / "recipes" / "lib")
     (tmp_path / "text").write_text("a line\n")
     command = f"{checkout}/recipes/lib/here.sh THREADS=3 sh -c 'cat; pwd; echo \"$THREADS $VIRTUAL_ENV\"' < text"

@@ -16,8 +16,9 @@ ENV := export POSENC_USE_VENV=1; source recipes/lib/env.sh;
 ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1;
 # .venv has all oracles (independent implementations), so a missing oracle is a failure and not a reason to skip tests.
 COMPLETE := export POSENC_REQUIRE_ORACLES=1;
-# All tests of a file run in one worker, so that their shared fixtures are built only once.
-PYTEST := python -m pytest --numprocesses 2 --dist loadscope --durations 10
+# All tests of a file run in one worker, so that their shared fixtures are built only once. Files with few tests, which
+# are often the slowest, do not run last.
+PYTEST := python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations 10
 # Tests that a change most likely breaks: imports between rooms, kernels, encodings and their main laws, presets, options.
 CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests/ops tests/encodings tests/attention \
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \

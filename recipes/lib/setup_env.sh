@@ -94,8 +94,9 @@ pin_present() {
 }
 
 # pip_install ARGS...: install with the pinned versions. Isolated builds are off, because they download a second torch.
+# Python compiles the modules that are imported; compiling all of them here would take longer.
 pip_install() {
-  "$VENV/bin/python" -m pip install --no-build-isolation --constraint "$PINS" "$@"
+  "$VENV/bin/python" -m pip install --no-build-isolation --no-compile --constraint "$PINS" "$@"
 }
 
 install_all() {

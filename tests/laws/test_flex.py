@@ -81,7 +81,14 @@ def test_flex_equals_the_reference_in_float32(case: Case) -> None:
 OPTIONS = every(lambda case: bool(case.args) and has_terms(case) and in_last_direction(case))
 
 
-@pytest.mark.parametrize("case", OPTIONS, ids=str)
+#: The case of each encoding in which most options differ from their defaults. `make test-long` tries the others.
+MOST_OPTIONS = {case.spec: case for case in sorted(OPTIONS, key=lambda case: len(case.args))}.values()
+OPTIONS_IN_TURN = [
+    pytest.param(case, id=str(case), marks=[] if case in MOST_OPTIONS else [pytest.mark.long]) for case in OPTIONS
+]
+
+
+@pytest.mark.parametrize("case", OPTIONS_IN_TURN)
 def test_flex_equals_the_reference_with_any_option(case: Case) -> None:
     """Options do not depend on the layer, except where layers share tables."""
     layers = 2 if "share" in case.args else 1

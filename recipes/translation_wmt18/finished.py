@@ -17,7 +17,8 @@ from .settings import Settings
 FREE = {
     *("direction", "source_lang", "target_lang", "seed", "seeds", "pos_enc", "beside", "lengths"),
     *("corpus", "raw", "newstest", "train_set", "valid_set", "test_set", "limit", "bad_lines"),
-    *("measure", "jobs", "workers", "threads", "launch", "device", "processes", "nodes", "rendezvous"),
+    *("measure", "measure_seconds", "jobs", "workers", "threads"),
+    *("launch", "device", "processes", "nodes", "rendezvous"),
 }
 
 

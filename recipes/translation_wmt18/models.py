@@ -140,6 +140,7 @@ class Models:
     def measure(self, averaged: list[Stage]) -> Stage:
         checkpoints = [f"{variant.encoding.label}:{self.averaged(variant)}" for variant in self.timed]
         command = module("lib.translation.measure") + flags(output=self.place.named("measured.json"))
+        command += flags(seconds=self.settings.measure_seconds)
         command += flags(generate=(shlex.join(search_flags(self.settings)),), checkpoint=checkpoints)
         identity = [*command, "--precision", self.settings.precision]
         inputs = [SHARED / "measure.py", SHARED / "memory.py"]

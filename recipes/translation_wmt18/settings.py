@@ -139,6 +139,9 @@ class Settings(launch.Training):
         default=True,
         metadata=about("Measure the parameters, speed and memory of the models (false: leave these columns out)."),
     )
+    measure_seconds: int = launch.at_least(
+        1, "Time of measuring the speed of training, and again of translation, in seconds.", default=12
+    )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
     generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 5."))
 
@@ -232,6 +235,8 @@ class Settings(launch.Training):
             reasons["raw"] = f"nothing is fetched for --corpus {self.corpus}"
         if self.subwords == "fastbpe":
             reasons |= dict.fromkeys(("model_type", "character_coverage"), "only SentencePiece uses this option")
+        if not self.measure:
+            reasons["measure_seconds"] = "nothing is measured with --measure false"
         return reasons
 
     def _refuse_sets(self) -> None:

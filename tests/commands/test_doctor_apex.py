@@ -47,10 +47,15 @@ from fairseq_posenc.commands.doctor import apex
 print(json.dumps(dataclasses.asdict(apex.probe())))
 """
 
-# Print the classes that fairseq uses if torch reports a GPU, and if torch reports none.
+# Print the classes that fairseq uses if torch reports a GPU, and if torch reports none. The packages themselves are not
+# imported, because they would import all models, which takes seconds.
 FAIRSEQ_USES = """
-import json, sys, torch
+import importlib.util, json, sys, torch, types
 torch.cuda.is_available = lambda: True
+for name in ("fairseq", "fairseq.modules"):
+    folders = importlib.util.find_spec(name).submodule_search_locations
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = folders
 from fairseq.modules import layer_norm
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 

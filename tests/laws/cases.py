@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import torch
 
 from fairseq_posenc.core import options as opts
@@ -175,6 +176,14 @@ def every(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
 def _all() -> list[Case]:
     pairs = [(spec, causal) for spec in specs() for causal in directions(spec)]
     return [Case(spec, args, causal) for spec, causal in pairs for args in variants(spec, causal)]
+
+
+def in_turn(where: Callable[[Case], bool] = lambda case: True) -> list[Any]:
+    """Return the same cases as parameters of a test; options in encoders are marked `long` if decoders accept them."""
+    return [
+        pytest.param(case, id=str(case), marks=[] if options_once(case) else [pytest.mark.long])
+        for case in every(where)
+    ]
 
 
 def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:

@@ -17,7 +17,7 @@ from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, defaults, every
+from .cases import Case, defaults, every, in_turn
 from .compare import assert_close, assert_refused
 from .scene import PAD, Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
 
@@ -101,7 +101,7 @@ def keeps_apart(case: Case) -> bool:
     return bool(case.capabilities.documents)
 
 
-@pytest.mark.parametrize("case", every(keeps_apart), ids=str)
+@pytest.mark.parametrize("case", in_turn(keeps_apart))
 def test_documents_equal_separate_sequences(case: Case) -> None:
     """Without padding, fused attention has a shortcut for decoders, which must not ignore the documents."""
     check_documents(case, "left" if case.causal else "right", "explicit")

@@ -182,10 +182,19 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
 
 
 def cases_in_half() -> list[Any]:
-    """Return every case with its dtypes, as a module and under autocast: all four of them without options, else two."""
+    """Return every case with its dtypes, as a module and under autocast.
+
+    `make test-long` tries options in bfloat16 and under autocast; otherwise, they are tried as modules in float16.
+    """
     four = list(itertools.product(LOOSE, (False, True)))
     return [
-        pytest.param(case, dtype, autocast, id=f"{case}-{dtype}-{'autocast' if autocast else 'module'}")
+        pytest.param(
+            case,
+            dtype,
+            autocast,
+            id=f"{case}-{dtype}-{'autocast' if autocast else 'module'}",
+            marks=[pytest.mark.long] if case.args and autocast else [],
+        )
         for case in every(options_once)
         for dtype, autocast in ([four[0], four[3]] if case.args else four)
     ]

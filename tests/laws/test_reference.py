@@ -12,7 +12,7 @@ from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, every
+from .cases import Case, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
 from .scene import Scene, attend_all, embedded, new_caches, positions_of, scenes, use_path
@@ -98,19 +98,19 @@ def check_fused(case: Case, scene: Scene) -> None:
             assert_close(forward.actual("fused"), forward.literal(), FUSED, "output")
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", in_turn())
 @given(scene=scenes())
 def test_the_explicit_path_equals_the_reference(case: Case, scene: Scene) -> None:
     check_reference(case, scene)
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", in_turn())
 @given(scene=scenes())
 def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
     check_fused(case, scene)
 
 
-@pytest.mark.parametrize("case", [case for case in every() if not case.hooks & UNFUSED.keys()], ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: not case.hooks & UNFUSED.keys()))
 def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
     """GPUs use the fused path in training; this test runs it on a CPU."""
     check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)

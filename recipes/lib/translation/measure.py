@@ -31,7 +31,7 @@ from recipes.lib.package import write_whole
 from recipes.lib.translation import memory
 from recipes.lib.translation.memory import Memory
 
-SECONDS = 12.0  # for the training steps of all encodings together, and again for their translations
+SECONDS = 12  # default time for the training steps of all encodings together, and again for their translations
 LEAST_TURNS = 5
 LONGEST_BATCH = 64  # maximum number of sentences in the batch
 UNLIMITED = 10_000  # a model that reports more positions has no limit of its own
@@ -124,7 +124,7 @@ def wait_for_gpu() -> None:
         torch.cuda.synchronize()
 
 
-def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str, float]]:
+def turns(steps: Mapping[str, Step], seconds: float) -> list[dict[str, float]]:
     """Return the duration of each model's step in seconds, for each turn."""
     for step in steps.values():  # the first step also allocates memory, so it is not timed
         step()
@@ -187,7 +187,9 @@ def positions(model: Any) -> list[int | None]:
     return [None if limit > UNLIMITED else int(limit) for limit in model.max_positions()]
 
 
-def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, dict[str, Any]]:
+def measure(
+    checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool, seconds: float = SECONDS
+) -> dict[str, dict[str, Any]]:
     """Return the cost of every checkpoint; times are None if the models together do not fit into the GPU's memory."""
     used = memories(checkpoints, decoding, gpu)
     models = {name: load(path, decoding) for name, path in checkpoints.items()}
@@ -203,9 +205,11 @@ def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> 
             for loaded in models.values():
                 loaded.model.cuda()
         print("measuring the speed of translation ...", flush=True)  # the screen shows these lines
-        translation = compared(turns({name: translation_step(model, batch) for name, model in models.items()}), count)
+        steps = {name: translation_step(model, batch) for name, model in models.items()}
+        translation = compared(turns(steps, seconds), count)
         print("measuring the speed of training ...", flush=True)
-        training = compared(turns({name: training_step(model, batch) for name, model in models.items()}), count)
+        steps = {name: training_step(model, batch) for name, model in models.items()}
+        training = compared(turns(steps, seconds), count)
     except torch.OutOfMemoryError as error:
         print(f"Times were not measured, because {len(models)} models do not fit into the GPU's memory: {error}")
     return {
@@ -233,13 +237,15 @@ def main() -> None:
     )
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the results.")
     option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
+    text = "Time of measuring the translations of all models, and again their training steps, in seconds."
+    option("--seconds", type=int, default=SECONDS, metavar="N", help=f"{text} Default: {SECONDS}.")
     arguments = parser.parse_args()
     named = {name: Path(path) for name, _, path in (word.partition(":") for word in arguments.checkpoint)}
     missing = [name for name, path in named.items() if not path.exists()]
     for name in missing:
         print(f"{name} is not measured, because it has no checkpoint {named.pop(name)}.")
     gpu = torch.cuda.is_available() and not arguments.cpu
-    measured = measure(named, shlex.split(arguments.generate), gpu) if named else {}
+    measured = measure(named, shlex.split(arguments.generate), gpu, arguments.seconds) if named else {}
     write_whole(arguments.output, json.dumps(measured, indent=1))
 
 

@@ -85,8 +85,9 @@ python -m recipes.lib.translation.score --generated "$OUT/generated/sinusoidal/g
     --output "$OUT/scores/sinusoidal.json"
 
 # measure
-python -m recipes.lib.translation.measure --output "$OUT/measured.json" --generate '--beam 2 --max-len-b 20' \
-    --checkpoint "none:$OUT/averaged/none.pt" --checkpoint "sinusoidal:$OUT/averaged/sinusoidal.pt" --cpu
+python -m recipes.lib.translation.measure --output "$OUT/measured.json" --seconds 1 \
+    --generate '--beam 2 --max-len-b 20' --checkpoint "none:$OUT/averaged/none.pt" \
+    --checkpoint "sinusoidal:$OUT/averaged/sinusoidal.pt" --cpu
 
 # lengths
 python -m recipes.lib.translation.lengths --language de --source "$OUT/raw/test.en" \

@@ -178,22 +178,22 @@ python -m recipes.lib.translation.score \
     --output "$OUT/cs-en/scores/shaw.clip=20.values=true.json"
 
 # measure:en-de
-python -m recipes.lib.translation.measure --output "$OUT/en-de/measured.json" \
+python -m recipes.lib.translation.measure --output "$OUT/en-de/measured.json" --seconds 12 \
     --generate '--task posenc_translation --beam 10 --lenpen 0.6 --lenpen-form gnmt --max-tokens 4096 --max-len-a 1 --max-len-b 50' \
     --checkpoint "shaw[clip=20,values=true]:$OUT/en-de/averaged/shaw.clip=20.values=true.pt"
 
 # measure:de-en
-python -m recipes.lib.translation.measure --output "$OUT/de-en/measured.json" \
+python -m recipes.lib.translation.measure --output "$OUT/de-en/measured.json" --seconds 12 \
     --generate '--task posenc_translation --beam 10 --lenpen 0.6 --lenpen-form gnmt --max-tokens 4096 --max-len-a 1 --max-len-b 50' \
     --checkpoint "shaw[clip=20,values=true]:$OUT/de-en/averaged/shaw.clip=20.values=true.pt"
 
 # measure:en-cs
-python -m recipes.lib.translation.measure --output "$OUT/en-cs/measured.json" \
+python -m recipes.lib.translation.measure --output "$OUT/en-cs/measured.json" --seconds 12 \
     --generate '--task posenc_translation --beam 10 --lenpen 0.6 --lenpen-form gnmt --max-tokens 4096 --max-len-a 1 --max-len-b 50' \
     --checkpoint "shaw[clip=20,values=true]:$OUT/en-cs/averaged/shaw.clip=20.values=true.pt"
 
 # measure:cs-en
-python -m recipes.lib.translation.measure --output "$OUT/cs-en/measured.json" \
+python -m recipes.lib.translation.measure --output "$OUT/cs-en/measured.json" --seconds 12 \
     --generate '--task posenc_translation --beam 10 --lenpen 0.6 --lenpen-form gnmt --max-tokens 4096 --max-len-a 1 --max-len-b 50' \
     --checkpoint "shaw[clip=20,values=true]:$OUT/cs-en/averaged/shaw.clip=20.values=true.pt"
 

@@ -12,8 +12,9 @@ export PYTHON
 
 # Use the repository's .venv, whatever environment is active.
 ENV := export POSENC_USE_VENV=1; source recipes/lib/env.sh;
-# Two workers share two cores. With more than one torch thread each, they would only wait for each other.
-ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1;
+# Two workers share two cores. With more than one torch thread each, they would only wait for each other. Tests start many
+# processes, and each would compile the modules that it imports if Python may not store them compiled.
+ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1; unset PYTHONDONTWRITEBYTECODE;
 # .venv has all oracles (independent implementations), so a missing oracle is a failure and not a reason to skip tests.
 COMPLETE := export POSENC_REQUIRE_ORACLES=1;
 # All tests of a file run in one worker, so that their shared fixtures are built only once. Files with few tests, which

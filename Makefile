@@ -77,7 +77,7 @@ soak: setup ## train, save, decode and load data for 20 minutes in one process; 
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
-	@$(ENV) mypy && shellcheck $(SCRIPTS)
+	@$(ENV) shellcheck $(SCRIPTS) & mypy && wait $$!
 
 docs: setup-docs ## build the pages of docs/ as a site in docs/_build/html (broken links are errors)
 	@$(ENV) sphinx-build -M html . docs/_build -c docs --fresh-env --fail-on-warning --keep-going --nitpicky --quiet

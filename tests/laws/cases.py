@@ -178,12 +178,13 @@ def _all() -> list[Case]:
     return [Case(spec, args, causal) for spec, causal in pairs for args in variants(spec, causal)]
 
 
-def in_turn(where: Callable[[Case], bool] = lambda case: True) -> list[Any]:
-    """Return the same cases as parameters of a test; options in encoders are marked `long` if decoders accept them."""
-    return [
-        pytest.param(case, id=str(case), marks=[] if options_once(case) else [pytest.mark.long])
-        for case in every(where)
-    ]
+def in_turn(where: Callable[[Case], bool] = lambda case: True, now: Callable[[Case], bool] = options_once) -> list[Any]:
+    """Return the same cases as parameters of a test; those for which `now` does not hold are marked `long`."""
+    return [pytest.param(case, id=str(case), marks=[] if now(case) else [pytest.mark.long]) for case in every(where)]
+
+
+def without_options(case: Case) -> bool:
+    return not case.args
 
 
 def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:

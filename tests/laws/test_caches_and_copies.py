@@ -13,7 +13,7 @@ from fairseq_posenc.encodings import build, names, spec_of
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, defaults, directions, every, in_last_direction, options_once
+from .cases import Case, defaults, directions, every, in_last_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite, assert_same, differ
 from .scene import Scene, drawn, embedded, new_caches, padded, positions_of, run, use_path
 
@@ -166,7 +166,7 @@ def test_evaluation_is_never_stale(case: Case, change: Callable[[Stack], None]) 
     check_evaluation(case, change)
 
 
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_a_copy_uses_its_own_weights(case: Case) -> None:
     check_copy(case)
 
@@ -176,7 +176,7 @@ def test_training_may_follow_inference_mode(case: Case) -> None:
     check_inference_mode(case)
 
 
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_lengths_may_grow_and_shrink(case: Case) -> None:
     compare_with_fresh(case, drawn(case.stack(case.shape())).float(), "at first")
 

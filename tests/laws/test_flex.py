@@ -20,7 +20,7 @@ from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, defaults, every, in_last_direction
+from .cases import Case, defaults, every, in_last_direction, in_turn
 from .compare import assert_close, assert_refused
 from .scene import PAD, Scene, embedded, padded, positions_of, run, use_path
 from .test_incremental import decode
@@ -60,7 +60,7 @@ def has_terms(case: Case) -> bool:
 DEFAULTS = defaults(has_flex)
 
 
-@pytest.mark.parametrize("case", DEFAULTS, ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: case in DEFAULTS, in_last_direction))
 def test_flex_equals_the_reference(case: Case) -> None:
     """Memory or cached columns come before the queries, and pads are on the left.
 
@@ -83,12 +83,9 @@ OPTIONS = every(lambda case: bool(case.args) and has_terms(case) and in_last_dir
 
 #: The case of each encoding in which most options differ from their defaults. `make test-long` tries the others.
 MOST_OPTIONS = {case.spec: case for case in sorted(OPTIONS, key=lambda case: len(case.args))}.values()
-OPTIONS_IN_TURN = [
-    pytest.param(case, id=str(case), marks=[] if case in MOST_OPTIONS else [pytest.mark.long]) for case in OPTIONS
-]
 
 
-@pytest.mark.parametrize("case", OPTIONS_IN_TURN)
+@pytest.mark.parametrize("case", in_turn(lambda case: case in OPTIONS, lambda case: case in MOST_OPTIONS))
 def test_flex_equals_the_reference_with_any_option(case: Case) -> None:
     """Options do not depend on the layer, except where layers share tables."""
     layers = 2 if "share" in case.args else 1

@@ -12,9 +12,8 @@ export PYTHON
 
 # Use the repository's .venv, whatever environment is active.
 ENV := export POSENC_USE_VENV=1; source recipes/lib/env.sh;
-# Two workers share two cores. With more than one torch thread each, they would only wait for each other. Tests start many
-# processes, and each would compile the modules that it imports if Python may not store them compiled.
-ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1; unset PYTHONDONTWRITEBYTECODE;
+# Two workers share two cores. With more than one torch thread each, they would only wait for each other.
+ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1;
 # .venv has all oracles (independent implementations), so a missing oracle is a failure and not a reason to skip tests.
 COMPLETE := export POSENC_REQUIRE_ORACLES=1;
 # All tests of a file run in one worker, so that their shared fixtures are built only once. Files with few tests, which
@@ -77,7 +76,7 @@ soak: setup ## train, save, decode and load data for 20 minutes in one process; 
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
-	@$(ENV) shellcheck $(SCRIPTS) & mypy && wait $$!
+	@$(ENV) shellcheck $(SCRIPTS) & mypy || { wait; exit 1; }; wait $$!
 
 docs: setup-docs ## build the pages of docs/ as a site in docs/_build/html (broken links are errors)
 	@$(ENV) sphinx-build -M html . docs/_build -c docs --fresh-env --fail-on-warning --keep-going --nitpicky --quiet

@@ -27,7 +27,8 @@ Products of queries with keys, and products of queries or keys with position tab
 the model. All later results are computed at least in float32: distances, biases, further products, logits and softmax.
 Queries are scaled before they are multiplied by keys, and the mask is applied last. A table is converted to float32
 before its rows are read, so that the gradient of a row is summed in float32. The same rules hold under autocast, where
-parameters stay float32. `tests/laws/test_half.py` checks the rules for every encoding and every option.
+parameters stay float32. `tests/laws/test_half.py` checks the rules for every encoding and every option; only
+`make test-long` tries the options under autocast, too.
 
 ## What is measured
 

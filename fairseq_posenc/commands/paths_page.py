@@ -44,7 +44,8 @@ different encodings.
 
 The paths were not measured on a GPU, because no GPU was available. `python -m fairseq_posenc gpu-check --output DIR`
 checks all paths on a GPU and measures them. The test `tests/laws/test_flex.py` runs FlexAttention uncompiled on a CPU,
-and compares outputs and gradients with the reference in float64, in more than {LAW_CASES} cases. The command
+and compares outputs and gradients with the reference in float64, in more than {LAW_CASES} cases (some of them are
+tested by `make test-long` only). The command
 `gpu-check --device cpu --quick` passed with torch 2.8.0 (Python 3.11), 2.11.0 (Python 3.12) and 2.13.0 (Python 3.11).
 For torch 2.8.0 and 2.11.0, only torch, its requirements and numpy were installed. We have not run the kernels that
 Triton compiles for a GPU. *flex* needs torch 2.8 or newer; with an older torch, `auto` takes another path.

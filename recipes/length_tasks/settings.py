@@ -31,9 +31,10 @@ DECIDED = {
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
     **dict.fromkeys(("train-subset", "valid-subset"), "--tasks"),
     **dict.fromkeys(
-        ("tokens-per-sample", "max-positions", "max-source-positions", "max-target-positions"), "--longest"
+        ("tokens-per-sample", "max-positions", "max-source-positions", "max-target-positions"),
+        "the examples determine the lengths",
     ),
-    "arch": "--decoder.arch",
+    "arch": "--decoder.arch, --encoder.arch or --encoder-decoder.arch",
     "task": "posenc_answers",
     "criterion": "cross_entropy",
 }
@@ -122,13 +123,19 @@ class Settings(launch.Training):
     )
     decoder: Flags = field(
         metadata=about(
-            "Flag of fairseq-train for decoder-only models, such as --decoder.arch NAME. It replaces the --train flag."
+            "Flag of fairseq-train for decoders, such as --decoder.arch NAME. It replaces the flag of --train."
         )
     )
-    encoder: Flags = field(metadata=about("The same for encoders, which tag each token."))
-    encoder_decoder: Flags = field(metadata=about("The same for models with an encoder and a decoder."))
+    encoder: Flags = field(
+        metadata=about("Flag of fairseq-train for encoders, which tag each token. It replaces the flag of --train.")
+    )
+    encoder_decoder: Flags = field(
+        metadata=about(
+            "Flag of fairseq-train for models with an encoder and a decoder. It replaces the flag of --train."
+        )
+    )
 
-    batch_flag = "batch-size"
+    batch_option = "--train.batch-size and --encoder-decoder.batch-size"
     further_keys: ClassVar[Mapping[str, Iterable[str]]] = {"longest": TASKS}
 
     def __post_init__(self) -> None:
@@ -143,7 +150,7 @@ class Settings(launch.Training):
         launch.refuse_decided(self.train, DECIDED)
         for table in ("decoder", "encoder", "encoder_decoder"):
             decided = {name: advice for name, advice in DECIDED.items() if name != "arch"}
-            launch.refuse_decided(getattr(self, table), decided, table)
+            launch.refuse_decided(getattr(self, table), decided, table.replace("_", "-"))
         for name in self.tasks:
             if task(name).longest is None and name in self.longest:
                 problem = "the published split decides the lengths of this task"
@@ -167,8 +174,18 @@ class Settings(launch.Training):
         unused = {name: reason for name, reason in tables.items() if name.replace("_", "-") not in kinds}
         if all(task(name).longest is None for name in self.tasks):
             unused |= dict.fromkeys(("tested", "rows"), "the chosen tasks use published splits")
-        reason = f"no encoding ends in {RANDOM}"
-        return unused | ({} if any(model.random for model in self.models) else {"random_range": reason})
+        if not any(model.random for model in self.models):
+            unused["random_range"] = f"no encoding ends in {RANDOM}"
+        return unused | self._replaced_everywhere()
+
+    def _replaced_everywhere(self) -> dict[str, str]:
+        """Return the flags of `train` that the models of all tasks replace, and the reason for each of them."""
+        kinds = dict.fromkeys(task(name).kind for name in self.tasks)
+        return {
+            f"train.{flag}": f"all chosen tasks use {' or '.join(f'--{kind}.{flag}' for kind in kinds)} instead"
+            for flag in self.train
+            if all(flag in self._model_flags(kind) for kind in kinds)
+        }
 
     def seeds_of(self, model: Model) -> Seeds:
         """Return the random seeds with which a model is trained."""

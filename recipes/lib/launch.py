@@ -41,7 +41,7 @@ class Training(Settings):
     threads: int = at_least(0, "Number of threads of each command (0: all cores).", default=0)
     train: Flags = field(default_factory=dict, metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
-    batch_flag: ClassVar[str] = "max-tokens"  # the flag of fairseq-train that sets the batch size
+    batch_option: ClassVar[str] = "--train.max-tokens"  # the option that sets the batch size
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +138,9 @@ def notes(settings: Training, batch: str) -> list[str]:
     """
     lines = [batch] if batch else []
     if settings.launch == "torchrun" and settings.nodes > 1:
-        lines.append("Start each torchrun command on the other nodes too; --dry-run --stage train prints the commands.")
+        lines.append(
+            "Start each training command on the other nodes, too; --dry-run --stage train prints the commands."
+        )
     used = settings.jobs * settings.processes
     if settings.on_gpu and settings.launch != "slurm" and used < len(gpus()):
         lines.append(f"Only {used} of the {len(gpus())} GPUs are used. To use more GPUs, raise --processes or --jobs.")
@@ -153,7 +155,7 @@ def update_freq(settings: Training) -> int:
         raise Refused(
             f"--batches {settings.batches}: {processes} processes cannot share {settings.batches} batches equally. "
             f"Use {', '.join(map(str, divisors))} processes in total, or give --batches {processes}. To keep the size "
-            f"of an update with --batches {processes}, multiply --train.{settings.batch_flag} by "
+            f"of an update with --batches {processes}, multiply {settings.batch_option} by "
             f"{settings.batches}/{processes}."
         )
     return settings.batches // processes

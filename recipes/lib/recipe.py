@@ -66,7 +66,8 @@ class Settings:
         preset may contain settings without effect.
 
         Args:
-            named: Names of the settings in --config and on the command line; a table counts as one setting.
+            named: Names of the settings in --config and on the command line, and also names such as `train.lr` of the
+                entries on the command line.
 
         Raises:
             Refused: A setting has no effect.

@@ -42,6 +42,7 @@ def load(
     if settings.jobs < 1:
         raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
     named = {*in_config, *command_line}
+    named |= {f"{key}.{entry}" for key, value in command_line.items() if isinstance(value, dict) for entry in value}
     if "seeds" in named and not settings.seeds:
         raise Refused("--seeds is empty. Give seeds such as 1,2,3, or leave the option out.")
     settings.refuse_unused(named)

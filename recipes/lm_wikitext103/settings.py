@@ -85,7 +85,7 @@ class Settings(launch.Training):
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
-    batch_flag = "batch-size"
+    batch_option = "--train.batch-size"
 
     def __post_init__(self) -> None:
         super().__post_init__()

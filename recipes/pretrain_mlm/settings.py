@@ -110,7 +110,7 @@ class Settings(launch.Training):
         metadata=about("Flag of prepare_corpus.py: slurm-partition, slurm-time, slurm-arg or memory."),
     )
 
-    batch_flag = "batch-size"
+    batch_option = "--train.batch-size"
     fewer_tasks = ""  # what the user must know if --tasks was lowered
     missing = ""  # what the user must name before the first stage; --list and --dry-run show a placeholder instead
 

@@ -81,7 +81,7 @@ class Settings(launch.Training):
     interval: dict[str, int] = field(metadata=about("Number of updates between two validations for the task KEY."))
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
-    batch_flag = "batch-size"
+    batch_option = "--train.batch-size"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -140,7 +140,7 @@ class Settings(launch.Training):
         metadata=about("Measure the parameters, speed and memory of the models (false: leave these columns out)."),
     )
     measure_seconds: int = launch.at_least(
-        1, "Time of measuring the speed of training, and again of translation, in seconds.", default=12
+        1, "How long the speed of all models is measured in training, and again in translation, in seconds.", default=12
     )
     train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
     generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 5."))

@@ -56,7 +56,7 @@ for name in ("fairseq", "fairseq.modules"):
     folders = importlib.util.find_spec(name).submodule_search_locations
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = folders
-from fairseq.modules import layer_norm
+from fairseq.modules import cross_entropy, layer_norm
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 
 def used(gpu):

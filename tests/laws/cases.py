@@ -184,6 +184,7 @@ def in_turn(where: Callable[[Case], bool] = lambda case: True, now: Callable[[Ca
 
 
 def without_options(case: Case) -> bool:
+    """Return the cases with default options."""
     return not case.args
 
 

@@ -13,7 +13,7 @@ from fairseq_posenc.encodings import build, names, spec_of
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, defaults, directions, every, in_last_direction, in_turn, options_once, without_options
+from .cases import Case, directions, every, in_last_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite, assert_same, differ
 from .scene import Scene, drawn, embedded, new_caches, padded, positions_of, run, use_path
 
@@ -161,7 +161,7 @@ def check_own_parameters(case: Case) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("case", defaults(in_last_direction), ids=str)
+@pytest.mark.parametrize("case", in_turn(without_options, in_last_direction))
 def test_evaluation_is_never_stale(case: Case, change: Callable[[Stack], None]) -> None:
     check_evaluation(case, change)
 

@@ -66,9 +66,11 @@ def test_a_layer_in_use_compiles_to_one_graph(case: Case) -> None:
     check_in_use(case, torch.float64, 1e-9, layers=1)
 
 
-@pytest.mark.parametrize("name", ["m3", "m4m", "t5"])
+@pytest.mark.parametrize(
+    "name",
+    [*("m3", "m4m", "t5"), *(pytest.param(n, marks=pytest.mark.long) for n in ("shaw", "m4", "xl", "deberta", "tupe"))],
+)
 def test_a_stack_in_half_precision_compiles(name: str) -> None:
-    """The logits of these encodings come from a product, from gates and from a table."""
     check_in_use(Case(name), torch.bfloat16, 0.1, layers=2)
 
 

@@ -59,7 +59,7 @@ class FineTuning(launch.Training):
     limit: int = launch.at_least(0, "Number of training rows or questions to use (0: all).", default=0)
     train: Flags = field(default_factory=dict, metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
-    batch_flag = "batch-size"
+    batch_option = "--train.batch-size"
     #: Flags of fairseq-train that are refused, and the setting to use instead.
     decided: ClassVar[Mapping[str, str]] = DECIDED
     #: Values of --tokenizer-path that name a tokenizer instead of a file.

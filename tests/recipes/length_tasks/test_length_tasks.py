@@ -299,6 +299,15 @@ def test_the_flags_of_a_kind_of_model_replace_those_of_every_training_run_with_a
         assert value(train, "--max-update") == updates
 
 
+def test_a_flag_that_all_tasks_replace_is_refused() -> None:
+    given = {"encoder_decoder__max-update": "7", "train__max-update": "9"}
+    with pytest.raises(
+        Refused, match=r"--train\.max-update has no effect: .* use --encoder-decoder\.max-update instead"
+    ):
+        settings(tasks="scan-length", **given)
+    assert settings(tasks="scan-length,copy", **given).train["max-update"] == 9
+
+
 def test_the_longest_length_of_any_task_can_be_set() -> None:
     assert "--longest 5 --tested 5 10" in " ".join(stages(tasks="sort", longest__sort="5")["prepare:sort"].command)
 
@@ -312,7 +321,7 @@ def test_the_longest_length_of_any_task_can_be_set() -> None:
         ({"tested": "0"}, "greater than 0"),
         ({"pos_enc": "ropf-random"}, "did you mean rope"),
         ({"pos_enc": ""}, "--pos-enc is empty"),
-        ({"train__max-positions": "3"}, "--longest"),
+        ({"train__max-positions": "3"}, "the examples determine the lengths"),
         ({"decoder__criterion": "x"}, "cross_entropy"),
         ({"random_range": "40"}, "no encoding ends in -random"),
         ({"longest__srot": "5"}, "did you mean longest.sort"),

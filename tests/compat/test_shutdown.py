@@ -18,7 +18,8 @@ from fairseq.data import iterators
 
 from . import run
 
-#: Stop inside an epoch in several forks, each of which ends as Python does, and print their exit codes.
+#: Stop inside an epoch in several forks, each of which ends as Python does, and print their exit codes up to the first
+#: one that is not 0.
 STOP_INSIDE_AN_EPOCH = """
     import os, sys, torch
     from fairseq.data import iterators
@@ -37,7 +38,10 @@ STOP_INSIDE_AN_EPOCH = """
 
     for workers in sys.argv[2:]:
         if pid := os.fork():
-            print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            print(code, flush=True)
+            if code:
+                break
             continue
         batches = [[i] for i in range(4000)]
         epochs = iterators.EpochBatchIterator(
@@ -50,14 +54,16 @@ STOP_INSIDE_AN_EPOCH = """
 """
 
 
+TRIES = 40
+
+
 def test_the_reader_of_fairseq_aborts_at_exit() -> None:
     """Show a race in C++ that nearly always fails. On a busy machine it may not, and then the test shows nothing."""
-    done = run(STOP_INSIDE_AN_EPOCH, "shipped", *"00000000")
+    done = run(STOP_INSIDE_AN_EPOCH, "shipped", *["0"] * TRIES)
     codes = [int(line) for line in done.stdout.splitlines() if line != "done training"]
-    assert len(codes) == 8, done.stderr
-    assert {*codes} <= {0, -6}
-    if -6 not in codes:  # the signal of exit code 134
-        pytest.skip("fairseq won its race eight times: this machine is busy; the mend is tested below whatever happens")
+    if codes == [0] * TRIES:
+        pytest.skip(f"fairseq won its race {TRIES} times: this machine is busy; the mend is tested below in any case")
+    assert codes[-1:] == [-6], done.stderr  # the signal of exit code 134
 
 
 def test_the_fixed_reader_ends_before_the_interpreter() -> None:

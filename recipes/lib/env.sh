@@ -18,7 +18,7 @@ posenc_activate() {
   if ! posenc_has_active_env; then
     advice=""
     export VIRTUAL_ENV="$POSENC_ROOT/.venv" PATH="$POSENC_ROOT/.venv/bin:$PATH"
-    # Without PYTHONDONTWRITEBYTECODE, Python stores compiled modules, which saves seconds in every command.
+    # The last variable would forbid Python to store compiled modules, which cost every command seconds.
     unset CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
   fi
   [[ -z ${POSENC_LOOK_ONLY:-} ]] || return 0

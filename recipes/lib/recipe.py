@@ -66,8 +66,8 @@ class Settings:
         preset may contain settings without effect.
 
         Args:
-            named: Names of the settings in --config and on the command line, and also names such as `train.lr` of the
-                entries on the command line.
+            named: Names of the settings in --config and on the command line, and the names of entries of their tables,
+                such as `train.lr`.
 
         Raises:
             Refused: A setting has no effect.

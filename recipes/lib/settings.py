@@ -41,8 +41,7 @@ def load(
     settings.preset = preset or recipe.preset
     if settings.jobs < 1:
         raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
-    named = {*in_config, *command_line}
-    named |= {f"{key}.{entry}" for key, value in command_line.items() if isinstance(value, dict) for entry in value}
+    named = in_config | _names(command_line)
     if "seeds" in named and not settings.seeds:
         raise Refused("--seeds is empty. Give seeds such as 1,2,3, or leave the option out.")
     settings.refuse_unused(named)
@@ -64,7 +63,13 @@ def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tu
     _refuse_missing(recipe.settings, values, path)
     from_config = known_only(read_toml(config), hints, str(config)) if config is not None else {}
     merge(values, from_config, hints, str(config), recipe.settings.further_keys)
-    return values, {*from_config}
+    return values, _names(from_config)
+
+
+def _names(table: Table) -> set[str]:
+    """Return the names of settings and, for a table, the names of its entries such as `train.lr`."""
+    entries = {f"{key}.{entry}" for key, value in table.items() if isinstance(value, dict) for entry in value}
+    return {*table, *entries}
 
 
 def read_toml(path: Path) -> Table:

@@ -94,7 +94,7 @@ pin_present() {
 }
 
 # pip_install ARGS...: install with the pinned versions. Isolated builds are off, because they download a second torch.
-# Compiling all 18,000 modules would take 40 seconds; `first_import` compiles those that every command imports.
+# To compile all 18,000 modules would take 40 seconds, so the step "first import" compiles those that every command needs.
 pip_install() {
   "$VENV/bin/python" -m pip install --no-build-isolation --no-compile --constraint "$PINS" "$@"
 }

@@ -67,7 +67,7 @@ def test_the_reader_of_fairseq_aborts_at_exit() -> None:
 
 
 def test_the_fixed_reader_ends_before_the_interpreter() -> None:
-    """Read with no process and with two processes."""
+    """Test the reader without worker processes, and with two of them."""
     done = run(STOP_INSIDE_AN_EPOCH, "mended", "0", "2")
     assert done.stdout.splitlines() == ["done training", "0"] * 2, done.stderr
 

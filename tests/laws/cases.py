@@ -107,17 +107,17 @@ def directions(name: str) -> list[bool]:
 
 
 def in_one_direction(case: Case) -> bool:
-    """Return the cases in encoders, and in decoders if an encoding works in decoders only."""
+    """Return whether a case is in an encoder, or in a decoder if its encoding works in decoders only."""
     return case.causal == (False not in directions(case.spec))
 
 
 def in_last_direction(case: Case) -> bool:
-    """Return the cases in decoders, and in encoders if an encoding works in encoders only."""
+    """Return whether a case is in a decoder, or in an encoder if its encoding works in encoders only."""
     return case.causal == directions(case.spec)[-1]
 
 
 def options_once(case: Case) -> bool:
-    """Return the cases without options, and those with options in decoders, or in encoders if decoders refuse them.
+    """Return whether a case has no options, or is in a decoder, or in an encoder because decoders refuse its options.
 
     This is for laws about parameters, which do not depend on the direction of the stack.
     """
@@ -179,12 +179,15 @@ def _all() -> list[Case]:
 
 
 def in_turn(where: Callable[[Case], bool] = lambda case: True, now: Callable[[Case], bool] = options_once) -> list[Any]:
-    """Return the same cases as parameters of a test; those for which `now` does not hold are marked `long`."""
+    """Return the cases for which `where` holds, as parameters of a test.
+
+    `make test` runs the cases for which `now` holds. The others are marked `long`, so that `make test-long` runs them.
+    """
     return [pytest.param(case, id=str(case), marks=[] if now(case) else [pytest.mark.long]) for case in every(where)]
 
 
 def without_options(case: Case) -> bool:
-    """Return the cases with default options."""
+    """Return whether all options of a case have their defaults."""
     return not case.args
 
 

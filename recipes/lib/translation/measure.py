@@ -188,9 +188,12 @@ def positions(model: Any) -> list[int | None]:
 
 
 def measure(
-    checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool, seconds: float = SECONDS
+    checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool, seconds: float
 ) -> dict[str, dict[str, Any]]:
-    """Return the cost of every checkpoint; times are None if the models together do not fit into the GPU's memory."""
+    """Return the cost of every checkpoint; times are None if the models together do not fit into the GPU's memory.
+
+    The speed of all models is measured for `seconds` in translation, and again in training.
+    """
     used = memories(checkpoints, decoding, gpu)
     models = {name: load(path, decoding) for name, path in checkpoints.items()}
     sizes = {name: sum(weight.numel() for weight in loaded.model.parameters()) for name, loaded in models.items()}

@@ -23,6 +23,7 @@ from recipes.length_tasks.tasks.registry import TASKS, task
 from recipes.length_tasks.tasks.task import END, SPLITS, UNCOUNTED, Example, Sizes
 from recipes.lib.encodings import parse
 from recipes.lib.recipe import ROOT
+from recipes.lib.settings import load
 from recipes.lib.stages import Stage, read_json
 from recipes.lib.values import Refused
 
@@ -306,6 +307,13 @@ def test_a_flag_that_all_tasks_replace_is_refused() -> None:
     ):
         settings(tasks="scan-length", **given)
     assert settings(tasks="scan-length,copy", **given).train["max-update"] == 9
+
+
+def test_a_flag_in_a_file_that_all_tasks_replace_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text('tasks = ["scan-length"]\n[train]\nmax-update = 9\n[encoder-decoder]\nmax-update = 7\n')
+    with pytest.raises(Refused, match=r"--train\.max-update has no effect"):
+        load(LENGTH_TASKS, "smoke", config)
 
 
 def test_the_longest_length_of_any_task_can_be_set() -> None:

@@ -53,6 +53,13 @@ def test_printed_commands_run_in_the_repository_from_any_folder(checkout: Path, 
     assert ran.stdout.splitlines() == ["a line", str(checkout), f"3 {checkout}/.venv"]
 
 
+def test_the_repositorys_environment_stores_compiled_modules(checkout: Path) -> None:
+    fake_python(checkout / ".venv")
+    command = ["bash", "-euc", 'source recipes/lib/env.sh; echo "${PYTHONDONTWRITEBYTECODE-unset}"']
+    env = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    assert subprocess.check_output(command, cwd=checkout, env=env, text=True) == "unset\n"
+
+
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
 def test_an_active_environment_is_used(checkout: Path, tmp_path: Path, variable: str) -> None:
     fake_python(checkout / ".venv")

@@ -181,6 +181,12 @@ def test_without_the_stage_measure_nothing_reads_its_output() -> None:
     assert "--unmeasured" in plan["compare"].command
 
 
+def test_the_time_of_measuring_is_passed_on_or_refused() -> None:
+    assert value(stages(measure_seconds="3")["measure"], "--seconds") == "3"
+    with pytest.raises(Refused, match="--measure-seconds has no effect: nothing is measured"):
+        stages(measure="false", measure_seconds="3")
+
+
 def test_character_coverage_is_that_of_sentencepiece() -> None:
     assert "--character-coverage" not in stages()["subwords"].command
     assert "--character-coverage 0.9995" in " ".join(stages(character_coverage="0.9995")["subwords"].command)

@@ -6,14 +6,13 @@ The queries are always at the last Q of the K columns. The earlier keys come fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from .ops.compiled import exporting
 
@@ -39,7 +38,8 @@ class _derived(Generic[_T]):
         if positions is None:  # documentation tools read the attribute of the class
             return self  # type: ignore[return-value]
         value = self.make(positions)
-        object.__setattr__(positions, self.name, value)  # from now on, the attribute hides this object
+        if not torch.compiler.is_compiling():  # otherwise it would become an output of the graph
+            object.__setattr__(positions, self.name, value)  # from now on, the attribute hides this object
         return value
 
 
@@ -164,6 +164,25 @@ class Positions:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
+
+    @_derived
+    def for_graphs(self) -> Positions:
+        """Return these positions for a compiled graph, in which every derived tensor is either made or given.
+
+        The graph thus does not depend on which derived tensors were used before. Numbers that a graph cannot read from
+        the data are given. Rows without an allowed key are left out, because the caller of the graph clears them.
+        """
+        cls = self.common_cls_column if self.cls_column is not None else None
+        given = {name: getattr(self, name) for name in ("allowed", "forbidden", "left_padded", "_distinct", "_ends")}
+        given |= {"empty_rows": None, "common_cls_column": 0 if cls == 0 else None}
+        bare: Positions = object.__new__(type(self))
+        for name, value in ({f.name: getattr(self, f.name) for f in fields(self)} | given).items():
+            object.__setattr__(bare, name, value)
+        return bare
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Yield all tensors that this object holds now, given or derived."""
+        return (value for value in vars(self).values() if isinstance(value, Tensor))
 
     @property
     def _rows(self) -> dict[str, Tensor]:
@@ -330,31 +349,6 @@ class Positions:
             same = self.documents[:, self.offset :, None] == self.documents[:, None, :]
             mask = same if mask is None else mask & same
         return mask
-
-    @_derived
-    def block_mask(self) -> BlockMask | None:
-        """Return `allowed` as a block mask for FlexAttention, or None if each query may see all keys.
-
-        FlexAttention skips blocks in which all pairs are masked, and computes the mask of the other blocks while it
-        runs.
-        """
-        causal = self.causal and (self.query_length > 1 or self.span is not None)
-        if not causal and self.padding is None and self.documents is None:
-            return None
-        # Tensors, because Python numbers would be constants of the compiled kernel.
-        offset, span = (torch.full((), n or 0, device=self.device) for n in (self.offset, self.span))
-        has_span, padding, documents = self.span is not None, self.padding, self.documents
-
-        def visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            seen = j <= i + offset if causal else j >= 0
-            if has_span:
-                seen = seen & (j > i + offset - span)
-            if documents is not None:
-                seen = seen & (documents[b, i + offset] == documents[b, j])
-            return seen if padding is None else seen & ~padding[b, j]
-
-        samples = next((rows.shape[0] for rows in (padding, documents) if rows is not None), None)
-        return create_block_mask(visible, samples, None, self.query_length, self.key_length, self.device)
 
     @_derived
     def forbidden(self) -> Tensor | None:

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 import support_warm
+import torch
 from hypothesis import HealthCheck, settings
 
 QUIET = [HealthCheck.too_slow, HealthCheck.differing_executors]
@@ -27,6 +28,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 if sys.prefix != sys.base_prefix:  # `.venv/bin/python -m pytest` finds the programs of .venv, as if it were activated
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device",
+        default="cpu",
+        choices=("cpu", "cuda"),
+        help="Device on which the laws run: `python -m pytest tests/laws --device cuda`.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (device := config.getoption("--device")) != "cpu":
+        torch.set_default_device(device)
 
 
 @pytest.fixture(scope="module")

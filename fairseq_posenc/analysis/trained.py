@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..attention import Projected
 from ..attention.module import SelfAttention
-from ..attention.paths import explicit_weights, logits
+from ..attention.formula import explicit_weights, logits
 from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
 

@@ -1,4 +1,4 @@
-"""Compute attention from queries, keys and values, by plain operations (explicit path) or torch's fused kernels.
+"""Compute attention from queries, keys and values: by the explicit formula, eagerly or compiled, or by a fused kernel.
 
 Legend: B batch, h heads, Q queries, K keys, D head width.
 """
@@ -11,17 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..core.compose import LayerCall
-from ..ops.content import Content, of_values
-from ..ops.precision import promoted
-from .choice import Choice, Mode, Projected, choose
-from .flex import flex
+from . import formula, graphs
+from .choice import Choice, Mode, PathRefusedError, Projected, choose
 
 logger = logging.getLogger(__name__)
 
-#: Float32 numbers in one AVX-512 register. Torch's softmax on a CPU does not vectorise shorter rows.
-SHORT = 16
+#: The kernels of `scaled_dot_product_attention` for a mask on a GPU, without cuDNN's. Since torch 2.11, the gradient of
+#: cuDNN's kernel contains NaN for some lengths if there is a mask (pytorch issue 196678).
+WITH_MASK = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def attend(
@@ -42,79 +42,33 @@ def attend(
             gradients are enabled, because activation checkpointing runs the first forward pass without gradients.
         dropout: Dropout probability of the weights; the caller passes 0 in evaluation.
         need_weights: Whether to return the weights too, which only the explicit path can do.
-        path: `auto`, `explicit`, `fused` or `flex`.
+        path: `auto`, `explicit`, `fused` or `compiled`.
 
     Returns:
         The attended values [B, h, Q, D] and the weights after dropout, [B, h, Q, K] or None. A query without any
         allowed key gets zeros.
 
     Raises:
-        PathRefusedError: `path` is fused or flex, and would give wrong results or cannot run here.
+        PathRefusedError: `path` is fused or compiled, and would give wrong results or cannot run here.
         ValueError: `path` is unknown.
     """
-    choice = choose(x, call, Mode(training, dropout, need_weights), path)
+    mode = Mode(training, dropout, need_weights)
+    choice = choose(x, call, mode, path)
+    if choice.path == "compiled":
+        _log_once(call, choice)
+        try:
+            return graphs.attended(x, call, dropout), None
+        except graphs.CompileFailedError as error:
+            if path == "compiled":
+                raise PathRefusedError(f"path=compiled is not possible here, because {error}: use path=auto") from error
+            call.view.encoding.uncompiled = f"torch could not compile it ({error})"
+            choice = choose(x, call, mode, path)
     if not torch.compiler.is_compiling():
         _log_once(call, choice)
-    if choice.path == "flex":
-        terms = choice.terms or call.terms(x.raw_q, x.raw_k)
-        return flex(x.q, x.k, x.v, terms, call.positions, call.view.scale), None
     if choice.path == "fused":
         return _fused(x, call, dropout), None
-    weights = explicit_weights(x, call)
-    weights = F.dropout(weights, dropout) if dropout else weights
-    cast = weights.to(x.v.dtype)
-    attended = of_values(cast, x.v)
-    extra = call.values(cast)
-    return (attended if extra is None else attended + extra), (weights if need_weights else None)
-
-
-def logits(x: Projected, call: LayerCall) -> Tensor:
-    """Return the logits before the mask, [B, h, Q, K], in at least float32."""
-    if call.view.has("adapt"):
-        return _adapted(x, call)
-    scores = call.scores(x.raw_q, x.raw_k)
-    if scores is not None:
-        return _added(promoted(scores), call.additive(x.raw_q, x.raw_k))
-    content = Content(x.q, x.k, call.view.scale)
-    extra = call.additive(x.raw_q, x.raw_k, content)
-    if content.taken:
-        assert extra is not None
-        return extra
-    return _added(content.product(), extra)
-
-
-def _adapted(x: Projected, call: LayerCall) -> Tensor:
-    """Return the logits with the terms of `adapt`, which reads content and biases separately."""
-    scores, bias = call.scores(x.raw_q, x.raw_k), call.additive(x.raw_q, x.raw_k)
-    content = Content(x.q, x.k, call.view.scale).product() if scores is None else promoted(scores)
-    assert bias is not None, "a composition refuses `adapt` without a bias"
-    return _added(_added(content, bias), call.adapt(content, bias))
-
-
-def _added(content: Tensor, extra: Tensor | None) -> Tensor:
-    return content if extra is None else content + extra.to(content.dtype)
-
-
-def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
-    """Return the attention weights before dropout, [B, h, Q, K], with zeros for queries without an allowed key."""
-    scores = logits(x, call)
-    forbidden = call.positions.forbidden if x.positioned else None
-    scores = scores if forbidden is None else scores.masked_fill(forbidden, float("-inf"))
-    weights = _softmax(scores)
-    empty = call.positions.empty_rows  # also with compressed keys, for a sample that is padding only
-    return weights if empty is None else weights.masked_fill(empty, 0.0)
-
-
-def _softmax(scores: Tensor) -> Tensor:
-    """Return the softmax over the keys.
-
-    On a CPU, torch does not vectorise the softmax of rows that are shorter than a vector register. This function
-    transposes short rows first, because the softmax over columns is always vectorised.
-    """
-    if scores.device.type != "cpu" or torch.compiler.is_compiling() or scores.shape[-1] >= SHORT:
-        return scores.softmax(-1)
-    columns = scores.flatten(0, -2).t().contiguous()  # [K, B h Q]
-    return columns.softmax(0).t().contiguous().view(scores.shape)
+    out, weights = formula.attended(x, call, dropout)
+    return out, (weights if need_weights else None)
 
 
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
@@ -124,7 +78,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     """
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None
-    bias = call.additive(x.raw_q, x.raw_k)
+    bias = call.additive(*x.raw)
     settings: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
@@ -138,14 +92,27 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
         mask = (bias if torch.is_grad_enabled() else bias.detach()).to(x.q.dtype)
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
-    attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
+    if mask is None or x.q.device.type != "cuda":
+        attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
+    else:
+        with sdpa_kernel(WITH_MASK):
+            attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 
 def _log_once(call: LayerCall, choice: Choice) -> None:
     """Log the attention path once per stack and reason, instead of once per layer."""
     encoding, text = call.view.encoding, str(choice)
-    if text not in encoding.logged:
-        encoding.logged.add(text)
-        side = "decoder" if encoding.stack.causal else "encoder"
-        logger.info("attention path of %s in the %s: %s", encoding.name, side, text)
+    if text in encoding.logged:
+        return
+    encoding.logged.add(text)
+    side = "decoder" if encoding.stack.causal else "encoder"
+    if choice.path == "compiled":
+        text += "; the first steps take some seconds longer, because torch compiles them"
+    logger.log(
+        logging.WARNING if encoding.uncompiled else logging.INFO,
+        "attention path of %s in the %s: %s",
+        encoding.name,
+        side,
+        text,
+    )

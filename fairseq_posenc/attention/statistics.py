@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from ..core.compose import LayerCall, LayerView
 from ..positions import Positions
 from .choice import Projected
+from .formula import logits
 from .module import SelfAttention
-from .paths import logits
 
 
 @dataclass

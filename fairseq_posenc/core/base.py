@@ -27,7 +27,6 @@ from ..positions import Positions
 from . import schedule
 from .options import Options
 from .starts import draw
-from .terms import OfPair, Terms
 
 HOOKS = (
     *("embed", "compress", "project_q", "project_k", "project_input"),
@@ -182,7 +181,8 @@ class Layer:
         tensors: The tensors that `per_layer` returned for this layer and, under the name `project_input`, the result of
             this hook for all K columns.
         project_q, project_k: The layer's projections of vectors to queries and to keys, [B, T, d] -> [B, h, T, D].
-        content: The content product q·k, which `content_bias` can compute together with its own terms (see `Content`).
+        content: The content product q·k, which `content_bias` can compute together with its own terms (see `Content`);
+            None if nothing would be saved.
         inputs: The layer's inputs at all columns, [B, K, d]. Only `reference` gets these inputs.
     """
 
@@ -260,15 +260,6 @@ class PositionEncoding(nn.Module):
     def unused_hooks(self) -> frozenset[str]:
         """Return the hooks that are implemented but do nothing with these options."""
         return frozenset()
-
-    @property
-    def pairwise(self) -> bool:
-        """Return whether the method `terms` can be called.
-
-        A subclass with the hook `content_bias`, `scores` or `adapt` must implement `terms` itself.
-        """
-        others = {"content_bias", "scores", "adapt"} & set(self.hooks)
-        return type(self).terms is not PositionEncoding.terms or not others
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
@@ -417,19 +408,6 @@ class PositionEncoding(nn.Module):
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
-
-    # -- the terms of the logits for a kernel that reads one number per pair -----------------------------
-
-    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        """Return the results of the hooks `bias`, `content_bias` and `scores` as tables that a kernel reads.
-
-        An encoding with the hook `content_bias`, `scores` or `adapt` can use such a kernel only if it implements this
-        method (see `pairwise`); it should return small tables. Other encodings inherit the method. The arguments are
-        those of `content_bias`.
-        """
-        if not self.pairwise:
-            raise TypeError(f"{type(self).__name__} does not implement the method terms()")
-        return Terms(added=(OfPair(self.bias(positions, layer)),)) if "bias" in self.hooks else Terms()
 
     # -- literal references ----------------------------------------------------------------------------
 

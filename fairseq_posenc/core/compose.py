@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from torch import Tensor, nn
@@ -14,7 +15,6 @@ from .agreement import check_cls, check_direction, check_drawn, check_segments
 from .base import Capabilities, Layer, PositionEncoding, StackShape
 from .conflicts import refuse_conflicts
 from .drawing import drawn_positions
-from .terms import Terms
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +53,15 @@ class Composition(nn.Module):
         self._warned = False
         #: Messages that were already logged about this composition, so that each appears once.
         self.logged: set[str] = set()
+        #: Why torch could not compile the attention with this composition; an empty text as long as it could.
+        self.uncompiled = ""
 
     # -- properties ------------------------------------------------------------------------------------
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
         """Return the encodings by name, in the order of the command line."""
-        return {name: module for name, module in self._modules.items() if isinstance(module, PositionEncoding)}
+        return self._modules  # type: ignore[return-value]  # it has no other submodules
 
     @property
     def name(self) -> str:
@@ -289,7 +291,15 @@ class LayerView:
         #: stored instead of the encodings themselves, because a copied model has encodings of its own.
         self.ranks = {name: rank for name, member in encoding.members.items() if (rank := member.rank(index))}
         #: For each hook, the names of the encodings in this layer that implement it.
-        self.by_hook = _by_hook({name: encoding.members[name] for name in self.ranks})
+        self.by_hook = _by_hook(self.members)
+        scales = [member.scale for member in self.members.values() if member.scale is not None]
+        #: `scale` as a text. A compiled graph would take an attribute that is a number for a variable.
+        self._scale = repr(float(scales[0] if scales else encoding.stack.head_dim**-0.5))
+        #: Whether raw keys must be cached in addition to the keys k' that `project_k` returns, because one encoding's
+        #: `content_bias` reads keys and another one's `project_k` changes keys.
+        self.reads_raw_keys = self.has("project_k") and any(
+            encoding.members[name].reads_keys for name in self.by_hook.get("content_bias", ())
+        )
 
     def has(self, hook: str) -> bool:
         """Return whether one of the encodings in this layer implements the given hook."""
@@ -304,42 +314,43 @@ class LayerView:
     @property
     def scale(self) -> float:
         """Return the number by which the content product q·k is multiplied in this layer."""
-        for member in self.members.values():
-            if member.scale is not None:
-                return member.scale
-        return float(self.encoding.stack.head_dim**-0.5)
-
-    @property
-    def reads_raw_keys(self) -> bool:
-        """Return whether raw keys must be cached in addition to the keys k' that `project_k` returns.
-
-        Raw keys are needed if one encoding's `content_bias` reads keys and another one's `project_k` changes keys.
-        """
-        reading = self.by_hook.get("content_bias", [])
-        return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
+        return float(self._scale)
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
         """Return an object that calls the hooks in one forward pass; `tensors` are the tensors from `per_layer`."""
-        return LayerCall(self, positions, tensors)
+        own: dict[str, dict[str, Tensor]] = {name: {} for name in self.ranks}
+        for name, tensor in tensors.items():
+            member, _, key = name.partition(".")
+            own[member][key] = tensor
+        layers = {name: self._layer(name, tensors) for name, tensors in own.items()}
+        return LayerCall(self, positions, layers)
+
+    def _layer(self, name: str, tensors: Mapping[str, Tensor]) -> Layer:
+        return Layer(self.index, self.ranks[name], tensors, self.project_q, self.project_k)
 
 
 class LayerCall:
-    """Call the hooks of the encodings that are active in one layer, in one forward pass."""
+    """Call the hooks of the encodings that are active in one layer, in one forward pass.
 
-    def __init__(self, view: LayerView, positions: Positions, tensors: Mapping[str, Tensor]) -> None:
+    Args:
+        view: The layer.
+        positions: Positions of the queries and keys.
+        layers: The layer as each encoding sees it, with the encoding's tensors, by the encoding's name.
+    """
+
+    def __init__(self, view: LayerView, positions: Positions, layers: Mapping[str, Layer]) -> None:
         self.view = view
         self.positions = positions
-        self.tensors = tensors
+        self.layers = layers
 
-    def _members(self, hook: str, content: Content | None = None) -> list[tuple[PositionEncoding, Layer]]:
-        members = self.view.members
-        return [(members[name], self._layer(name, content)) for name in self.view.by_hook.get(hook, [])]
+    def tensors(self) -> Iterator[Tensor]:
+        """Yield the tensors of all encodings."""
+        for layer in self.layers.values():
+            yield from layer.tensors.values()
 
-    def _layer(self, name: str, content: Content | None) -> Layer:
-        prefix = f"{name}."
-        own = {key.removeprefix(prefix): value for key, value in self.tensors.items() if key.startswith(prefix)}
-        rank = self.view.ranks[name]
-        return Layer(self.view.index, rank, own, self.view.project_q, self.view.project_k, content)
+    def _members(self, hook: str) -> list[tuple[PositionEncoding, Layer]]:
+        members = self.view.encoding.members
+        return [(members[name], self.layers[name]) for name in self.view.by_hook.get(hook, ())]
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
         """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
@@ -366,8 +377,8 @@ class LayerCall:
         """
         members = self.view.encoding.members
         return {
-            name: members[name].project_input(x, self.positions, self._layer(name, None))
-            for name in self.view.by_hook.get("project_input", [])
+            name: members[name].project_input(x, self.positions, self.layers[name])
+            for name in self.view.by_hook.get("project_input", ())
         }
 
     def with_inputs(self, x: Tensor) -> LayerCall:
@@ -378,8 +389,10 @@ class LayerCall:
         """Return hooks that read the results of `project_input` for all K columns, which are keyed by encoding."""
         if not projected:
             return self
-        named = {f"{name}.project_input": tensor for name, tensor in projected.items()}
-        return LayerCall(self.view, self.positions, {**self.tensors, **named})
+        layers = dict(self.layers)
+        for name, tensor in projected.items():
+            layers[name] = replace(layers[name], tensors={**layers[name].tensors, "project_input": tensor})
+        return LayerCall(self.view, self.positions, layers)
 
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
         """Return the sum of all biases, [1 or B, 1 or h, Q, K], or None if there are none.
@@ -387,8 +400,9 @@ class LayerCall:
         The sum includes the content product q·k if one of the encodings called `content.take()`.
         """
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
-        for member, layer in self._members("content_bias", content):
-            terms.append(member.content_bias(q, k, self.positions, layer))
+        for member, layer in self._members("content_bias"):
+            of_layer = layer if content is None else replace(layer, content=content)
+            terms.append(member.content_bias(q, k, self.positions, of_layer))
         return reduce(Tensor.add, terms) if terms else None
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor | None:
@@ -401,18 +415,6 @@ class LayerCall:
         """Return the sum of the terms that the hooks `adapt` compute from content and biases, [B, h, Q, K]."""
         terms = [member.adapt(content, bias, self.positions, layer) for member, layer in self._members("adapt")]
         return reduce(Tensor.add, terms)
-
-    @property
-    def without_terms(self) -> list[str]:
-        """Return the names of the encodings that do not implement `terms`."""
-        return [name for name, member in self.view.members.items() if not member.pairwise]
-
-    def terms(self, q: Tensor, k: Tensor) -> Terms:
-        """Return the results of `additive` and `scores` as tables that a kernel reads pair by pair."""
-        parts = [
-            member.terms(q, k, self.positions, self._layer(name, None)) for name, member in self.view.members.items()
-        ]
-        return reduce(Terms.__add__, parts, Terms())
 
     def values(self, weights: Tensor) -> Tensor | None:
         """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no encoding adds anything."""

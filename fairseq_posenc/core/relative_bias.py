@@ -16,7 +16,6 @@ from .base import StackShape
 from .caches import CachingEncoding
 from .relative_table import RelativeTable
 from .shared_bias import SharedBias
-from .terms import OfDistance, Rows, Term
 
 
 class RelativeBias(SharedBias, CachingEncoding):
@@ -24,8 +23,6 @@ class RelativeBias(SharedBias, CachingEncoding):
 
     The property `layer_tables` names the tables that f reads, by default all parameters of the encoding.
     """
-
-    small_part = "vector"
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """Return the bias at each of the distances j - i from a layer's tables: [1 or h, len(distances)]."""
@@ -40,11 +37,11 @@ class RelativeBias(SharedBias, CachingEncoding):
         """Return the bias of all distances if all layers share the bias, otherwise each layer's tables."""
         return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
+    def small(self, part: Mapping[str, Tensor]) -> bool:
+        return True
+
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         return toeplitz.to_pairs(self._vector(tensors, positions), positions)
-
-    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term:
-        return OfDistance(self._vector(tensors, positions), Rows.of(positions))
 
     def _vector(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         return tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)

@@ -10,7 +10,6 @@ from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
 from .base import Layer, PositionEncoding
-from .terms import OfKey, OfQuery, Rows, Terms
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,6 @@ class Products:
         for_queries: Vectors a, [1 or h, R, D].
         for_keys: Vectors b, [1 or h, R, D], or None.
         rows: Row of each of the L distances.
-        clip: Distance k such that all distances of at least k in the same direction share a row, or None.
     """
 
     q: Tensor
@@ -29,7 +27,6 @@ class Products:
     for_queries: Tensor
     for_keys: Tensor | None
     rows: Tensor | slice
-    clip: int | None
 
 
 class RelativeProducts(PositionEncoding):
@@ -45,20 +42,7 @@ class RelativeProducts(PositionEncoding):
     @staticmethod
     def summed(x: Products, positions: Positions, layer: Layer) -> Tensor:
         """Return the sum of the products for all pairs, [B, h, Q, K]."""
+        of_queries = promoted(toeplitz.query_product(x.q, x.for_queries, positions, x.rows))
         if x.for_keys is None:
-            return toeplitz.query_product(x.q, x.for_queries, positions, x.rows, x.clip, layer.content)
-        vectors = x.for_queries, x.for_keys
-        return promoted(toeplitz.both_products(x.q, x.k, *vectors, positions, x.rows, x.clip, layer.content))
-
-    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        x = self.products(q, k, positions, layer)
-        rows = Rows.of(positions, x.rows)
-        of_query = OfQuery(x.q, by_row(x.for_queries, x.rows), rows)
-        if x.for_keys is None:
-            return Terms(added=(of_query,))
-        return Terms(added=(of_query, OfKey(x.k, by_row(x.for_keys, x.rows), rows)))
-
-
-def by_row(vectors: Tensor, rows: Tensor | slice) -> Tensor:
-    """Return the table that a kernel reads: only the rows in `rows` if `rows` is a slice, otherwise all rows."""
-    return toeplitz.take(promoted(vectors), rows, -2) if isinstance(rows, slice) else promoted(vectors)
+            return of_queries
+        return of_queries + promoted(toeplitz.key_product(x.k, x.for_keys, positions, x.rows, layer.content))

@@ -15,6 +15,11 @@ from .options import N, option
 
 SHARING = ("none", "head-wise", "layer-wise", "all")
 INITS = ("normal", "zeros", "ones", "xavier-uniform")
+#: A remark about the tables of M1 to M4 and of Shaw.
+PER_HEAD = (
+    "Table 1 of the M1-M4 paper counts one table per head, which corresponds to share=none. By default the heads of a "
+    "layer share their table."
+)
 
 
 def share_option(default: str) -> Any:

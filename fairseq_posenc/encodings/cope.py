@@ -67,14 +67,14 @@ class Cope(PositionEncoding):
         scale = self.stack.head_dim**-0.5
         factors = layer.content
         same = factors is not None and factors.q is q and factors.k is k and factors.scale == scale
-        taken = factors.take() if factors is not None and same else None
+        taken = factors is not None and same and factors.take()
         content = promoted(torch.matmul(q * scale, k.transpose(-1, -2)))
         table = layer.tensors["weight"]
         if not compiled.exporting():  # a graph for all lengths cannot choose whether to leave rows out
             table = table[:, : positions.key_length + 1]  # the sum of K gates is at most K
         by_row = promoted(torch.matmul(q, table.transpose(-1, -2)))  # [B, h, Q, rows]
         bias = _interpolated(by_row, _counts(content, positions.allowed))
-        return bias if taken is None else bias + content
+        return bias + content if taken else bias
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.rank, self.stack.heads)

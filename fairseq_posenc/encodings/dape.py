@@ -13,9 +13,6 @@ from ..core.options import Options, option
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
-#: Slope of the activation for negative numbers, which is torch's default, as in the authors' code.
-SLOPE = 0.01
-
 
 @dataclass(frozen=True)
 class DapeOptions(Options):
@@ -84,7 +81,7 @@ class Dape(PositionEncoding):
         of_content, of_bias = tensors["in_weight"].split(heads, -1)  # the bias is multiplied once for all samples
         hidden = _mixed(of_content, content) + _mixed(of_bias, bias, tensors["in_bias"])
         # In place, so that training keeps the numbers of the hidden units once, not twice.
-        return _mixed(tensors["out_weight"], F.leaky_relu(hidden, SLOPE, inplace=True), tensors["out_bias"])
+        return _mixed(tensors["out_weight"], F.leaky_relu(hidden, inplace=True), tensors["out_bias"])
 
     def reference_adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
         names = ("in_weight", "in_bias", "out_weight", "out_bias")

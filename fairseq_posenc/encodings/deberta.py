@@ -89,11 +89,6 @@ class Deberta(CachingEncoding, RelativeProducts):
         """Return the table rows of the distances j - i, which never decrease when j - i grows."""
         raise TypeError(f"{type(self).__name__} does not implement the method row_of()")
 
-    @property
-    def flat_from(self) -> int:
-        """Return the distance from which on all distances in the same direction share one row."""
-        raise TypeError(f"{type(self).__name__} does not implement the method flat_from()")
-
     def project(self, first: int, rows: int) -> Tensor:
         """Return the projections r and t of `rows` table rows from row `first` on, or a single tensor if r and t are
         equal.
@@ -104,8 +99,10 @@ class Deberta(CachingEncoding, RelativeProducts):
         raise TypeError(f"{type(self).__name__} does not implement the method project()")
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the projections r and t of all table rows that the batch needs. In evaluation mode, the projections
-        are cached."""
+        """Return the projections r and t of all table rows that the batch needs, and the rows of the distances.
+
+        In evaluation mode, the projections are cached.
+        """
         projected, n = self._cache.get(
             positions.reach,
             list(self.parameters()),
@@ -113,15 +110,21 @@ class Deberta(CachingEncoding, RelativeProducts):
             training=self.training,
         )
         first, rows = self._range_of(positions)
-        by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        by_layer = self.with_rows(positions)
         give(by_layer, "projected", projected.narrow(-2, first - self._range(1 - n, 0)[0], rows).transpose(0, 1))
         return by_layer
+
+    def with_rows(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return for each layer the row of each distance, `rows` [L], or nothing if each distance has its own row."""
+        rows = self._rows(positions)
+        return [{} if isinstance(rows, slice) else {"rows": rows} for _ in range(self.stack.layers)]
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         projected = self.projected(positions, layer)
         # Scale the tables instead of q and k, because all samples share the tables, which are therefore smaller.
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
-        return Products(q, k, scaled[0], scaled[-1], self._rows(positions), self.flat_from)
+        rows = layer.tensors.get("rows", slice(0, scaled.shape[-2]))
+        return Products(q, k, scaled[0], scaled[-1], rows)
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
         """Return the projections r and t for one layer, [1 or 2, h or 1, rows, D]."""
@@ -191,10 +194,6 @@ class PaperDeberta(RelativeTable, Deberta):
         matrix = tables.shape(options.share, stack, stack.head_dim, stack.head_dim)
         matrices = {"w_r": matrix} if options.tie_wr_wt else {"w_r": matrix, "w_t": matrix}
         return {**super().shapes(options, stack), **matrices}
-
-    @property
-    def flat_from(self) -> int:
-        return self.clip
 
     def project(self, first: int, rows: int) -> Tensor:
         a = self.weight.narrow(-2, first, rows)

@@ -79,10 +79,6 @@ class OriginalDeberta(Deberta):
             delta = log_bucket(delta, self.options.buckets, self.longest)
         return (delta + self._half - 1).clamp(0, 2 * self._half - 1)
 
-    @property
-    def flat_from(self) -> int:
-        return self.longest
-
     def project(self, first: int, rows: int) -> Tensor:
         table = promoted(self._table(first, rows)).t()  # [d, rows]
         projected = []
@@ -96,7 +92,7 @@ class OriginalDeberta(Deberta):
         if not self.options.share_att_key:
             return super().per_layer(positions)
         table = self._table(*self._range_of(positions)).to(self.weight.dtype)
-        return [{"table": table}] * self.stack.layers
+        return [{**tensors, "table": table} for tensors in self.with_rows(positions)]
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
         if not self.options.share_att_key:

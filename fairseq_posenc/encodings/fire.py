@@ -14,7 +14,6 @@ from ..core.base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
 from ..core.shared_bias import SharedBias
-from ..core.terms import OfDistance, Rows, Term
 from ..ops import compiled, toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -104,10 +103,8 @@ class Fire(SharedBias, CachingEncoding):
             return toeplitz.to_pairs(tensors["by_distance"], positions)
         return self._by_row(tensors, positions)
 
-    small_part = "by_distance"
-
-    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term | None:
-        return OfDistance(tensors["by_distance"], Rows.of(positions)) if "by_distance" in tensors else None
+    def small(self, part: Mapping[str, Tensor]) -> bool:
+        return "by_distance" in part
 
     def _within_threshold(self, positions: Positions) -> bool:
         """Return whether no position is beyond T in any layer. A compiled graph cannot read T, so the result in such a

@@ -11,7 +11,6 @@ from torch.nn import functional as F
 
 from ..core import tables
 from ..core.base import RELATIVE, Cost, Facts, Layer, PositionEncoding, StackShape
-from ..core.terms import Difference, Terms
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -71,9 +70,6 @@ class Fox(PositionEncoding):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         sums = _running_sums(layer)
         return sums[..., positions.offset :, None] - sums[..., None, :]
-
-    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        return Terms(added=(Difference.of(_running_sums(layer), positions),))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         assert layer.inputs is not None

@@ -53,7 +53,7 @@ class GCDF(XL):
 
     def encode(self, p: Tensor) -> Tensor:
         dim = self.stack.dim
-        widths = torch.exp(torch.arange(1, dim + 1, dtype=torch.float64) * (math.log(dim) / dim))
+        widths = torch.exp(torch.arange(1, dim + 1, dtype=torch.float64, device=p.device) * (math.log(dim) / dim))
         return self.options.lambda_ / 2 * torch.erf(p[:, None] / (widths * 2**0.5))
 
     def reference_encode(self, p: Tensor) -> Tensor:

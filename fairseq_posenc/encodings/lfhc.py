@@ -65,16 +65,16 @@ class LFHC(RelativeTable, RelativeProducts):
         clip = super().clip_of(options, stack)
         return min(DEFAULT_CLIP, clip) if options.clip is None else clip
 
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return the table of each layer, and the table row of each distance in this layer, `rows` [L]."""
+        by_layer = super().per_layer(positions)
+        for index, tensors in zip(self.layer_numbers, by_layer, strict=True):
+            tensors["rows"] = self.row_in_layer(positions.distances, index)
+        return by_layer
+
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         scaled = q * self.stack.head_dim**-0.5
-        rows, clip = self._rows(positions, layer.index), self.clip * layer.index
-        return Products(scaled, k, layer.tensors["weight"], None, rows, clip)
-
-    def _rows(self, positions: Positions, index: int) -> Tensor | slice:
-        """Return the table row of each distance in layer `index`."""
-        if index == 1:
-            return self.rows(positions)
-        return self.row_in_layer(positions.distances, index)
+        return Products(scaled, k, layer.tensors["weight"], None, layer.tensors["rows"])
 
     def row_in_layer(self, distances: Tensor, index: int) -> Tensor:
         """Return the table rows of the distances j - i in layer `index`."""

@@ -10,13 +10,11 @@ from torch import Tensor, nn
 from ..core import tables
 from ..core.base import CLS_AGAINST_DOCUMENTS, RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
-from ..core.relative_products import Products, RelativeProducts, by_row
+from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
-from ..core.terms import OfDistance, OfKey, OfQuery, Rows, Terms
-from ..ops import toeplitz
+from ..ops import single_query, toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
-from .huang import PER_HEAD
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class M4(RelativeTable, RelativeProducts):
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). `reset=vector` adds 2 m d/h, and `reset=scalar` adds "
         "2 m. With `share=none`, the sum is multiplied by h.",
-        notes=f"{PER_HEAD} In the authors' code and in the later M4M paper, the heads of a layer also share their "
+        notes=f"{tables.PER_HEAD} In the authors' code and in the later M4M paper, the heads of a layer also share their "
         "table, although Figure 4 of the M1-M4 paper shows a table of the first head.",
     )
     options: M4Options
@@ -119,35 +117,25 @@ class M4(RelativeTable, RelativeProducts):
         s, dim = self.options.scale, self.stack.head_dim
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return the tables of each layer, scaled. They are smaller than q and k, because all samples share them."""
+        by_layer = super().per_layer(positions)
+        return [{name: promoted(table) * self._factor for name, table in own.items()} for own in by_layer]
+
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        # Scale the tables instead of q and k, because all samples share the tables, which are therefore smaller.
-        weight = promoted(layer.tensors["weight"]) * self._factor
-        return Products(q, k, weight, weight, self.rows(positions), self.clip)
+        weight = layer.tensors["weight"]
+        return Products(q, k, weight, weight, self.rows(positions))
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         if self.options.reset == "none":
             return super().content_bias(q, k, positions, layer)
         # A reset overwrites terms of the bias, so the bias must not include the content.
         bias = self.summed(self.products(q, k, positions, layer), positions, replace(layer, content=None))
-        theta = layer.tensors["theta"] * self._factor
+        theta = layer.tensors["theta"]
         if self.options.reset == "vector":
-            return overwritten(bias, *_of_vectors(q, k, theta, positions), positions)
-        from_cls, to_cls = promoted(theta)[None, ..., None, None].unbind(2)
+            return overwritten(bias, *_of_vectors(q, k, theta.to(q.dtype), positions), positions)
+        from_cls, to_cls = theta[None, ..., None, None].unbind(2)
         return overwritten(bias, from_cls, to_cls, positions)
-
-    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        if self.options.reset == "none":
-            return super().terms(q, k, positions, layer)
-        x, theta = self.products(q, k, positions, layer), promoted(layer.tensors["theta"]) * self._factor
-        vectors, scalar = by_row(x.for_queries, x.rows), self.options.reset == "scalar"
-        count = vectors.shape[-2]
-        rows = Rows.of(positions, x.rows, special=count)
-        own = vectors.new_zeros(len(theta), 2, q.shape[-1]) if scalar else theta
-        vectors = torch.cat([vectors, own], -2)  # two more rows, for pairs that contain [CLS]
-        products = OfQuery(q, vectors, rows), OfKey(k, vectors, rows)
-        if not scalar:
-            return Terms(added=products)
-        return Terms(added=(*products, OfDistance(torch.cat([theta.new_zeros(len(theta), count), theta], -1), rows)))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         a = self.literal(positions, layer).expand(len(q), -1, -1, -1, -1)
@@ -231,12 +219,14 @@ class M4M(RelativeTable):
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         weight, rows, offset = layer.tensors["weight"], self.rows(positions), self.options.gate_offset
-        return toeplitz.gated_product(q, k, weight, positions, rows, self.clip, offset)
-
-    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        by_distance, offset = self.rows(positions), self.options.gate_offset
-        vectors, rows = by_row(layer.tensors["weight"], by_distance), Rows.of(positions, by_distance)
-        return Terms(factors=(OfQuery(q, vectors, rows, offset), OfKey(k, vectors, rows, offset)))
+        scaled, of_query = q * q.shape[-1] ** -0.5, promoted(toeplitz.query_product(q, weight, positions, rows))
+        if toeplitz.is_single(positions):
+            both = single_query.of_query_and_of_keys(k, toeplitz.by_distance(weight, rows), scaled)
+        else:
+            content = torch.matmul(scaled, k.transpose(-1, -2))
+            both = content, toeplitz.key_product(k, weight, positions, rows)
+        content, of_key = map(promoted, both)
+        return content * (of_query + offset) * (of_key + offset) if offset else content * of_query * of_key
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         a, o = self.literal(positions, layer), self.options.gate_offset

@@ -14,7 +14,6 @@ from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
 from ..core.shared_bias import SharedBias
-from ..core.terms import OfPair, Term
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -140,7 +139,6 @@ class Segments(Segmented, SharedBias):
     )
     options: SegmentsOptions
     name = "segments"
-    small_part = "weight"
 
     @classmethod
     def shapes(cls, options: SegmentsOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -157,9 +155,8 @@ class Segments(Segmented, SharedBias):
         of_query = exact_product(one_hot[:, :, positions.offset :], table)  # [B, h or 1, Q, s]
         return exact_product(of_query, one_hot.to(of_query.dtype).transpose(-1, -2))
 
-    def term_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Term:
-        assert positions.segments is not None
-        return OfPair(tensors["weight"][None], positions.segments[:, positions.offset :], positions.segments)
+    def small(self, part: Mapping[str, Tensor]) -> bool:
+        return True
 
     def _one_hot(self, positions: Positions) -> Tensor:
         assert positions.segments is not None

@@ -14,7 +14,6 @@ from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..positions import Positions
-from .huang import PER_HEAD
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Shaw(RelativeTable, RelativeProducts):
         equation="equations (7) to (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). With `values`, the number of parameters is doubled.",
-        notes=PER_HEAD,
+        notes=tables.PER_HEAD,
     )
     options: ShawOptions
     reads_keys = False
@@ -59,7 +58,7 @@ class Shaw(RelativeTable, RelativeProducts):
 
     def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
         scaled = q * self.stack.head_dim**-0.5  # scale q: it is smaller than the product
-        return Products(scaled, k, layer.tensors["weight"], None, self.rows(positions), self.clip)
+        return Products(scaled, k, layer.tensors["weight"], None, self.rows(positions))
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return toeplitz.value_product(weights, layer.tensors["value_weight"], positions, self.rows(positions))

@@ -91,7 +91,7 @@ class XL(CachingEncoding, RelativeProducts):
     def encode(self, p: Tensor) -> Tensor:
         """Return R in float64 for p = i - j of either sign, [N] -> [N, d]."""
         half = (self.stack.dim + 1) // 2
-        speeds = torch.exp(torch.arange(half, dtype=torch.float64) * (-2 * math.log(10000.0) / self.stack.dim))
+        speeds = torch.exp(torch.arange(half, dtype=torch.float64, device=p.device) * (-2 * math.log(10000.0) / self.stack.dim))
         angles = p[:, None] * speeds
         return torch.cat([angles.sin(), angles.cos()], -1)[:, : self.stack.dim]
 
@@ -154,7 +154,7 @@ class XL(CachingEncoding, RelativeProducts):
         if "v" in layer.tensors:
             q = q + layer.tensors["v"][:, None].to(q.dtype)
         r = layer.tensors["r"]
-        return Products(q * self.stack.head_dim**-0.5, k, r, None, slice(0, r.shape[-2]), None)
+        return Products(q * self.stack.head_dim**-0.5, k, r, None, slice(0, r.shape[-2]))
 
     # -- literal references ----------------------------------------------------------------------------
 

@@ -45,8 +45,12 @@ def eagerly() -> bool:
     dispatch mode.
     """
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
-    transformed = torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
-    return not (traced or transformed) and _get_current_dispatch_mode() is None
+    return not (traced or _transformed()) and _get_current_dispatch_mode() is None
+
+
+def _transformed() -> bool:
+    """Return whether torch transforms a function (vmap, torch.func.grad, forward gradients)."""
+    return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
 def exporting() -> bool:
@@ -54,12 +58,22 @@ def exporting() -> bool:
     return bool(getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)())
 
 
+def own_gradients() -> bool:
+    """Return whether an autograd function may compute gradients by its own formula.
+
+    torch.func, torch.export and torch.jit.trace need operations that torch can transform.
+    """
+    if torch.compiler.is_compiling():
+        return not exporting()
+    return not (torch.jit.is_tracing() or _transformed())
+
+
 @functools.cache
-def compiled(kernel: Callable[..., Tensor], *, dynamic: bool | None = True) -> Callable[..., Tensor]:
+def compiled(kernel: Callable[..., Any], *, backend: Any = "inductor") -> Callable[..., Any]:
     """Return a version of the function `kernel` for tensors of any size, which torch compiles at its first call."""
     if not _VERSIONS:  # an older torch has only one limit for the whole process
         torch._dynamo.config.cache_size_limit = max(64, torch._dynamo.config.cache_size_limit)
-    return torch.compile(kernel, dynamic=dynamic, fullgraph=True, **_VERSIONS)
+    return torch.compile(kernel, dynamic=True, fullgraph=True, backend=backend, **_VERSIONS)
 
 
 def compiler() -> str:

@@ -30,12 +30,10 @@ class Content:
         self.q, self.k, self.scale = q, k, scale
         self.taken = False
 
-    def take(self) -> Content | None:
-        """Return this object at the first call and None afterwards, so that the product is added only once."""
-        if self.taken:
-            return None
-        self.taken = True
-        return self
+    def take(self) -> bool:
+        """Return True at the first call and False afterwards, so that the product is added only once."""
+        first, self.taken = not self.taken, True
+        return first
 
     def product(self) -> Tensor:
         """Return the content product, [B, h, Q, K], in at least float32."""

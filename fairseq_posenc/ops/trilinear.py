@@ -1,7 +1,8 @@
 """Compute M3's product of three vectors, sum_d q_id k_jd a_ijd, without a tensor of [Q, K, D] numbers per head.
 
-The sum is not a matrix product. torch.compile turns each formula below into one pass over the query-key pairs, without
-large temporary tensors. If possible, the forward pass uses C++ (cpp.py) rather than torch.compile.
+The sum is not a matrix product. The product and its gradients stand below as plain formulas, which torch.compile turns
+into loops without temporary tensors: with the rest of the attention if that is compiled, and otherwise on a CPU one by
+one. Without a compiler, the formulas are computed for a few queries at a time.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, L = Q+K-1 distances. The argument `vectors`, [1 or h, L, D],
 holds the vectors a of all distances.
@@ -9,93 +10,145 @@ holds the vectors a of all distances.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
-from . import cpp
-from .blocked_products import FEW_ROWS, LARGE_BLOCK, SMALL_BLOCK
-from .compiled import compiled
+from .compiled import compiled, own_gradients, usable
+from .precision import promoted
+from .toeplitz import unshift
 
 #: Minimum number of products at which compiled loops save more time than their calls take.
 LEAST = 1 << 17
+#: Queries whose gradients a compiled loop computes at a time. Larger blocks contain more distances that no pair has.
+BLOCK = 64
+#: Numbers in the largest temporary tensor without a compiler. On a CPU it fits into the cache. On a GPU it is larger,
+#: because memory is plentiful and every kernel launch costs time.
+CHUNK, CHUNK_ON_GPU = 1 << 18, 1 << 24
+
+Block = tuple[slice, slice]
 
 
-def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
-    """Return the index of each query-key pair's vector in the table of vectors, [Q, K]."""
-    rows, columns = torch.arange(queries, device=device), torch.arange(keys, device=device)
-    return columns[None, :] - rows[:, None] + queries - 1
+def product(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    """Return sum_d q_id k_jd a_ijd in at least float32: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
+    if own_gradients():
+        out: Tensor = _Trilinear.apply(q, k, vectors)
+        return out
+    return _products(q, k, vectors)
 
 
-def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """Return sum_d q_id k_jd a_ijd: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
-    a = vectors[:, _entries(q.shape[2], k.shape[2], q.device)]
-    return (q[:, :, :, None] * k[:, :, None] * a).sum(-1)
-
-
-def _forward(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    vectors = vectors.contiguous()
-    if q.dtype == k.dtype == vectors.dtype == torch.float32 and cpp.works("trilinear"):
-        return cpp.trilinear(q, k, vectors)
-    return compiled(products)(q.contiguous(), k.contiguous(), vectors)
-
-
-def _for_queries(grad: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    a = vectors[:, _entries(grad.shape[2], grad.shape[3], grad.device)]
-    return (grad[..., None] * k[:, :, None] * a).sum(3)
-
-
-def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
-    a = vectors[:, _entries(grad.shape[2], grad.shape[3], grad.device)]
-    return (grad[..., None] * q[:, :, :, None] * a).sum(2)
-
-
-def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
-    """Return the gradient of the vectors of W distances, [B, h, W, D].
+def product_of_pairs(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Tensor:
+    """Return the product with the vector of each pair, a_ij, which is row index[i, j] of `vectors`: [B, h, Q, K].
 
     Args:
-        by_entry: Gradients of the products, ordered by distance, [B, h, rows, W].
-        q: Queries of the rows, [B, h, rows, D].
-        around: Keys with padding, [B, h, W + rows - 1, D]; distance e of row r belongs to key e + r.
+        q, k: See `product`.
+        vectors: Vectors, [1 or h, R, D].
+        index: Row of each pair, [1 or B, Q, K].
     """
-    rows, entries = by_entry.shape[2:]
-    keys = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
-    # `unfold` would be compiled again for every size.
-    return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * around[:, :, keys]).sum(3)
+    if torch.compiler.is_compiling():
+        return _of_pairs(q, k, vectors, index)
+    size = _rows_of_chunk(q, k)
+    parts = zip(q.split(size, 2), index.split(size, 1), strict=True)
+    chunks = [checkpoint(_of_pairs, x, k, vectors, rows, use_reentrant=False) for x, rows in parts]
+    return torch.cat(chunks, 2)
 
 
-def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
-    """Return the gradient of the vectors, computed in blocks of queries."""
-    queries, keys = grad.shape[2:]
-    size = min(queries, SMALL_BLOCK if queries <= FEW_ROWS else LARGE_BLOCK)
-    for_vectors = torch.zeros_like(like)
-    for start in range(0, queries, size):
-        stop = min(start + size, queries)
-        rows, width = stop - start, keys + stop - start - 1
-        by_entry = grad.new_zeros(*grad.shape[:2], rows, width)
-        strides = (*by_entry.stride()[:2], max(width - 1, 1), 1)
-        by_entry.as_strided((*grad.shape[:2], rows, keys), strides, rows - 1).copy_(grad[:, :, start:stop])
-        around = F.pad(k, (0, 0, rows - 1, rows - 1))
-        part = compiled(_for_window)(by_entry, q[:, :, start:stop].contiguous(), around).sum(0)
-        for_vectors[:, queries - stop : queries - stop + width] += part if len(like) > 1 else part.sum(0)
-    return for_vectors
+def _of_pairs(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Tensor:
+    a = promoted(vectors)[:, index].transpose(0, 1)  # [1 or B, 1 or h, Q, K, D]
+    return (promoted(q)[:, :, :, None] * k[:, :, None] * a).sum(-1)
 
 
-class TrilinearProduct(torch.autograd.Function):
-    """Compute the function `products` and its first derivatives, and save only the inputs for the backward pass."""
+class _Trilinear(torch.autograd.Function):
+    """Compute the product and its first derivatives, and save only the inputs for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
         ctx.save_for_backward(q, k, vectors)
-        return _forward(q, k, vectors)
+        run, blocks = _way(q, k, q.shape[2])
+        parts = [run(_products, q[:, :, rows], k, vectors[:, window]) for rows, window in blocks]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        # Make the tensors contiguous and detached, so that the kernels are compiled once for all callers.
-        q, k, vectors = (saved.detach().contiguous() for saved in ctx.saved_tensors)
-        grad = grad.contiguous()
-        for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)
-        return for_q, for_k, _for_vectors(grad, q, k, vectors)
+        q, k, vectors = ctx.saved_tensors
+        run, blocks = _way(q, k, BLOCK)
+        for_q, for_k, for_vectors = (torch.zeros_like(promoted(x)) for x in (q, k, vectors))
+        for rows, window in blocks:
+            of_rows, a = grad[:, :, rows], vectors[:, window]
+            for_q[:, :, rows] = run(_for_queries, of_rows, k, a)
+            for_k += run(_for_keys, of_rows, q[:, :, rows], a)
+            around = F.pad(k, (0, 0, of_rows.shape[2] - 1, of_rows.shape[2] - 1))
+            part = run(_for_vectors, unshift(of_rows), q[:, :, rows], around).sum(0)
+            for_vectors[:, window] += part if len(vectors) > 1 else part.sum(0, keepdim=True)
+        return for_q.to(q.dtype), for_k.to(k.dtype), for_vectors.to(vectors.dtype)
+
+
+def _way(q: Tensor, k: Tensor, size: int) -> tuple[Callable[..., Tensor], list[Block]]:
+    """Return a function that runs a formula, and the blocks of rows for which it runs, of at most `size` rows."""
+    if torch.compiler.is_compiling():
+        return _as_it_is, _blocks(q, k, q.shape[2])
+    if usable(q.numel() * k.shape[2], LEAST, q.device):
+        return _in_a_loop, _blocks(q, k, size)
+    return _as_it_is, _blocks(q, k, min(size, _rows_of_chunk(q, k)))
+
+
+def _as_it_is(formula: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    return formula(*tensors)
+
+
+def _in_a_loop(formula: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Run a formula in a compiled loop. All tensors are contiguous and detached, so it is compiled only once."""
+    return compiled(formula)(*(x.detach().contiguous() for x in tensors))
+
+
+def _rows_of_chunk(q: Tensor, k: Tensor) -> int:
+    batch, heads, _, dim = q.shape
+    return max(1, (CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU) // max(1, batch * heads * k.shape[2] * dim))
+
+
+def _blocks(q: Tensor, k: Tensor, size: int) -> list[Block]:
+    """Return the rows of each block of queries, and the distances that occur in the block, as slices."""
+    queries, keys = q.shape[2], k.shape[2]
+    if size >= queries:
+        return [(slice(0, queries), slice(0, queries + keys - 1))]
+    starts = range(0, queries, size)
+    ends = [min(start + size, queries) for start in starts]
+    return [
+        (slice(start, stop), slice(queries - stop, queries - start + keys - 1))
+        for start, stop in zip(starts, ends, strict=True)
+    ]
+
+
+def _at_pairs(vectors: Tensor, queries: int, keys: int) -> Tensor:
+    """Return the vector of each pair, [1 or h, L, D] -> [1 or h, Q, K, D]."""
+    rows, columns = (torch.arange(size, device=vectors.device) for size in (queries, keys))
+    return promoted(vectors)[:, columns[None, :] - rows[:, None] + queries - 1]
+
+
+def _products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    return (promoted(q)[:, :, :, None] * k[:, :, None] * _at_pairs(vectors, q.shape[2], k.shape[2])).sum(-1)
+
+
+def _for_queries(grad: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    return (grad[..., None] * k[:, :, None] * _at_pairs(vectors, *grad.shape[2:])).sum(3)
+
+
+def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
+    return (grad[..., None] * q[:, :, :, None] * _at_pairs(vectors, *grad.shape[2:])).sum(2)
+
+
+def _for_vectors(by_distance: Tensor, q: Tensor, around: Tensor) -> Tensor:
+    """Return the gradient of the vectors for each sample and head, [B, h, L, D].
+
+    Args:
+        by_distance: Gradients of the products, ordered by distance, [B, h, Q, L].
+        q: Queries, [B, h, Q, D].
+        around: Keys with Q-1 rows of zeros before and after them. The key of distance e and row r is in row e + r.
+    """
+    entries, rows = (torch.arange(size, device=q.device) for size in (by_distance.shape[3], q.shape[2]))
+    keys = around[:, :, entries[:, None] + rows]  # [B, h, L, Q, D]
+    return (by_distance.transpose(-1, -2)[..., None] * q[:, :, None] * keys).sum(3)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_posenc.attention.paths import Projected, logits
+from fairseq_posenc.attention import Projected
+from fairseq_posenc.attention.formula import logits
 from fairseq_posenc.encodings import Composition, StackShape, build
 from fairseq_posenc.positions import Positions
 

@@ -55,7 +55,7 @@ def test_the_cache_holds_the_gates_of_all_columns() -> None:
         for start, end in ((0, 3), (3, 4), (4, 5)):
             where = Positions(end - start, end, CPU, causal=True)
             attention(x[:, start:end], where, pos.per_layer(where)[0], cache=cache)
-        gates = call_of(pos, x, Positions(5, 5, CPU, causal=True)).tensors["fox.project_input"]
+        gates = call_of(pos, x, Positions(5, 5, CPU, causal=True)).layers["fox"].tensors["project_input"]
     keys, values, cached = cache.columns()
     assert keys.shape == values.shape == (3, 2, 5, 4)
     torch.testing.assert_close(cached, gates)

@@ -154,7 +154,7 @@ def test_a_checkpoint_may_be_older_than_an_option(data: Path, field: dataclasses
     assert str(task.build_model(older).encoder.pos).startswith("sinusoidal(")
 
 
-@pytest.mark.parametrize("path", [None, "explicit", "flex"])
+@pytest.mark.parametrize("path", [None, "explicit", "compiled"])
 def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> None:
     arguments = [] if path is None else ["--pos-enc-path", path]
     model, _ = support.built(data, "--pos-enc", "t5", *arguments)

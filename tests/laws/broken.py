@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from fairseq_posenc.core.compose import Projection
 from fairseq_posenc.core.options import Options, option
-from fairseq_posenc.core.terms import OfQuery, Terms
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, LayerView
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.diet import DietAbs
@@ -64,15 +63,6 @@ class WrongInInference(Raffel):
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         return super().by_distance(tensors, distances) * torch.is_grad_enabled()
-
-
-class ReadsBackwards(Shaw):
-    """Has the right `content_bias`, and terms whose rows are in reverse order."""
-
-    def terms(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Terms:
-        (term,) = super().terms(q, k, positions, layer).added
-        assert isinstance(term, OfQuery)
-        return Terms(added=(replace(term, vectors=term.vectors.flip(-2)),))
 
 
 # -- causality (law 2) ---------------------------------------------------------------------------------
@@ -620,6 +610,14 @@ class SmallWhenCompiled(Raffel):
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         bias = super().bias(positions, layer)
         return bias if positions.query_length * positions.key_length < 100 else bias * 1.0
+
+
+class GraphForEachLength(Raffel):
+    """Looks up a Python number for the length, so that torch makes a graph for each length."""
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        bias = super().bias(positions, layer)
+        return bias * {positions.key_length: 1.0}[positions.key_length]
 
 
 # -- positions that the caller gives (law 24) ----------------------------------------------------------

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fairseq_posenc.attention import KeyValueCache
-from fairseq_posenc.commands.rounding import attend_all as attend_all
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
@@ -54,8 +53,18 @@ class Scene:
     def tokens(self, width: int) -> Tensor:
         """Return tokens [B, width]; the first sample has no padding, and another may be padding only."""
         generator = torch.Generator().manual_seed(self.seed)
-        lengths = torch.randint(0, width + 1, (self.batch,), generator=generator).tolist()
+        lengths = torch.randint(0, width + 1, (self.batch,), generator=generator, device="cpu").tolist()
         return padded([width, *lengths[1:]], width, self.side, self.seed)
+
+
+def on_device(x: Tensor) -> Tensor:
+    """Move a tensor to the device of the laws (`--device`), which is torch's default device."""
+    return x.to(torch.get_default_device())
+
+
+def normal(*shape: int, generator: torch.Generator) -> Tensor:
+    """Return normally distributed numbers in float64, the same on every device."""
+    return on_device(torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu"))
 
 
 def scenes() -> st.SearchStrategy[Scene]:
@@ -77,7 +86,7 @@ def scenes() -> st.SearchStrategy[Scene]:
 def padded(lengths: Sequence[int], width: int, side: str = "right", seed: int = 0) -> Tensor:
     """Return random words and sentence ends [B, width], padded unless side=none."""
     generator = torch.Generator().manual_seed(seed)
-    tokens = torch.randint(EOS, WORDS, (len(lengths), width), generator=generator)
+    tokens = on_device(torch.randint(EOS, WORDS, (len(lengths), width), generator=generator, device="cpu"))
     for row, length in zip(tokens, lengths, strict=True):
         if side == "right":
             row[length:] = PAD
@@ -118,8 +127,7 @@ def positions_of(
 
 def embedded(tokens: Tensor, dim: int) -> Tensor:
     """Return a vector for each token, also for padding, in float64: [B, T, d]."""
-    table = torch.randn(WORDS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return table[tokens]
+    return normal(WORDS, dim, generator=torch.Generator().manual_seed(1))[tokens]
 
 
 def drawn(stack: Stack, seed: int = 0) -> Stack:
@@ -127,7 +135,7 @@ def drawn(stack: Stack, seed: int = 0) -> Stack:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in stack.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.4)
+            parameter.add_(normal(*parameter.shape, generator=generator).to(parameter.dtype), alpha=0.4)
     return stack.eval()
 
 
@@ -142,6 +150,28 @@ def run(stack: Stack, tokens: Tensor, path: str = "auto") -> Tensor:
     use_path(stack, path)
     with torch.no_grad():
         return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
+
+
+def attend_all(
+    stack: Stack,
+    x: Tensor,
+    positions: Positions,
+    *,
+    memory: Tensor | None = None,
+    caches: Sequence[KeyValueCache] | None = None,
+) -> Tensor:
+    """Return the attention output of each layer on the same input, [L, B, T, d].
+
+    All layers get the same input. If each layer read the output of the layer before it, layer norms would hide the
+    drift, and the drift would add up over the layers.
+    """
+    stack.pos.check(positions)
+    x = stack.pos.embed(x, positions)
+    outputs = []
+    for i, (block, tensors) in enumerate(zip(stack.layers, stack.pos.per_layer(positions), strict=True)):
+        cache = None if caches is None else caches[i]
+        outputs.append(block.self_attn(x, positions, tensors, memory=memory, cache=cache)[0])
+    return torch.stack(outputs)
 
 
 def expose(stack: Stack) -> Stack:

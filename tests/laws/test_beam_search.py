@@ -20,7 +20,7 @@ from fairseq_posenc.stack import Stack
 from . import broken
 from .cases import Case, every
 from .compare import assert_close
-from .scene import PAD, WORDS, Scene, embedded, new_caches, padded, positions_of, run, use_path
+from .scene import PAD, WORDS, Scene, embedded, new_caches, normal, padded, positions_of, run, use_path
 
 MEMORY, PROMPT, NEW, BEAM = 4, 5, 6, 4
 #: Lengths of the histories: two reach into the memory, two are shorter than the prompt.
@@ -56,14 +56,14 @@ def lively(stack: Stack) -> Stack:
         if isinstance(module, nn.LayerNorm):
             module.reset_parameters()
         elif isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=1.2 * module.in_features**-0.5, generator=random)
+            module.weight.copy_(normal(*module.weight.shape, generator=random) * 1.2 * module.in_features**-0.5)
             nn.init.zeros_(module.bias)
     return stack
 
 
 def next_words(out: Tensor) -> Tensor:
     """Return log-probabilities of words, [..., d] -> [..., V], without padding and not tied to embeddings."""
-    table = torch.randn(out.shape[-1], WORDS, generator=torch.Generator().manual_seed(3), dtype=out.dtype)
+    table = normal(out.shape[-1], WORDS, generator=torch.Generator().manual_seed(3)).to(out.dtype)
     return (out @ table).index_fill(-1, torch.tensor([PAD]), float("-inf")).log_softmax(-1)
 
 

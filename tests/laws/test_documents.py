@@ -12,19 +12,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.flex import gradients_on_a_cpu
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, defaults, every, in_turn
 from .compare import assert_close, assert_refused
-from .scene import PAD, Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
+from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path
 
 WIDTH = 9
 #: Lengths of the documents in each sample, with padding and without.
 PADDED, FULL = [[5, 3, 1], [4, 2]], [[5, 3, 1], [4, 5]]
-ROUNDING = {"explicit": 1e-9, "auto": 1e-9, "flex": 1e-6}
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -84,9 +83,9 @@ def check_documents(case: Case, side: str, path: str) -> None:
         expected, *right = outcome(stack, packed.separated(x), apart, packed.separated(weight))
     for row, (b, place) in zip(expected, packed.places, strict=True):
         length = place.stop - place.start
-        assert_close(output[b, place], row[:length], ROUNDING[path], f"a document of {length} tokens")
+        assert_close(output[b, place], row[:length], ROUNDING, f"a document of {length} tokens")
     for gradient, other in zip(gradients, right, strict=True):
-        assert_close(gradient, other, ROUNDING[path], "gradient")
+        assert_close(gradient, other, ROUNDING, "gradient")
 
 
 def check_refused(case: Case) -> None:
@@ -108,21 +107,6 @@ def test_documents_equal_separate_sequences(case: Case) -> None:
     check_documents(case, "none", "auto")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("alibi", causal=True),  # one number per distance
-        Case("m4m"),  # factors
-        Case("fire", {"threshold": 3.0}, causal=True),  # one number per sample and pair, because positions begin anew
-    ],
-    ids=str,
-)
-def test_documents_equal_separate_sequences_in_flex(case: Case) -> None:
-    """All encodings have the same block mask, so these cases are one for each kind of terms."""
-    with gradients_on_a_cpu():
-        check_documents(case, "left" if case.causal else "right", "flex")
-
-
 @pytest.mark.parametrize("case", every(lambda case: not keeps_apart(case)), ids=str)
 def test_documents_are_refused_where_they_are_not_declared(case: Case) -> None:
     check_refused(case)
@@ -134,7 +118,7 @@ def check_memory(case: Case) -> None:
     """Check that a query sees the memory of its own document only: memory columns have document numbers too."""
     stack, packed, cut = Scene(queries=WIDTH).stack(case), Packed.at("right"), 6
     tokens, documents = packed.tokens[:1], packed.documents[:1]
-    x = torch.randn(1, WIDTH, stack.shape.dim, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = normal(1, WIDTH, stack.shape.dim, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         whole = attend_all(stack, x, positions_of(tokens, stack, documents=documents))
         positions = positions_of(tokens[:, cut:], stack, memory=cut, documents=documents)
@@ -179,11 +163,11 @@ def test_an_encoding_that_counts_columns_is_caught(path: str) -> None:
         check_documents(Case("broken", cls=broken.CountsPads), "right", path)
 
 
-@pytest.mark.parametrize(("name", "path"), [("allowed", "explicit"), ("allowed", "auto"), ("block_mask", "flex")])
-def test_a_mask_without_documents_is_caught(name: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mask = vars(Positions)[name].make
-    monkeypatch.setattr(Positions, name, property(lambda self: mask(replace(self, documents=None))))
-    with gradients_on_a_cpu(), pytest.raises(AssertionError, match="a document of"):
+@pytest.mark.parametrize("path", ["explicit", "auto"])
+def test_a_mask_without_documents_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = vars(Positions)["allowed"].make
+    monkeypatch.setattr(Positions, "allowed", property(lambda self: mask(replace(self, documents=None))))
+    with pytest.raises(AssertionError, match="a document of"):
         check_documents(Case("alibi", causal=True), "right", path)
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.attention import paths
+from fairseq_posenc.attention import formula
 from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, directions, every, options_once
 from .compare import assert_close, assert_finite
-from .scene import drawn, embedded, padded, positions_of, use_path
+from .scene import drawn, embedded, on_device, padded, positions_of, use_path
 
 #: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
 #: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
@@ -39,7 +39,7 @@ SUMMED = 0.012
 def observed_dtypes() -> Iterator[set[torch.dtype]]:
     """Return the dtypes of the logits and of the softmax in the explicit path."""
     dtypes: set[torch.dtype] = set()
-    originals = {name: getattr(paths, name) for name in ("logits", "explicit_weights")}
+    originals = {name: getattr(formula, name) for name in ("logits", "_softmax")}
 
     def watch(name: str) -> None:
         def call(*args: object) -> torch.Tensor:
@@ -47,7 +47,7 @@ def observed_dtypes() -> Iterator[set[torch.dtype]]:
             dtypes.add(result.dtype)
             return result
 
-        setattr(paths, name, call)
+        setattr(formula, name, call)
 
     for name in originals:
         watch(name)
@@ -55,7 +55,7 @@ def observed_dtypes() -> Iterator[set[torch.dtype]]:
         yield dtypes
     finally:
         for name, original in originals.items():
-            setattr(paths, name, original)
+            setattr(formula, name, original)
 
 
 def at_length(case: Case, length: int = LENGTH) -> Case:
@@ -115,7 +115,7 @@ def check_half(reference: Expected, dtype: torch.dtype, *, autocast: bool, path:
     """Compare a module in half precision, or under autocast, with the same module in float32."""
     half = copy.deepcopy(reference.stack) if autocast else copy.deepcopy(reference.stack).to(dtype)
     use_path(half, path)
-    cast = torch.autocast("cpu", dtype=dtype) if autocast else nullcontext()
+    cast = torch.autocast(torch.get_default_device().type, dtype=dtype) if autocast else nullcontext()
     with observed_dtypes() as seen, cast, torch.set_grad_enabled(path == "explicit"):
         output = forward(half, torch.float32 if autocast else dtype)
     assert_close(output.float(), reference.output, LOOSE[dtype], "half precision")
@@ -133,7 +133,7 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
 
     def some(*shape: int) -> torch.Tensor:
-        return torch.rand(shape, generator=generator).to(torch.bfloat16).to(dtype)
+        return on_device(torch.rand(shape, generator=generator, device="cpu")).to(torch.bfloat16).to(dtype)
 
     batch, length = tokens.shape
     heads = batch, stack.shape.heads
@@ -173,7 +173,8 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
     for stack in (half, copy.deepcopy(half).double()):
         generator = torch.Generator().manual_seed(1)
         outputs = hook_outputs(stack)
-        weights = [torch.rand(x.shape, generator=generator) * torch.linspace(0, 1, x.shape[-1]) for x in outputs]
+        rows = [on_device(torch.rand(x.shape, generator=generator, device="cpu")) for x in outputs]
+        weights = [row * torch.linspace(0, 1, row.shape[-1]) for row in rows]
         sum((x.double() * to_x).sum() for x, to_x in zip(outputs, weights, strict=True)).backward()
         gradients.append({name: p.grad for name, p in stack.pos.named_parameters() if p.grad is not None})
     for name, expected in gradients[1].items():

@@ -8,14 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.choice import PathRefusedError
 from fairseq_posenc.positions import Positions
 
 from . import broken
 from .cases import LENGTH_FLAG, Case, defaults, every, in_one_direction
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import PAD, Scene, attend_all, embedded, padded, positions_of, run
+from .scene import PAD, Scene, attend_all, embedded, on_device, padded, positions_of, run
 from .test_reference import EXPLICIT, Forward, check_gradients
 
 #: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.
@@ -33,7 +32,7 @@ class Own(Forward):
         generator = torch.Generator().manual_seed(7)
         shape = (columns,) if shared else (scene.batch, columns)
         most = self.stack.shape.max_length + BEYOND if limit is None else limit
-        self.ids = torch.randint(most, shape, generator=generator)
+        self.ids = on_device(torch.randint(most, shape, generator=generator, device="cpu"))
 
     def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
         """Return the positions of all samples, or of the single sample whose tokens and positions `literal` set."""
@@ -176,17 +175,6 @@ def test_causality_follows_columns() -> None:
     outputs = [run_at(stack, t, replace(positions_of(t, stack), ids=ids)) for t in (tokens, other)]
     assert torch.equal(outputs[0][:, 0], outputs[1][:, 0])
     assert not torch.equal(outputs[0][:, 3], outputs[1][:, 3])
-
-
-def test_flex_is_refused() -> None:
-    stack = SCENE.stack(Case("shaw"))
-    tokens = padded([4], 4)
-    where = replace(positions_of(tokens, stack), ids=torch.tensor([0, 2, 4, 6]))
-    for block in stack.layers:
-        block.self_attn.path = "flex"
-    with pytest.raises(PathRefusedError, match="columns"):
-        run_at(stack, tokens, where)
-    assert run(stack, tokens).isfinite().all()
 
 
 def test_a_compiled_stack_has_the_same_outputs() -> None:

@@ -15,7 +15,7 @@ from . import broken
 from .cases import Case, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import Scene, attend_all, embedded, new_caches, positions_of, scenes, use_path
+from .scene import Scene, attend_all, embedded, new_caches, normal, positions_of, scenes, use_path
 
 EXPLICIT, FUSED = 1e-9, 1e-6
 
@@ -38,10 +38,9 @@ class Forward:
         dim = self.stack.shape.dim
         self.x = embedded(self.tokens, dim).to(dtype).requires_grad_()
         generator = torch.Generator().manual_seed(scene.seed)
-        states = torch.randn(scene.batch, self.memory_length, dim, generator=generator, dtype=torch.float64)
+        states = normal(scene.batch, self.memory_length, dim, generator=generator)
         self.memory = states.to(dtype).requires_grad_()
-        shape = (scene.batch, scene.queries, dim)
-        self.direction = torch.randn(shape, generator=generator, dtype=torch.float64)
+        self.direction = normal(scene.batch, scene.queries, dim, generator=generator)
 
     def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
         return positions_of(tokens, self.stack, cached=cached, memory=self.memory_length, span=self.span)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.flex import gradients_on_a_cpu
 from fairseq_posenc.core.schedule import numbers
 from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
@@ -23,7 +21,6 @@ from .scene import Scene, attend_all, drawn, embedded, new_caches, padded, posit
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
 from .test_compiled import check_in_use
-from .test_flex import check_flex, has_flex
 from .test_gradients import check_gradients, check_stack_flag
 from .test_incremental import STEPS, check_incremental, check_reorder
 from .test_memory import check_memory
@@ -100,20 +97,6 @@ def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
     assert has == type(member).count(member.options, case.shape(layers=LAYERS))
     everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
     assert has == sum(parameter.numel() for parameter in everywhere.encoding(case.shape(layers=2)).parameters())
-
-
-@pytest.fixture
-def flex_with_gradients() -> Iterator[None]:
-    with gradients_on_a_cpu():
-        yield
-
-
-@pytest.mark.usefixtures("flex_with_gradients")
-def test_flex_equals_the_reference() -> None:
-    """One layer has other scores, and the other a bias and another scale."""
-    case = COMPOSED[2]
-    assert has_flex(case)
-    check_flex(case, Scene(before=2, side="left"), torch.float64)
 
 
 @pytest.mark.parametrize("case", COMPOSED, ids=str)

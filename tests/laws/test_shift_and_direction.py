@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_posenc.attention import Projected
+from fairseq_posenc.attention.formula import logits as logits_of_layer
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
@@ -22,8 +24,6 @@ FAR = 1200  # FIRE depends on the distance alone up to a threshold of about 512
 
 def logits_of(stack: Stack, x: Tensor, positions: Positions, rows: int) -> Tensor:
     """Return the unmasked logits of the last queries, [L, B, h, rows, K], for inputs without positions."""
-    from fairseq_posenc.attention import paths
-
     x = stack.pos.embed(x, positions)
     late = replace(positions, query_length=rows)
     logits_by_layer = []
@@ -31,7 +31,7 @@ def logits_of(stack: Stack, x: Tensor, positions: Positions, rows: int) -> Tenso
         call = block.self_attn.view.at(late, tensors).with_inputs(x)
         raw_q, raw_k = block.self_attn.project_query(x[:, -rows:]), block.self_attn.project_key(x)
         q, k = call.project_q(raw_q), call.project_k(raw_k)
-        logits_by_layer.append(paths.logits(paths.Projected(q, k, raw_k, raw_q, raw_k), call))
+        logits_by_layer.append(logits_of_layer(Projected(q, k, raw_k, raw_q, raw_k), call))
     return torch.stack(logits_by_layer)
 
 

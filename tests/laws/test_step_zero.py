@@ -18,7 +18,7 @@ from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, every
-from .scene import PAD, embedded, padded, positions_of, segments_of
+from .scene import PAD, embedded, normal, padded, positions_of, segments_of
 
 LAYERS, HEADS, LENGTH = 5, 2, 32
 #: Gradients below this fraction of the stack's largest gradient count as zero. Parameters that learn have at least 1e-8
@@ -49,7 +49,7 @@ def inputs(stack: Stack) -> tuple[Tensor, Positions, Tensor]:
     assert all(set(sample.tolist()) == {0, 1} for sample in segments_of(tokens))
     assert (positions.cls_column is not None) == stack.shape.has_cls
     x = embedded(tokens, stack.shape.dim)
-    wanted = torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=x.dtype)
+    wanted = normal(*x.shape, generator=torch.Generator().manual_seed(1)).to(x.dtype)
     return x, positions, wanted * tokens.ne(PAD)[..., None]
 
 

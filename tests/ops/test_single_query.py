@@ -1,143 +1,73 @@
-"""Test that the products of a single query equal the last row of the products of all queries, with and without C++."""
+"""Test that the loops for a single query give the products of each key with its vector."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from fairseq_posenc.core import tables
-from fairseq_posenc.ops import cpp, single_query, toeplitz
+from fairseq_posenc.core.relative_products import Products, RelativeProducts
+from fairseq_posenc.encodings import Layer
+from fairseq_posenc.ops import single_query
 from fairseq_posenc.ops.content import Content
 from fairseq_posenc.positions import Positions
 
-CPU = torch.device("cpu")
 
-
-@st.composite
-def cases(draw: st.DrawFn) -> dict[str, int | bool | None]:
-    return {
-        "keys": draw(st.integers(1, 40)),
-        "heads": draw(st.integers(1, 3)),
-        "batch": draw(st.integers(1, 3)),
-        "per_head": draw(st.booleans()),
-        "clip": draw(st.none() | st.integers(1, 45)),
-        "seed": draw(st.integers(0, 99)),
-    }
-
-
-def draw_inputs(
-    case: dict[str, int | bool | None],
-) -> tuple[Tensor, Tensor, Tensor, Positions, Tensor | slice, int | None]:
-    torch.manual_seed(case["seed"])
-    batch, heads, keys, clip = (case[name] for name in ("batch", "heads", "keys", "clip"))
-    reach = keys if clip is None else clip
-    shapes = (batch, heads, 1, 4), (batch, heads, keys, 4), (heads if case["per_head"] else 1, 2 * reach + 1, 4)
-    q, k, table = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
-    positions = Positions(1, keys, CPU)
-    return q, k, table, positions, tables.rows_of(positions, reach), clip
-
-
-def vectors(table: Tensor, keys: int, clip: int | None) -> Tensor:
-    """Return the vector of each key by the formula, [1 or h, K, D]."""
-    reach = (table.shape[-2] - 1) // 2
-    distances = torch.arange(keys) - (keys - 1)
-    return table[:, (distances if clip is None else distances.clamp(-clip, clip)) + reach]
-
-
-@settings(max_examples=100, deadline=None)
-@given(cases())
-def test_products_equal_the_sums(case: dict[str, int | bool | None]) -> None:
-    q, k, table, positions, rows, clip = draw_inputs(case)
-    a = vectors(table, positions.key_length, clip)
-    content = torch.einsum("bhid,bhjd->bhij", q, k)
-    of_query, of_key = torch.einsum("bhid,hjd->bhij", q, a), torch.einsum("bhjd,hjd->bhj", k, a).unsqueeze(2)
-    arguments = positions, rows, clip
-    check(toeplitz.query_product(q, table, *arguments), of_query, (q, table))
-    check(toeplitz.key_product(k, table, *arguments), of_key, (k, table))
-    check(toeplitz.both_products(q, k, table, table, *arguments), of_query + of_key, (q, k, table))
-    taken = Content(q, k, 0.7)
-    both = toeplitz.both_products(q, k, table, table, *arguments, taken)
-    assert taken.taken
-    check(both, of_query + of_key + 0.7 * content, (q, k, table))
-    check(
-        toeplitz.gated_product(q, k, table, *arguments, 0.3),
-        content / 2 * (0.3 + of_query) * (0.3 + of_key),
-        (q, table),
-    )
-    check(
-        toeplitz.trilinear_product(q, k, table, *arguments), torch.einsum("bhid,bhjd,hjd->bhij", q, k, a), (q, k, table)
-    )
-
-
-def check(actual: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
-    """Compare values and gradients."""
-    torch.testing.assert_close(actual, literal, rtol=1e-11, atol=1e-11)
-    weight = torch.randn_like(literal)
-    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (actual, literal))
-    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("tables", [1, 3])
-@pytest.mark.parametrize("dim", [3, 16, 40])
-@pytest.mark.parametrize("shared", [0, 5, 23, 37])
-def test_the_loop_in_cpp_equals_the_others(shared: int, dim: int, tables: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys may be a part of a cache's buffer, and vectors a part of a table."""
+def inputs(tables: int = 1, keys: int = 37, dim: int = 16) -> tuple[Tensor, Tensor, Tensor]:
+    """Return keys that are a part of a cache's buffer, vectors that are a part of a table, and a query."""
     torch.manual_seed(0)
-    q, k = torch.randn(2, 3, 1, dim), torch.randn(2, 3, 40, dim)[:, :, :37]
-    a = torch.randn(tables, 41, dim)[:, 2 : 39 if not shared else 40 - shared]
-    ways = (
-        lambda: single_query.of_keys(k, a, shared),
-        lambda: single_query.of_keys_and_query(k, a, q, shared),
-        lambda: torch.cat(single_query.of_query_and_of_keys(k, a, q, shared)),
-        lambda: single_query.of_all_three(k, a, q, shared),
-    )
+    k, a = torch.randn(2, 3, keys + 3, dim)[:, :, :keys], torch.randn(tables, keys + 4, dim)[:, 2 : keys + 2]
+    return k, a, torch.randn(2, 3, 1, dim)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("tables", [1, 3])
+def test_loops_and_plain_operations_give_the_products(
+    tables: int, loops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k, a, q = inputs(tables)
+    monkeypatch.setattr(single_query, "LEAST", 1 if loops else 1 << 60)
     with torch.no_grad():
-        eager = [way() for way in ways]
-        monkeypatch.setattr(single_query, "LEAST", 1)
-        calls: list[str] = []
-        loop = cpp.single_query
-        monkeypatch.setattr(cpp, "single_query", lambda way, *arguments: calls.append(way) or loop(way, *arguments))
-        for way, other in zip(ways, eager, strict=True):
-            torch.testing.assert_close(way(), other, rtol=1e-5, atol=1e-5)
-    assert calls == ["alone", "added", "both", "multiplied"]
+        assert single_query.in_one_loop(k) is loops
+        content, own = single_query.of_query_and_of_keys(k, a, q)
+        others = single_query.of_keys(k, a), single_query.of_keys_and_query(k, a, q), single_query.of_all_three(k, a, q)
+    of_query, of_key = (torch.einsum("bhjd,bhjd->bhj", k, x.expand_as(k)).unsqueeze(2) for x in (q, a))
+    product = torch.einsum("bhjd,bhid,hjd->bhij", k, q, a.expand(3, -1, -1))
+    for actual, expected in zip(
+        (content, own, *others), (of_query, of_key, of_key, of_query + of_key, product), strict=True
+    ):
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    q, k, a = torch.randn(1, 2, 1, 8), torch.randn(1, 2, 5, 8, requires_grad=True), torch.randn(1, 5, 8)
-    monkeypatch.setattr(single_query, "LEAST", 1)
-    assert single_query.of_keys_and_query(k, a, q).requires_grad
-    monkeypatch.setattr(cpp, "works", lambda source: False)
-    monkeypatch.setattr(cpp, "single_query", None)
-    with torch.no_grad():
-        actual = single_query.of_keys_and_query(k, a, q)
-    torch.testing.assert_close(actual, torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2))
-
-
-def test_operations_that_torch_must_see_run_in_torch() -> None:
-    """In C++, a traced graph would contain an empty tensor, forward gradients would be lost and vmap would fail."""
-    q, k, a = torch.randn(1, 2, 1, 64), torch.randn(1, 2, 512, 64), torch.randn(1, 512, 64)
+def test_operations_that_torch_must_see_run_without_a_loop() -> None:
+    """In a compiled loop, a traced graph would be incomplete, forward gradients would be lost, and vmap would fail."""
+    k, a, q = inputs(keys=512, dim=64)
     assert k.numel() >= single_query.LEAST
+    literal = torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2)
+
+    def run(q: Tensor) -> Tensor:
+        return single_query.of_keys_and_query(k, a, q)
+
     with torch.no_grad():
-        literal = torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2)
-        traced = torch.jit.trace(lambda q: single_query.of_keys_and_query(k, a, q), q, check_trace=False)
-        torch.testing.assert_close(traced(q), literal, rtol=1e-4, atol=1e-4)
-        mapped = torch.vmap(lambda q: single_query.of_keys_and_query(k, a, q))(q[None])
-        torch.testing.assert_close(mapped[0], literal, rtol=1e-4, atol=1e-4)
+        traced = torch.jit.trace(run, q, check_trace=False)(q)
+        mapped = torch.vmap(run)(q[None])[0]
         with forward_ad.dual_level():
-            output = single_query.of_keys_and_query(k, a, forward_ad.make_dual(q, torch.ones_like(q)))
-            tangent = forward_ad.unpack_dual(output).tangent
-    torch.testing.assert_close(tangent, k.sum(-1).unsqueeze(2), rtol=1e-4, atol=1e-4)
+            tangent = forward_ad.unpack_dual(run(forward_ad.make_dual(q, torch.ones_like(q)))).tangent
+    for actual, expected in ((traced, literal), (mapped, literal), (tangent, k.sum(-1).unsqueeze(2))):
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_content_of_other_keys_is_not_taken() -> None:
-    """Projected content, as with RoPE, is left to the attention."""
-    q, k = torch.randn(1, 2, 1, 4), torch.randn(1, 2, 5, 4)
-    content = Content(q, k.clone(), 1.0)
-    toeplitz.both_products(
-        q, k, torch.randn(1, 9, 4), torch.randn(1, 9, 4), Positions(1, 5, CPU), slice(0, 5), None, content
-    )
-    assert not content.taken
+def test_the_content_of_the_same_keys_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content of projected keys, as with RoPE, is left to the attention."""
+    monkeypatch.setattr(single_query, "LEAST", 1)
+    k, a, q = inputs()
+    products = Products(q, k, a, a, slice(0, 37))
+    with torch.no_grad():
+        for keys, taken in ((k, True), (k.clone(), False)):
+            content = Content(q, keys, 0.7)
+            total = RelativeProducts.summed(products, Positions(1, 37, k.device), Layer(1, 1, content=content))
+            assert content.taken is taken
+            expected = torch.einsum("bhid,hjd->bhij", q, a.expand(3, -1, -1)) + (k * a).sum(-1).unsqueeze(2)
+            expected = expected + content.product() if taken else expected
+            torch.testing.assert_close(total, expected, rtol=1e-4, atol=1e-4)

@@ -19,7 +19,7 @@ def check_sums(queries: int, keys: int, tables: int) -> None:
     q, k, vectors = inputs
     distances = torch.arange(keys)[None, :] - torch.arange(queries)[:, None]
     literal = torch.einsum("bhid,bhjd,hijd->bhij", q, k, vectors.expand(3, -1, -1)[:, distances + queries - 1])
-    actual = trilinear.TrilinearProduct.apply(*inputs)
+    actual = trilinear.product(*inputs)
     torch.testing.assert_close(actual, literal, rtol=1e-11, atol=1e-11)
     weight = torch.randn_like(literal)
     ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs) for x in (actual, literal))
@@ -36,7 +36,7 @@ def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> 
 def test_the_formulas_of_the_loops_equal_the_sums(
     queries: int, keys: int, tables: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trilinear, "compiled", lambda kernel: kernel)
+    monkeypatch.setattr(trilinear, "compiled", lambda formula: formula)
     check_sums(queries, keys, tables)
 
 
@@ -61,7 +61,7 @@ def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
         for batch, length in ((3, 10), (1, 9), (4, 4), (2, 33), (5, 40), (8, 8), (6, 3), (7, 65), (2, 70), (3, 31)):
             shapes = [(batch, 2, length, 8), (batch, 2, length, 8), (1, 2 * length - 1, 8)]
             inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
-            torch.autograd.grad(trilinear.TrilinearProduct.apply(*inputs).sum(), inputs)
+            torch.autograd.grad(trilinear.product(*inputs).sum(), inputs)
     finally:
         compiled.compiled.cache_clear()
         torch._dynamo.reset()
@@ -92,5 +92,5 @@ def test_only_an_older_torch_changes_the_limit_of_the_process(
 ) -> None:
     monkeypatch.setattr(compiled, "_VERSIONS", versions)
     with torch._dynamo.config.patch(cache_size_limit=8):
-        compiled.compiled.__wrapped__(trilinear.products)
+        compiled.compiled.__wrapped__(trilinear._products)
         assert torch._dynamo.config.cache_size_limit == limit

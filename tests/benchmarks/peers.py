@@ -1,6 +1,8 @@
-"""Build the layers of other packages, which map [B, n, d] to [B, n, d], and say where they come from.
+"""Build the layers of other packages, which map [B, n, d] to [B, n, d], to measure them beside ours.
 
-A package is imported only when one of its layers is built, so that `gpu-check` needs none of them.
+Each implementation is a whole layer, as its package builds it. All layers have the same width, no dropout, and an FFN
+of four times the width. Some layers are pre-norm. The layers of T5 and DeBERTa include computations that a model does
+only once for all layers. A package is imported only when it is measured.
 
 Legend: B batch size, n tokens, h heads, d width.
 """
@@ -8,6 +10,7 @@ Legend: B batch size, n tokens, h heads, d width.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,49 +19,70 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .clock import Step
+from .steps import Setting, step_on
+
 #: Later versions changed relative_key and relative_key_query, with which our methods are compared.
 TRANSFORMERS = "4.46"
 
 
-class Origin(NamedTuple):
-    """Describe the origin of a layer.
+@dataclass(frozen=True)
+class Peer:
+    """Describe another package's implementation of an encoding.
 
     Args:
-        module: Python module. package: The distribution to install.
-        ours: Our encoding to compare the layer with, as the user would name it.
+        name: Name of the implementation.
+        module: Python module to import.
+        package: Distribution to install with pip.
+        ours: Our encoding to compare it with.
     """
 
+    name: str
     module: str
     package: str
     ours: str
 
+    def __str__(self) -> str:
+        return f"{self.name} [{self.package} {version(self.package)}]"
+
     def missing(self) -> str:
-        """Return why this layer cannot be measured; an empty text if it can."""
+        """Return why this implementation cannot be measured; an empty text if it can."""
         if importlib.util.find_spec(self.module) is None:
             return f"{self.package} is not installed"
         if self.module == "transformers" and not version(self.package).startswith(TRANSFORMERS):
-            return f"{self.label()} is installed, but {TRANSFORMERS}.x is needed"
+            return f"{self.package} {version(self.package)} is installed, but {TRANSFORMERS}.x is needed"
         return ""
 
-    def label(self) -> str:
-        """Return the package and its version."""
-        return f"{self.package} {version(self.package)}"
 
-
-FAIRSEQ = "fairseq"
 _HF, _X = ("transformers", "transformers"), ("x_transformers", "x-transformers")
-_LIKE_V2 = "deberta:form=original,buckets=256,share-att-key=true,layer-norm=true"
-ORIGINS = {
-    FAIRSEQ: Origin("fairseq", "fairseq-fixed", "none"),
-    "bert-relative-key": Origin(*_HF, "shaw"),
-    "bert-relative-key-query": Origin(*_HF, "m4"),
-    "deberta-v2": Origin(*_HF, _LIKE_V2),
-    "hf-t5": Origin(*_HF, "t5"),
-    "x-t5": Origin(*_X, "t5"),
-    "xlnet": Origin(*_HF, "xl"),
-    "x-rotary": Origin(*_X, "rope"),
-    "x-alibi": Origin(*_X, "alibi"),
-}
+PEERS = (
+    Peer("fairseq", "fairseq", "fairseq-fixed", "none"),
+    Peer("bert-relative-key", *_HF, "shaw"),
+    Peer("bert-relative-key-query", *_HF, "m4"),
+    Peer("deberta-v2", *_HF, "deberta[form=original,buckets=256,share-att-key=true,layer-norm=true]"),
+    Peer("hf-t5", *_HF, "t5"),
+    Peer("x-t5", *_X, "t5"),
+    Peer("xlnet", *_HF, "xl"),
+    Peer("x-rotary", *_X, "rope"),
+    Peer("x-alibi", *_X, "alibi"),
+)
+
+
+def installed() -> list[Peer]:
+    """Return the implementations that can be measured, and print on stderr why the others cannot."""
+    missing = {peer.name: reason for peer in PEERS if (reason := peer.missing())}
+    for name, reason in missing.items():
+        print(f"{name} is left out: {reason}", file=sys.stderr)
+    return [peer for peer in PEERS if peer.name not in missing]
+
+
+def step_of(peer: Peer, setting: Setting) -> Step:
+    """Return a step of another package's layer."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layer = LAYERS[peer.name](Size(setting.dim, setting.heads, setting.length, setting.batch, setting.device))
+    layer.module.to(setting.device, setting.dtype).train(setting.mode == "train")
+    return step_on(setting.random(setting.batch, setting.length, setting.dim), layer.run, layer.module)
 
 
 class Size(NamedTuple):
@@ -100,13 +124,6 @@ def fairseq_encoder(size: Size) -> Layer:
 
     module = TransformerEncoderLayerBase(_fairseq_config(size))
     return Layer(module, lambda x: module(x.transpose(0, 1), None).transpose(0, 1))
-
-
-def fairseq_decoder(size: Size) -> Any:
-    """Build fairseq's decoder layer without cross-attention."""
-    from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
-
-    return TransformerDecoderLayerBase(_fairseq_config(size), no_encoder_attn=True)
 
 
 def bert(kind: str) -> Callable[[Size], Layer]:

@@ -1,0 +1,283 @@
+"""Train whole models with fairseq-train on random text, and report words per second, peak memory and loss.
+
+    python tests/benchmarks/whole_models.py --device cuda --compile 8 --output results/models
+    python tests/benchmarks/whole_models.py --tasks translation --models stock none 'shaw[clip=64]'
+
+`stock` is fairseq's own model. The models are the base sizes on a GPU (bfloat16) and tiny ones on a CPU, where the
+command only shows that everything works. The words per second are the median after the first third of the updates,
+because torch compiles in the first updates. A run that was stopped goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import io
+import json
+import logging
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # because this file is a script, too
+
+import torch
+
+from tests.benchmarks.results import Results, machine
+from tests.benchmarks.steps import Subject
+
+MODELS = ("stock", "none", "shaw", "shaw[clip=64]", "m4[clip=64]", "t5", "rope", "m3", "deberta")
+KEYS, COLUMNS = ("task", "model", "updates"), ("task", "model", "words/s", "relative", "peak GiB", "loss", "path")
+WORDS, LINES = 30_000, 6_000
+COMMON = """--optimizer adam --lr 1e-4 --lr-scheduler fixed --clip-norm 1.0 --seed 1 --num-workers 0 --log-format json
+    --disable-validation --no-progress-bar""".split()
+
+
+@dataclass(frozen=True)
+class Task:
+    """Describe how a kind of model is trained, with fairseq's own model and with this plugin's.
+
+    Args:
+        stock, ours: Name of the architecture on a GPU, fairseq's and this plugin's.
+        tiny_stock, tiny: The same on a CPU.
+        flags: Flags of fairseq-train.
+        batch, tiny_batch: Flags that set the size of a batch, on a GPU and on a CPU.
+    """
+
+    stock: str
+    ours: str
+    tiny_stock: str
+    tiny: str
+    flags: str
+    batch: str
+    tiny_batch: str
+
+    def arguments(self, model: str, data: Path, on_gpu: bool) -> list[str]:
+        """Return the arguments of fairseq-train for a model."""
+        arch = {True: (self.stock, self.ours), False: (self.tiny_stock, self.tiny)}[on_gpu][model != "stock"]
+        words = [str(data), "--arch", arch, *self.flags.split(), *(self.batch if on_gpu else self.tiny_batch).split()]
+        if model != "stock":
+            subject = Subject.of(model)
+            words += ["--pos-enc", subject.encoding]
+            words += ["--pos-enc-args", subject.options] if subject.options else []
+        return [*words, *COMMON, *(["--bf16"] if on_gpu else ["--cpu"])]
+
+
+TASKS = {
+    "translation": Task(
+        "transformer",
+        "posenc_transformer",
+        "transformer_tiny",
+        "posenc_transformer_tiny",
+        "--task translation -s a -t b --share-decoder-input-output-embed --criterion label_smoothed_cross_entropy "
+        "--label-smoothing 0.1 --dropout 0.1",
+        "--max-tokens 8192",
+        "--max-tokens 300",
+    ),
+    "masked-lm": Task(
+        "roberta_base",
+        "posenc_roberta_base",
+        "posenc_roberta_tiny",
+        "posenc_roberta_tiny",
+        "--task masked_lm --criterion masked_lm --sample-break-mode none --mask-prob 0.15",
+        "--tokens-per-sample 512 --max-positions 512 --batch-size 32",
+        "--tokens-per-sample 32 --max-positions 32 --batch-size 2",
+    ),
+    "lm-memory": Task(
+        "transformer_lm_wiki103",
+        "posenc_transformer_lm_wt103",
+        "posenc_transformer_lm_tiny",
+        "posenc_transformer_lm_tiny",
+        "--criterion cross_entropy",
+        "--tokens-per-sample 150 --batch-size 60",
+        "--tokens-per-sample 16 --batch-size 4",
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train the models, and print a table or JSON."""
+    args = _parsed(argv)
+    started = time.monotonic()
+    results = Results(args.output, "models", machine(torch.device(args.device)), KEYS)
+    plan = [(task, model) for task in args.tasks for model in args.models]
+    plan = [pair for pair in plan if not results.has(dict(zip(KEYS, (*pair, args.updates), strict=True)))]
+    with tempfile.TemporaryDirectory() as temporary:
+        data = write_texts(Path(temporary))
+        if args.compile:
+            compile_first(plan, data, args)
+        for task, model in plan:
+            if time.monotonic() - started > args.seconds:
+                print(f"{task} {model} is left for the next call: --seconds is over", file=sys.stderr)
+                continue
+            print(f"{task} {model}", file=sys.stderr, flush=True)
+            results.add(trained(task, model, data, args, args.updates))
+        if args.generate and plan:
+            generate(data, args)
+    _relate(results)
+    table = results.table(COLUMNS)
+    print(json.dumps(results.rows, indent=1) if args.json else table)
+    return int(any(row["error"] for row in results.rows))
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    about, _, examples = (__doc__ or "").partition("\n\n")
+    command = argparse.ArgumentParser(
+        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = command.add_argument
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="CPU (tiny models) or GPU (base models, bfloat16).")
+    add("--tasks", nargs="+", choices=tuple(TASKS), default=list(TASKS), help="Kinds of models. Default: all.")
+    add("--models", nargs="+", metavar="NAME", default=list(MODELS), help=f"Default: {' '.join(MODELS)}.")
+    add("--updates", type=int, metavar="N", help="Updates of each model. Default: 90 on a GPU, 6 on a CPU.")
+    add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
+    add("--seconds", type=float, default=float("inf"), metavar="S", help="Begin no model after this time.")
+    add("--generate", action="store_true", help="Also translate with one model by fairseq-generate.")
+    add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
+    add("--output", type=Path, metavar="DIR", help="Folder for models.jsonl and models.md.")
+    args = command.parse_args(argv)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        command.error("--device cuda: torch sees no GPU. Leave out the flag to train tiny models on the CPU.")
+    args.on_gpu = args.device == "cuda"
+    args.updates = args.updates or (90 if args.on_gpu else 6)
+    try:
+        for model in args.models:
+            model == "stock" or Subject.of(model)
+    except ValueError as error:
+        command.error(f"--models: {error}")
+    return args
+
+
+def write_texts(folder: Path) -> Path:
+    """Write random texts as fairseq-preprocess does: pairs of sentences of many lengths, and one text."""
+    from fairseq.data import Dictionary
+    from fairseq.data.indexed_dataset import make_builder
+
+    dictionary = Dictionary()
+    for number in range(WORDS):
+        dictionary.add_symbol(f"w{number}", n=WORDS - number)
+    for name in ("dict.txt", "dict.a.txt", "dict.b.txt"):
+        dictionary.save(str(folder / name))
+    random = torch.Generator().manual_seed(0)
+    lengths = (torch.randn(LINES, generator=random).mul(0.6).add(3.2).exp().long().clamp(2, 200)).tolist()
+    for name in ("train", "train.a-b.a", "train.a-b.b", "test.a-b.a", "test.a-b.b"):
+        builder = make_builder(str(folder / f"{name}.bin"), "mmap", len(dictionary))
+        for length in lengths[: 64 if name.startswith("test") else None]:
+            words = torch.randint(4, len(dictionary), (length,), generator=random)
+            builder.add_item(torch.cat([words, torch.tensor([dictionary.eos()])]).int())
+        builder.finalize(str(folder / f"{name}.idx"))
+    return folder
+
+
+def compile_first(plan: Sequence[tuple[str, str]], data: Path, args: argparse.Namespace) -> None:
+    """Train each model for a few updates in one of several processes, which fill torch's cache."""
+
+    def run(pair: tuple[str, str]) -> None:
+        task, model = pair
+        words = ["--device", args.device, "--tasks", task, "--models", model, "--updates", "12"]
+        subprocess.run([sys.executable, __file__, *words], check=False, stdout=subprocess.DEVNULL)
+
+    with ThreadPoolExecutor(args.compile) as pool:
+        list(pool.map(run, [pair for pair in plan if pair[1] != "stock"]))
+
+
+def trained(task: str, model: str, data: Path, args: argparse.Namespace, updates: int, *more: str) -> dict[str, Any]:
+    """Train a model in this process, and return its row."""
+    torch._dynamo.reset()
+    gc.collect()
+    if args.on_gpu:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    every = max(1, updates // 9)
+    words = [*TASKS[task].arguments(model, data, args.on_gpu), "--max-update", str(updates)]
+    words += ["--log-interval", str(every), *(more or ("--no-save",))]
+    words += _of_task(task, model, args.on_gpu)
+    with _logged() as log:
+        error = _error_of(["fairseq-train", "--user-dir", str(ROOT / "fairseq_posenc"), *words])
+    lines = [json.loads(line) for line in re.findall(r'\{"epoch".*"train_inner".*\}|\{"epoch".*\}', log.getvalue())]
+    lines = [line for line in lines if "wps" in line and "num_updates" in line]
+    speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > updates // 3]
+    path = re.findall(r"attention path of .*?: (.*)", log.getvalue())
+    return {
+        **dict(zip(KEYS, (task, model, updates), strict=True)),
+        "words/s": statistics.median(speeds) if speeds else None,
+        "peak GiB": torch.cuda.max_memory_allocated() / 2**30 if args.on_gpu else None,
+        "loss": float(lines[-1]["loss"]) if lines else None,
+        "path": path[0] if path else None,
+        "error": error,
+    }
+
+
+def _of_task(task: str, model: str, on_gpu: bool) -> list[str]:
+    """Return the flags of the language model that depend on the model: only this plugin's has a memory."""
+    if task != "lm-memory":
+        return []
+    if model == "stock" and on_gpu:
+        return ["--task", "language_modeling"]
+    return ["--task", "posenc_lm_memory", "--mem-length", "150" if on_gpu else "16"]
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[io.StringIO]:
+    """Collect what is logged in a `with` block."""
+    stream = io.StringIO()
+    handler, root = logging.StreamHandler(stream), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield stream
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+def _error_of(argv: list[str]) -> str:
+    """Run one of fairseq's commands in this process, and return its error or an empty text."""
+    from fairseq_cli import generate, train
+
+    main = {"fairseq-train": train.cli_main, "fairseq-generate": generate.cli_main}[argv[0]]
+    try:
+        with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(sys.stderr):
+            main()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the result
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def generate(data: Path, args: argparse.Namespace) -> None:
+    """Train a small number of updates with clipped Shaw, translate with it, and print the speed that fairseq logs."""
+    folder = data / "model"
+    trained("translation", "shaw[clip=64]", data, args, 6, "--save-dir", str(folder), "--no-epoch-checkpoints")
+    words = [str(data), "--task", "translation", "-s", "a", "-t", "b", "--path", str(folder / "checkpoint_last.pt")]
+    words += ["--gen-subset", "test", "--beam", "4", "--max-len-b", "50", "--quiet", "--user-dir"]
+    words += [str(ROOT / "fairseq_posenc"), *(["--fp16"] if args.on_gpu else ["--cpu"])]
+    with _logged() as log:
+        error = _error_of(["fairseq-generate", *words])
+    speed = re.findall(r"Translated .*", log.getvalue())
+    print(f"fairseq-generate, shaw[clip=64]: {error or speed[-1]}", file=sys.stderr)
+
+
+def _relate(results: Results) -> None:
+    """Add to each row its words per second relative to fairseq's own model."""
+    stock = {row["task"]: row["words/s"] for row in results.rows if row["model"] == "stock"}
+    for row in results.rows:
+        base = stock.get(row["task"])
+        row["relative"] = row["words/s"] / base if base and row["words/s"] else None
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    sys.exit(main())

@@ -11,13 +11,6 @@ from .core.closed_pipe import discard_output
 COMMANDS = {
     "list": ("commands.listing", "Show the position encodings, their papers, options and capabilities."),
     "params": ("commands.params", "Count the parameters of each encoding and compare them with the papers."),
-    "drift": ("commands.drift", "Measure the rounding errors of each encoding in half precision and under autocast."),
-    "bench": (
-        "commands.bench",
-        "Measure the time and memory of each encoding, relative to a model without an encoding.",
-    ),
-    "gpu-check": ("commands.gpu_check", "Check and measure all encodings on a GPU."),
-    "cost": ("commands.bench.page", "Write docs/cost.md from the measurements of bench."),
     "docs": ("commands.pages", "Write the page of each encoding and the tables of docs/which-encoding.md."),
     "figures": ("commands.figures", "Draw the figures of the papers from checkpoints, data and results."),
     "report": ("commands.report", "Write a page that compares the results of recipes in tables, charts and figures."),

@@ -30,7 +30,7 @@ from .quoting import MARK, quote
 PAGE = "which-encoding.md"
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: Beginning of blocks that quote times and memory, which are no scores.
-COST = f"{MARK}cost.md"
+COST = f"{MARK}speed.md"
 #: Alignment of tables whose second column contains numbers.
 ONE_NUMBER = ("left", "right")
 #: Capabilities that the tables show, because readers choose an encoding by them.
@@ -66,7 +66,7 @@ def by_hand(text: str) -> str:
 
 
 def scored(text: str) -> set[str]:
-    """Return the encodings with a row in a hand-written table, or in a quoted table of any page except cost.md."""
+    """Return the encodings with a row in a hand-written table, or in a quoted table of any page except speed.md."""
     quotes = [what for _, what, _ in BLOCK.findall(text) if what.startswith(MARK) and not what.startswith(COST)]
     labels = [label.strip() for what in quotes for label in what.rpartition(" | ")[2].split(";")]
     labels += re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE)

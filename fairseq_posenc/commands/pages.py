@@ -20,12 +20,10 @@ from ..core.options import describe, fill
 from ..core.writing import write_whole
 from ..encodings import get, names, spec_of
 from ..encodings.building import form_of
-from . import choosing, notebook, paths_memory, paths_page, whole_models
-from .bench import gpu_page
+from . import choosing, notebook, whole_models
 from .listing import CAPABILITIES, acts_in_layers, constant, declared
 from .params import rows
 
-COSTS = "cost.md"
 KNOWN = "recipes/lib/encodings.json"
 #: Explains the values of the options that many encodings have.
 OPTIONS = """\
@@ -128,7 +126,7 @@ def index(counted: list[dict[str, Any]]) -> str:
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
     note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table shows the default options."
     which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
-    more = "[Half precision](../half-precision.md) shows how much results in lower precisions differ from float64."
+    more = "[Speed and memory](../speed.md) shows what each encoding costs, on a CPU and on a GPU."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
     parts += [f"## {LAYERS}", SCHEDULES]
     parts += ["## Parameters of whole models", WHOLE, whole_models.text(counted, "pipe"), whole_models.ROUNDED]
@@ -233,8 +231,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
         description="Write a page for every encoding and an index of these pages. Also update the following files if "
-        f"they exist: {paths_page.PAGE}, the section about GPUs of {COSTS}, the notebook of "
-        f"{notebook.PAGE}, {KNOWN}, and the generated blocks of {choosing.PAGE} and README.md.",
+        f"they exist: the notebook of {notebook.PAGE}, {KNOWN}, and the generated blocks of {choosing.PAGE} and "
+        "README.md.",
         epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
@@ -244,27 +242,15 @@ def main(argv: Sequence[str]) -> int:
         metavar="DIR",
         help="Folder of the pages (default: %(default)s).",
     )
-    parser.add_argument(
-        "--memory",
-        action="store_true",
-        help=f"Also measure the memory of the attention paths and write {paths_memory.PAGE}, which takes some minutes.",
-    )
     args = parser.parse_args(argv)
     folder = args.output
     print(f"{folder}: wrote {_write(folder)} pages")
     top = folder.parent.parent
     if (top / KNOWN).exists():
         write_whole(top / KNOWN, known())
-    if (folder.parent / paths_page.PAGE).exists():
-        write_whole(folder.parent / paths_page.PAGE, paths_page.page())
-    if (folder.parent / COSTS).exists():
-        text = (folder.parent / COSTS).read_text(encoding="utf-8")
-        write_whole(folder.parent / COSTS, gpu_page.refreshed(text))
     if (folder.parent / notebook.PAGE).exists():
         text = (folder.parent / notebook.PAGE).read_text(encoding="utf-8")
         write_whole((folder.parent / notebook.PAGE).with_suffix(".ipynb"), notebook.of_page(text))
-    if args.memory:
-        write_whole(folder.parent / paths_memory.PAGE, paths_memory.page())
     pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")
     return max([_fill(page) for page in pages_by_hand if page.exists()], default=0)
 

@@ -59,9 +59,8 @@ def _index(names: list[str], name: str, problem: str) -> int:
 
 
 def _plain(label: str) -> str:
-    """Return the label of a row as recipes write an encoding: `m4[clip=64]`, also if the page has `m4:clip=64`."""
-    name, _, options = label.replace("`", "").removesuffix(" (decoder)").partition(":")
-    return f"{name}[{options}]" if options else name
+    """Return the label of a row without backticks and without `(decoder)`."""
+    return label.replace("`", "").removesuffix(" (decoder)")
 
 
 def _code(label: str) -> str:

@@ -79,9 +79,10 @@ class PosEncConfig(FairseqDataclass):
     )
     pos_enc_path: ATTENTION_PATHS = option(  # type: ignore[valid-type]
         "auto",
-        "How self-attention is computed: by separate torch operations (explicit), by scaled_dot_product_attention "
-        "(fused), by FlexAttention on a GPU (flex), or by the best method that is exact for the encoding (auto). "
-        "docs/attention-paths.md shows the choice of auto.",
+        "How self-attention is computed: by separate torch operations (explicit), by the same operations compiled by "
+        "torch.compile (compiled), by scaled_dot_product_attention (fused), or by the best method that is exact for "
+        "the encoding (auto). On a GPU, auto compiles the attention of encodings that change the logits. "
+        "docs/speed.md shows the choice of auto.",
     )
     pos_enc_log_interval: Optional[int] = option(
         None,

@@ -15,13 +15,11 @@ HEAD = """# Reliability
 
 `make torture` tests faults such as killed commands, damaged files, full disks, malicious data and concurrent runs, and
 compares results with stored numbers. `make torture` also runs the tests that are marked `long`, and counts each test as
-one trial. `make sanitize` calls the C++ functions with random sizes, NaN and infinity under AddressSanitizer and
-UndefinedBehaviorSanitizer, also from two threads at the same time. `make versions` runs the tests of the core with the
-oldest and the newest version of torch. `make mutants` changes the Python code and counts the changes that a test
-notices. `make soak` trains and decodes for 20 minutes in one process, and reports memory, files and processes that are
-left over. All commands write this page. Interrupted commands continue when you start them again; only `make soak`
-begins anew. A row in which fewer trials survived than were made is repeated by the next run of its command. To repeat
-finished trials, delete `results/reliability`.
+one trial. `make versions` runs the tests of the core with the oldest and the newest version of torch. `make mutants`
+changes the Python code and counts the changes that a test notices. `make soak` trains and decodes for 20 minutes in one
+process, and reports memory, files and processes that are left over. All commands write this page. Interrupted commands
+continue when you start them again; only `make soak` begins anew. A row in which fewer trials survived than were made is
+repeated by the next run of its command. To repeat finished trials, delete `results/reliability`.
 
 Some damage is not noticed, because the format of the file has no checksums: wrong tokens in a `.bin` file of binarised
 data; wrong letters or counts in a `dict.txt` that is still a valid dictionary; wrong weights in a checkpoint of torch's
@@ -29,8 +27,8 @@ old format, in a checkpoint written with `torch.serialization.set_crc32_options(
 folder has no `SHA256SUMS`. The plugin logs a message when it loads a checkpoint without checksums. To find such damage,
 run `sha256sum` when the files are new, keep its output, and compare the files with it later by `sha256sum --check`.
 
-The core also works with torch 2.5, except for three features: FlexAttention, `torch.compile` of a layer to a single
-graph, and `torch.export`. The tests of these features are left out with torch 2.5.
+The core also works with torch 2.5, except for two features: `torch.compile` of a layer to a single graph, and
+`torch.export`. The tests of these features are left out with torch 2.5.
 
 `tests/recipes/curves` keeps the losses of every recipe's preset `smoke`. Tests run this preset and compare its losses
 with the stored ones. The log of fairseq has three decimals. Losses from 1 are therefore compared to four digits, and

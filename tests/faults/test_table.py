@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.faults import sanitize, table, trials
+from tests.faults import table, trials
 
 FAULT, OTHER = "damage: a file", "| kill: another | 1 | 1 |\n"
 TESTS = """import pytest
@@ -91,17 +90,3 @@ def test_a_command_prints_its_rows_and_its_minutes(capsys: pytest.CaptureFixture
     assert table.show([FAULT, "never run"], time.monotonic()) == 1
     table.record(FAULT, 3, 2)
     assert table.show([FAULT], time.monotonic()) == 1
-
-
-def test_calls_from_the_error_on_do_not_survive(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted overrun must fail, so it has made no call."""
-    made = {sanitize.OVERRUN: 0, "clipped": 3}
-
-    def run(function: str, cache: str, *options: str) -> subprocess.CompletedProcess[str]:
-        dots = "." * made.get(function, sanitize.TRIALS)
-        return subprocess.CompletedProcess([], int(function in made), dots, "heap-buffer-overflow")
-
-    monkeypatch.setattr(sanitize, "run", run)
-    assert sanitize.main() == 1
-    assert "| C++: random calls of clipped | 400 | 3 |\n" in rows(page)
-    assert "| C++: random calls of products | 400 | 400 |\n" in rows(page)

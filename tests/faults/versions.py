@@ -24,11 +24,10 @@ CORE = (
     "--ignore tests/metrics/test_question_scores.py"
 )
 RANGES = "tests/laws/test_option_ranges.py"
-#: What torch 2.5 cannot do: FlexAttention in the form that is used here, one graph of a layer, and torch.export.
+#: What torch 2.5 cannot do: one graph of a layer, the compiled formula, and torch.export.
 NEW = (
-    "--ignore tests/laws/test_flex.py --ignore tests/laws/test_compiled.py --ignore tests/laws/test_exported.py "
-    "--ignore tests/attention/test_choice.py "
-    "-k 'not flex and not compile and not test_a_mask_without_documents_is_caught and not limit_of_the_process'"
+    "--ignore tests/laws/test_graphs.py --ignore tests/laws/test_compiled.py --ignore tests/laws/test_exported.py "
+    "-k 'not compile and not limit_of_the_process'"
 )
 #: Arguments of pytest by the version of torch, for each run of pytest. setup.py names the oldest version. A loop that
 #: torch 2.5 compiles with -ffast-math makes the process round subnormal numbers to 0, which RANGES needs.

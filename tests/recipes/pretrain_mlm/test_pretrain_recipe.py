@@ -28,7 +28,6 @@ NEEDED = {
     "m1-m4-warm-start",
     "m1-m4",
     "m1-m4-per-head",
-    "m1-m4-flex",
     "m1-m4-xl",
     "m4m-unsuccessful",
     "m4m-small",
@@ -60,7 +59,7 @@ def needed(preset: str, folder: Path) -> dict[str, str]:
     start = {"init_from": str(folder)} if preset in WARM else {}
     if preset == "m4m-c4":
         return start
-    return {"books": str(folder), **start} if preset in NEEDED | {"base", "base-flex", "large"} else {}
+    return {"books": str(folder), **start} if preset in NEEDED | {"base", "large"} else {}
 
 
 def test_pages_and_examples_name_runs_as_they_are_called(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""Tests of `bench`. Nothing here depends on the machine's clock."""

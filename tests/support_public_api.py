@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import dataclasses
 import importlib
 import inspect
 import sys
@@ -204,19 +203,6 @@ def recipes() -> Iterator[str]:
         yield section(f"recipes/{recipe.name}", [*lines, *under("results", recipe.columns)])
 
 
-def results() -> str:
-    """Return a section with the fields of the JSON files that commands write."""
-    import torch
-
-    from fairseq_posenc.commands.bench.machine import facts
-    from fairseq_posenc.commands.bench.rows import Row
-    from fairseq_posenc.commands.gpu_check.results import Results
-
-    bench = [field.name for field in dataclasses.fields(Row)] + ["holds", *facts(torch.device("cpu"))]
-    check = Results(Path("/nonexistent"), torch.device("cpu"), quick=True).setting
-    return section("results of commands", [*under("bench.json", bench), *under("gpu.json, setting", check)])
-
-
 def under(title: str, lines: Iterable[str]) -> list[str]:
     return [title, *(f"    {line}" for line in lines)]
 
@@ -227,7 +213,7 @@ def section(title: str, lines: Iterable[str]) -> str:
 
 def text() -> str:
     """Return the whole list."""
-    sections = [*modules(), encodings(), *plugin(), commands(), scripts(), *recipes(), results()]
+    sections = [*modules(), encodings(), *plugin(), commands(), scripts(), *recipes()]
     return "\n\n".join(sections) + "\n"
 
 

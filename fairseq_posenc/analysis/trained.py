@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from ..attention import Projected
-from ..attention.module import SelfAttention
 from ..attention.formula import explicit_weights, logits
+from ..attention.module import SelfAttention
 from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
 

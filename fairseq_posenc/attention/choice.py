@@ -83,9 +83,7 @@ class PathRefusedError(ValueError):
     """Say why the path `fused` or `compiled`, which the caller requested, cannot be used."""
 
 
-def choose(
-    x: Projected, call: LayerCall, mode: Mode, path: str = "auto", device: torch.device | None = None
-) -> Choice:
+def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", device: torch.device | None = None) -> Choice:
     """Return the path for one layer.
 
     Args:

@@ -60,7 +60,7 @@ def attended(x: Projected, call: LayerCall, dropout: float) -> Tensor:
             _try_gradient(out, x, bare, str(dropout))
     except torch.OutOfMemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - the attention works without the compiler, whatever its error
+    except Exception as error:
         raise CompileFailedError(_reason(error)) from error
     if not GRAPHS.count:
         raise CompileFailedError("torch.compile is switched off, for example by TORCHDYNAMO_DISABLE")
@@ -104,8 +104,8 @@ def _try_gradient(out: Tensor, x: Projected, call: LayerCall, dropout: str) -> N
             copies[id(tensor)] = tensor.view_as(tensor) if tensor._is_view() else tensor.clone()
         return copies[id(tensor)]
 
-    raw = (None if tensor is None else copy(tensor) for tensor in (x.raw_q, x.raw_k))
-    own = Projected(copy(x.q), copy(x.k), copy(x.v), *raw, positioned=x.positioned)
+    raw_q, raw_k = (None if tensor is None else copy(tensor) for tensor in (x.raw_q, x.raw_k))
+    own = Projected(copy(x.q), copy(x.k), copy(x.v), raw_q, raw_k, x.positioned)
     layers = {
         name: replace(layer, tensors={key: copy(t) for key, t in layer.tensors.items()})
         for name, layer in call.layers.items()

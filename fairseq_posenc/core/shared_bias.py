@@ -12,7 +12,6 @@ from torch import Tensor
 from ..positions import Positions
 from .base import Layer, PositionEncoding
 
-
 #: Types of devices on which a bias that all layers share is computed once for all pairs. Elsewhere, the layers compute
 #: it from `small` parts within their compiled attention, which reads less memory.
 ONCE = ("cpu",)
@@ -47,4 +46,3 @@ class SharedBias(PositionEncoding):
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         tensors = layer.tensors
         return tensors["bias"] if "bias" in tensors else self.bias_of(tensors, positions)
-

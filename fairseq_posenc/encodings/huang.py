@@ -115,7 +115,6 @@ class M2(_Scalars):
         return toeplitz.take(weight, self.rows(positions), -1)
 
 
-
 class M3(RelativeTable):
     """M3 multiplies q_i, k_j and a vector of the distance elementwise: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
 

@@ -72,8 +72,8 @@ class M4(RelativeTable, RelativeProducts):
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h, where k is `clip` (n-1 if unset). `reset=vector` adds 2 m d/h, and `reset=scalar` adds "
         "2 m. With `share=none`, the sum is multiplied by h.",
-        notes=f"{tables.PER_HEAD} In the authors' code and in the later M4M paper, the heads of a layer also share their "
-        "table, although Figure 4 of the M1-M4 paper shows a table of the first head.",
+        notes=f"{tables.PER_HEAD} In the authors' code and in the later M4M paper, the heads of a layer also share "
+        "their table, although Figure 4 of the M1-M4 paper shows a table of the first head.",
     )
     options: M4Options
     theta: Tensor

@@ -91,7 +91,8 @@ class XL(CachingEncoding, RelativeProducts):
     def encode(self, p: Tensor) -> Tensor:
         """Return R in float64 for p = i - j of either sign, [N] -> [N, d]."""
         half = (self.stack.dim + 1) // 2
-        speeds = torch.exp(torch.arange(half, dtype=torch.float64, device=p.device) * (-2 * math.log(10000.0) / self.stack.dim))
+        pairs = torch.arange(half, dtype=torch.float64, device=p.device)
+        speeds = torch.exp(pairs * (-2 * math.log(10000.0) / self.stack.dim))
         angles = p[:, None] * speeds
         return torch.cat([angles.sin(), angles.cos()], -1)[:, : self.stack.dim]
 

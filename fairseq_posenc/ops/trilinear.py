@@ -10,7 +10,7 @@ holds the vectors a of all distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch

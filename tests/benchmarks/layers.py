@@ -2,6 +2,7 @@
 
     python tests/benchmarks/layers.py --quick                       the rows with targets, on this CPU (`make bench`)
     python tests/benchmarks/layers.py --encodings shaw 'm4[clip=64]' --parts layer peers
+    python tests/benchmarks/layers.py --encodings linformer none --widths small --sizes 4096x1
     python tests/benchmarks/layers.py --device cuda --compile 12    all encodings at users' sizes, in bfloat16
 
 The exit status is 1 if a ratio exceeds its target. With --output, each result is stored at once, and a run that was
@@ -38,8 +39,8 @@ from tests.benchmarks.steps import Setting, Subject
 
 #: Widths and heads of layers: BERT-base and a smaller one.
 WIDTHS = {"base": (768, 12), "small": (512, 8)}
-#: Lengths and batch sizes of layers, by the type of the device.
-BATCHES = {"cpu": ((128, 16), (512, 4)), "cuda": ((128, 64), (512, 32), (2048, 8))}
+#: Default lengths and batch sizes of layers, by the type of the device.
+SIZES = {"cpu": ((128, 16), (512, 4)), "cuda": ((128, 64), (512, 32), (2048, 8))}
 #: Decoding: the length of the cache, and 4 sentences with a beam of 4.
 DECODING = (512, 16)
 #: Rounds of a measurement. With --quick, as many as fit into QUICK_SECONDS, but at least LEAST.
@@ -63,10 +64,10 @@ class Work(NamedTuple):
 
     def row(self) -> dict[str, Any]:
         """Return the fields that describe the measurement."""
-        setting = self.setting
-        names = {"what": setting.what, "mode": setting.mode, "width": setting.dim, "length": setting.length}
-        dtype = str(setting.dtype).removeprefix("torch.")
-        return {"encoding": str(self.subject), **names, "batch": setting.batch, "dropout": setting.dropout, "dtype": dtype}
+        own = self.setting
+        sizes = {"width": own.dim, "length": own.length, "batch": own.batch}
+        others = {"dropout": own.dropout, "dtype": str(own.dtype).removeprefix("torch.")}
+        return {"encoding": str(self.subject), "what": own.what, "mode": own.mode, **sizes, **others}
 
 
 @dataclass
@@ -109,10 +110,10 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     add = command.add_argument
     add("--encodings", nargs="+", metavar="NAME", help="Encodings to measure, such as shaw or 'm4[clip=64]'.")
     add("--parts", nargs="+", choices=tuple(PARTS), default=["layer"], help="Parts to measure. Default: layer.")
-    add("--device", choices=tuple(BATCHES), default="cpu", help="CPU (float32) or GPU (bfloat16).")
-    add("--dtype", choices=("float32", "bfloat16", "float16"), help="Precision. Default: as --device says.")
+    add("--device", choices=tuple(SIZES), default="cpu", help="CPU (float32) or GPU (bfloat16).")
+    add("--dtype", choices=("float32", "bfloat16", "float16"), help="Default: as --device says.")
     add("--widths", nargs="+", choices=tuple(WIDTHS), default=["base"], help="Sizes of the layers. Default: base.")
-    add("--lengths", nargs="+", type=int, metavar="N", help="Lengths of the sequences. Default: all.")
+    add("--sizes", nargs="+", type=_size, metavar="NxB", help="Lengths and batches. Default: 128x16 512x4 on a CPU.")
     add("--modes", nargs="+", choices=("train", "infer"), default=["train", "infer"], help="Default: both.")
     add("--dropout", type=float, default=0.0, metavar="P", help="Attention dropout in training. Default: 0.")
     add("--rounds", type=int, default=ROUNDS, metavar="N", help=f"Rounds of each measurement. Default: {ROUNDS}.")
@@ -123,9 +124,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     args = command.parse_args(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
         command.error("--device cuda: torch sees no GPU. Leave out the flag to measure on the CPU.")
-    known = [length for length, _ in BATCHES[args.device]]
-    if unknown := set(args.lengths or ()) - set(known):
-        command.error(f"--lengths: {min(unknown)} is unknown. Choose from {', '.join(map(str, known))}.")
+    args.sizes = args.sizes or SIZES[args.device]
     with_targets = list(targets.subjects())
     names = args.encodings or (with_targets if args.quick else dict.fromkeys([*specs(), *with_targets]))
     try:
@@ -137,6 +136,14 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     args.dtype = getattr(torch, args.dtype or ("float32" if args.device == "cpu" else "bfloat16"))
     args.device = torch.device(args.device)
     return args
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Parse a length and a batch size such as `512x4`."""
+    length, _, batch = text.partition("x")
+    if not (length.isdigit() and batch.isdigit() and int(length) and int(batch)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a length and a batch size. Write, for example, 512x4.")
+    return int(length), int(batch)
 
 
 def _start_again_pinned(args: argparse.Namespace) -> None:
@@ -156,11 +163,10 @@ def planned(args: argparse.Namespace) -> Iterator[Work]:
 
 
 def _sizes(setting: Setting, args: argparse.Namespace) -> Iterator[Setting]:
-    for length, batch in BATCHES[args.device.type]:
-        if not args.lengths or length in args.lengths:
-            for mode in args.modes:
-                dropout = args.dropout if mode == "train" else 0.0
-                yield replace(setting, length=length, batch=batch, mode=mode, dropout=dropout)
+    for length, batch in args.sizes:
+        for mode in args.modes:
+            dropout = args.dropout if mode == "train" else 0.0
+            yield replace(setting, length=length, batch=batch, mode=mode, dropout=dropout)
 
 
 def _layers(setting: Setting, args: argparse.Namespace) -> Iterator[Work]:
@@ -179,9 +185,9 @@ def _decoding(setting: Setting, args: argparse.Namespace) -> Iterator[Work]:
 
 
 def _memory(setting: Setting, args: argparse.Namespace) -> Iterator[Work]:
-    length, batch = next(size for size in BATCHES[args.device.type] if size[0] == 512)
-    for subject in args.subjects:
-        yield Work(subject, replace(setting, what="memory", length=length, batch=batch, causal=subject.causal()))
+    for length, batch in args.sizes:
+        size = replace(setting, what="memory", length=length, batch=batch)
+        yield from (Work(subject, replace(size, causal=subject.causal())) for subject in args.subjects)
 
 
 def _peers(setting: Setting, args: argparse.Namespace) -> Iterator[Work]:
@@ -223,9 +229,9 @@ def measure(work: Sequence[Work], args: argparse.Namespace, results: Results) ->
     until, groups = clock.now() + (QUICK_SECONDS if args.quick else math.inf), list(_groups(work))
     for number, group in enumerate(groups):
         print(f"{group[0].setting}: {', '.join(str(one.subject) for one in group)}", file=sys.stderr, flush=True)
-        share = 0.6 * (until - clock.now()) / (len(groups) - number)
-        rounds = Rounds(LEAST if args.quick else args.rounds, args.rounds, clock.now() + share)
-        for one, times in zip(group, _measured(group, rounds, until), strict=True):
+        share = (until - clock.now()) / (len(groups) - number)  # more rounds for one group leave the others theirs
+        rounds = Rounds(LEAST if args.quick else args.rounds, args.rounds, clock.now() + 0.6 * share)
+        for one, times in zip(group, _measured(group, rounds, clock.now() + share), strict=True):
             results.add(_row(one, times))
 
 

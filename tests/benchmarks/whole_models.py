@@ -30,14 +30,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # because this file is a script, too
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # because this file is a script, too
 
 import torch
 
 from tests.benchmarks.results import Results, machine
 from tests.benchmarks.steps import Subject
 
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("stock", "none", "shaw", "shaw[clip=64]", "m4[clip=64]", "t5", "rope", "m3", "deberta")
 KEYS, COLUMNS = ("task", "model", "updates"), ("task", "model", "words/s", "relative", "peak GiB", "loss", "path")
 WORDS, LINES = 30_000, 6_000
@@ -50,59 +50,59 @@ class Task:
     """Describe how a kind of model is trained, with fairseq's own model and with this plugin's.
 
     Args:
-        stock, ours: Name of the architecture on a GPU, fairseq's and this plugin's.
-        tiny_stock, tiny: The same on a CPU.
-        flags: Flags of fairseq-train.
-        batch, tiny_batch: Flags that set the size of a batch, on a GPU and on a CPU.
+        stock, ours: Name of the architecture, fairseq's and this plugin's.
+        flags: Flags of fairseq-train on every device.
+        base: Flags on a GPU, which set the size of a batch.
+        tiny: Flags on a CPU, which also make the model small.
+        task, task_of_ours: Flags that choose the task of fairseq's model and of ours.
     """
 
     stock: str
     ours: str
-    tiny_stock: str
-    tiny: str
     flags: str
-    batch: str
-    tiny_batch: str
+    base: str
+    tiny: str
+    task: str
+    task_of_ours: str = ""
 
     def arguments(self, model: str, data: Path, on_gpu: bool) -> list[str]:
         """Return the arguments of fairseq-train for a model."""
-        arch = {True: (self.stock, self.ours), False: (self.tiny_stock, self.tiny)}[on_gpu][model != "stock"]
-        words = [str(data), "--arch", arch, *self.flags.split(), *(self.batch if on_gpu else self.tiny_batch).split()]
-        if model != "stock":
-            subject = Subject.of(model)
-            words += ["--pos-enc", subject.encoding]
-            words += ["--pos-enc-args", subject.options] if subject.options else []
-        return [*words, *COMMON, *(["--bf16"] if on_gpu else ["--cpu"])]
+        flags = f"{self.flags} {self.base if on_gpu else self.tiny} {'--bf16' if on_gpu else '--cpu'}"
+        if model == "stock":
+            return [str(data), "--arch", self.stock, *f"{self.task} {flags}".split(), *COMMON]
+        subject = Subject.of(model)
+        options = ["--pos-enc-args", subject.options] if subject.options else []
+        words = [*f"{self.task_of_ours or self.task} {flags}".split(), *COMMON, "--pos-enc", subject.encoding, *options]
+        return [str(data), "--arch", self.ours, *words]
 
 
+TINY_ENCODER = "--encoder-layers 2 --encoder-embed-dim 32 --encoder-ffn-embed-dim 32 --encoder-attention-heads 2"
+TINY_DECODER = TINY_ENCODER.replace("encoder", "decoder")
 TASKS = {
     "translation": Task(
         "transformer",
         "posenc_transformer",
-        "transformer_tiny",
-        "posenc_transformer_tiny",
-        "--task translation -s a -t b --share-decoder-input-output-embed --criterion label_smoothed_cross_entropy "
-        "--label-smoothing 0.1 --dropout 0.1",
+        "--share-decoder-input-output-embed --criterion label_smoothed_cross_entropy --label-smoothing 0.1",
         "--max-tokens 8192",
-        "--max-tokens 300",
+        f"--max-tokens 300 {TINY_ENCODER} {TINY_DECODER}",
+        "--task translation -s a -t b",
     ),
     "masked-lm": Task(
         "roberta_base",
         "posenc_roberta_base",
-        "posenc_roberta_tiny",
-        "posenc_roberta_tiny",
-        "--task masked_lm --criterion masked_lm --sample-break-mode none --mask-prob 0.15",
-        "--tokens-per-sample 512 --max-positions 512 --batch-size 32",
-        "--tokens-per-sample 32 --max-positions 32 --batch-size 2",
+        "--criterion masked_lm",
+        "--max-positions 512 --batch-size 32",
+        f"--max-positions 512 --batch-size 2 {TINY_ENCODER}",
+        "--task masked_lm --sample-break-mode none --tokens-per-sample 512 --mask-prob 0.15",
     ),
     "lm-memory": Task(
-        "transformer_lm_wiki103",
-        "posenc_transformer_lm_wt103",
-        "posenc_transformer_lm_tiny",
-        "posenc_transformer_lm_tiny",
-        "--criterion cross_entropy",
-        "--tokens-per-sample 150 --batch-size 60",
-        "--tokens-per-sample 16 --batch-size 4",
+        "transformer_lm",
+        "posenc_transformer_lm",
+        "--criterion cross_entropy --share-decoder-input-output-embed",
+        "--batch-size 60",
+        f"--batch-size 4 {TINY_DECODER}",
+        "--task language_modeling --sample-break-mode none --tokens-per-sample 150",
+        "--task posenc_lm_memory --tokens-per-sample 150 --mem-length 150",
     ),
 }
 
@@ -203,7 +203,6 @@ def trained(task: str, model: str, data: Path, args: argparse.Namespace, updates
     every = max(1, updates // 9)
     words = [*TASKS[task].arguments(model, data, args.on_gpu), "--max-update", str(updates)]
     words += ["--log-interval", str(every), *(more or ("--no-save",))]
-    words += _of_task(task, model, args.on_gpu)
     with _logged() as log:
         error = _error_of(["fairseq-train", "--user-dir", str(ROOT / "fairseq_posenc"), *words])
     lines = [json.loads(line) for line in re.findall(r'\{"epoch".*"train_inner".*\}|\{"epoch".*\}', log.getvalue())]
@@ -218,15 +217,6 @@ def trained(task: str, model: str, data: Path, args: argparse.Namespace, updates
         "path": path[0] if path else None,
         "error": error,
     }
-
-
-def _of_task(task: str, model: str, on_gpu: bool) -> list[str]:
-    """Return the flags of the language model that depend on the model: only this plugin's has a memory."""
-    if task != "lm-memory":
-        return []
-    if model == "stock" and on_gpu:
-        return ["--task", "language_modeling"]
-    return ["--task", "posenc_lm_memory", "--mem-length", "150" if on_gpu else "16"]
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ def test_every_encoding_has_evidence_or_is_listed_without_it() -> None:
     listed = quoted(choosing.filled(rows).partition("<!--")[2])
     assert set(listed) == set(names()) - {"shaw", "t5", "m2"}
     quotes = "<!-- derived: quote {} | words | train | {} -->\n<!-- end -->"
-    assert choosing.scored(quotes.format("a.md", "m4[clip=3]; xl") + quotes.format("cost.md", "fire")) == {"m4", "xl"}
+    assert choosing.scored(quotes.format("a.md", "m4[clip=3]; xl") + quotes.format("speed.md", "fire")) == {"m4", "xl"}
     named = {name for label in quoted(PAGE) for name in label.split("+")}
     assert {"rope", "alibi"} < choosing.scored(PAGE) <= set(names()) <= named
 
@@ -121,7 +121,7 @@ def test_every_section_says_what_is_not_known() -> None:
 
 
 def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("The scores\nof a run:\n\n| encoding | F1 |\n|---|---|\n| m4:clip=8 | 1.5 |\n")
+    (tmp_path / "page.md").write_text("The scores\nof a run:\n\n| encoding | F1 |\n|---|---|\n| m4[clip=8] | 1.5 |\n")
     good = "page.md | The scores of a run | F1 | m4[clip=8]"
     assert "| `m4[clip=8]`  |  1.5 |" in quoting.quote(good, tmp_path)
     for wrong, message in {

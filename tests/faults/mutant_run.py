@@ -25,7 +25,7 @@ import pytest
 
 from tests.faults import table
 
-CACHE = "FAIRSEQ_POSENC_CACHE"  # fairseq_posenc.ops.build keeps the compiled C++ functions there
+CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch.compile keeps compiled loops there
 MEMORY = 6 << 30  # bytes; a mutant may ask for tensors of any size
 TEST_SECONDS = 40  # of one test; a mutant may loop forever
 

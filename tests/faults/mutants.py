@@ -292,9 +292,8 @@ Ray can make, except the changes of two operators, {" and ".join(f"`{name}`" for
 names of variables for each change, and choose a number or an operator at random whenever they make it. Their changes
 can therefore be neither listed nor repeated. `tests/faults/drawn.json` lists the drawn changes. If you edit a line, new
 changes are drawn in place of the changes of this line. Changes of annotations in functions and changes that do not
-compile are not drawn. The C++ sources are not changed. A change is killed if a test fails, crashes or takes too long.
-Linters do not run, so a change that only a linter would notice survives. The tests are in these files and folders of
-`tests`:
+compile are not drawn. A change is killed if a test fails, crashes or takes too long. Linters do not run, so a change
+that only a linter would notice survives. The tests are in these files and folders of `tests`:
 {", ".join(f"`{name}`" for name in TESTS)}.
 
 **Tests killed {{before}} of {{tried}} changes ({{share_before:.1%}}) before tests were added for survivors, and

@@ -70,9 +70,11 @@ def test_an_edit_of_a_line_leaves_the_names_of_other_changes(tmp_path: Path, mon
     assert names[0] < names[1]
 
 
-def test_an_operator_that_fails_makes_no_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cosmic Ray cannot replace `subprocess.SubprocessError`."""
-    monkeypatch.setattr(changes, "sources", lambda: [PACKAGE / "ops" / "cpp.py"])
+def test_an_operator_that_fails_makes_no_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cosmic Ray cannot replace an exception that is an attribute of a module."""
+    (tmp_path / "source.py").write_text("try:\n    a = 1\nexcept (OSError, subprocess.SubprocessError):\n    a = 2\n")
+    monkeypatch.setattr(changes, "sources", lambda: [tmp_path / "source.py"])
+    monkeypatch.setattr(table, "ROOT", tmp_path)
     failing = [mutant for mutant in changes.changes() if mutant.operator == "ExceptionReplacer" and not mutant.text]
     assert len(failing) == 1
     assert not changes.is_executed(failing[0])

@@ -30,7 +30,7 @@ BERT_STD, BERT_DIM = 0.02, 768
 MOVED_CONSTANT, MOVED = 0.25, 0.1
 #: Options that choose between readings of one method, that is, between ways to understand its paper.
 READINGS = {"form", "reset"}
-#: With 16 columns, the test takes a second for each case. Beyond 256, bfloat16 rounds columns; `make test-long` is long.
+#: With 16 columns, a case takes a second. Beyond 256, bfloat16 rounds columns; `make test-long` tries this length.
 SHORT, LONG = 16, 288
 
 
@@ -164,7 +164,10 @@ def test_lower_precisions_drift_little_at_length(case: Case) -> None:
 
 @pytest.mark.parametrize(
     ("cls", "fault"),
-    [(broken.OverflowsInHalf, "float16: outputs are not finite"), (broken.RoundsPositions, "bfloat16: the outputs drift")],
+    [
+        (broken.OverflowsInHalf, "float16: outputs are not finite"),
+        (broken.RoundsPositions, "bfloat16: the outputs drift"),
+    ],
 )
 def test_a_broken_encoding_is_caught(cls: type, fault: str) -> None:
     with pytest.raises(AssertionError, match=fault):

@@ -14,7 +14,7 @@ from . import broken
 from .cases import LENGTH_FLAG, Case, defaults, every, in_one_direction
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import PAD, Scene, attend_all, embedded, on_device, padded, positions_of, run
+from .scene import PAD, Scene, attend_all, embedded, on_device, padded, positions_of
 from .test_reference import EXPLICIT, Forward, check_gradients
 
 #: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.

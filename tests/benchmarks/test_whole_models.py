@@ -1,0 +1,34 @@
+"""Test that fairseq-train runs whole models of every task, and that an error becomes the result of its row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import whole_models
+
+FEW = "--updates 3 --json --models"
+
+
+def test_models_train_and_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*FEW.split(), "stock", "shaw[clip=4]", "--output", str(tmp_path)]
+    assert whole_models.main(words) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["task"], row["model"]) for row in rows] == [
+        (task, model) for task in whole_models.TASKS for model in ("stock", "shaw[clip=4]")
+    ]
+    assert all(row["words/s"] > 0 and row["loss"] > 0 for row in rows)
+    assert all(("explicit" in row["path"]) == (row["model"] != "stock") for row in rows if row["path"])
+    assert whole_models.main(words) == 0
+    captured = capsys.readouterr()
+    assert "shaw" not in captured.err, "a stored row is measured again"
+    assert len(json.loads(captured.out)) == len(rows)
+
+
+def test_an_error_is_a_result(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    task = whole_models.TASKS["lm-memory"]
+    monkeypatch.setitem(whole_models.TASKS, "lm-memory", task.__class__(*[*vars(task).values()][:-1], "--task nothing"))
+    assert whole_models.main([*FEW.split(), "none", "--tasks", "lm-memory"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["error"]

@@ -1,0 +1,85 @@
+"""Test training with the compiled formula, as on a GPU: few graphs, and the same losses with every training option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_posenc.attention import graphs
+from fairseq_posenc.core import shared_bias
+
+from . import ranks, support
+from .ranks import assert_same
+
+SHAW = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Trace without generating code, and let layers compute shared biases themselves, as on a GPU."""
+    monkeypatch.setattr(graphs, "BACKEND", "aot_eager")
+    monkeypatch.setattr(shared_bias, "ONCE", ())
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def losses(data: Path, path: str, *flags: Any) -> list[float]:
+    run = support.train(data, "--pos-enc-path", path, *flags)
+    return list(run.losses)
+
+
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("encoding", ["shaw", pytest.param("t5", marks=LONG), pytest.param("m4", marks=LONG)])
+def test_sixty_batches_of_many_sizes_compile_only_at_first(
+    data: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[int] = []
+    sizes: set[tuple[int, ...]] = set()
+    train_step = support.Recorder.train_step
+
+    def step(trainer: Any, samples: Any) -> Any:
+        result = train_step(trainer, samples)
+        compiled.append(graphs.GRAPHS.count)
+        sizes.update(tuple(sample["net_input"]["src_tokens"].shape) for sample in samples)
+        return result
+
+    monkeypatch.setattr(support.Recorder, "train_step", step)
+    before = graphs.GRAPHS.count
+    losses(data, "compiled", "--pos-enc", encoding, "--max-tokens", 40, "--max-update", 60)
+    assert len(compiled) == 60
+    assert len(sizes) > 8
+    assert compiled[5] == compiled[-1], "a batch of another size is compiled again"
+    assert compiled[-1] - before <= 4
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--attention-dropout", 0.1, "--checkpoint-activations"],
+        pytest.param(["--update-freq", 2, "--store-ema"], marks=LONG),
+        pytest.param(["--bf16"], marks=LONG),
+        pytest.param(["--memory-efficient-fp16", "--fp16-init-scale", 4], marks=LONG),
+    ],
+    ids=lambda more: more[0].strip("-"),
+)
+def test_training_options_change_nothing(data: Path, more: list[Any]) -> None:
+    flags = [*SHAW, *more, "--max-update", 3]
+    assert losses(data, "compiled", *flags) == pytest.approx(losses(data, "explicit", *flags), rel=2e-3)
+
+
+@LONG
+def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) -> None:
+    """Each process compiles it by inductor."""
+    flags = [*SHAW, "--max-update", 2]
+    words = support.command_line(data, *flags, "--pos-enc-path", "compiled")
+    first, second = ranks.two_processes(tmp_path, words)
+    assert_same(first["model"], second["model"], rtol=0, atol=0)
+    alone = support.train(data, *flags, "--update-freq", 2)
+    assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)

@@ -83,6 +83,7 @@ class Positions:
     cls_column: Tensor | None = None
     ids: Tensor | None = None
     _shared: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False)
+    _fits: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.query_length <= self.key_length:
@@ -157,6 +158,15 @@ class Positions:
                     "the documents of a sample from left to right"
                 )
 
+    def fit(self, encoding: object) -> None:
+        """Note that these positions fit an encoding, so that not every layer checks them again."""
+        if not torch.compiler.is_compiling():
+            object.__setattr__(self, "_fits", encoding)
+
+    def fits(self, encoding: object) -> bool:
+        """Return whether `fit` was called with the same encoding last."""
+        return not torch.compiler.is_compiling() and self._fits is encoding
+
     def shared(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
         """Return a tensor that depends on these positions only, and compute it only once for all layers."""
         if torch.compiler.is_compiling():  # the compiler merges equal computations of the layers by itself
@@ -174,7 +184,7 @@ class Positions:
         """
         cls = self.common_cls_column if self.cls_column is not None else None
         given = {name: getattr(self, name) for name in ("allowed", "forbidden", "left_padded", "_distinct", "_ends")}
-        given |= {"empty_rows": None, "common_cls_column": 0 if cls == 0 else None}
+        given |= {"_fits": None, "empty_rows": None, "common_cls_column": 0 if cls == 0 else None}
         bare: Positions = object.__new__(type(self))
         for name, value in ({f.name: getattr(self, f.name) for f in fields(self)} | given).items():
             object.__setattr__(bare, name, value)

@@ -13,6 +13,7 @@ import torch
 from laws.literal import heads_of, literal_embed, literal_layers, literal_logits, literal_softmax
 from torch import Tensor
 
+from fairseq_posenc.models.attention import Place
 from fairseq_posenc.positions import Positions
 
 
@@ -52,8 +53,8 @@ def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = T
 def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
     """Use the explicit path of the attention. Without requested weights, other paths may only support a causal mask."""
     by_time = x.transpose(0, 1)
-    with attention.using_positions(where, tensors):
-        return attention(by_time, by_time, by_time, need_weights=True)[0].transpose(0, 1)
+    out, _ = attention(by_time, by_time, by_time, Place(where, tensors), need_weights=True)
+    return out.transpose(0, 1)
 
 
 def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:

@@ -13,7 +13,8 @@ class KeyValueCache:
     dtype of their own.
 
     The buffers grow geometrically, so that most decoding steps write one column instead of copying all columns.
-    Methods return views of the buffers, which are valid until the next call of `reorder`.
+    Methods return views of the buffers, which are valid until the next call of `reorder`. The buffers are ordinary
+    tensors also in inference mode, so that a cache can be filled in one mode and continued in another.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class KeyValueCache:
         shape = (len(order), *buffer.shape[1:])
         new, self._spare = self._spare, buffer if self._own else None
         if new is None or new.shape != shape or new.dtype != buffer.dtype:
-            new = buffer.new_empty(shape)
+            new = _ordinary(buffer, shape)
         mostly = 2 * self.length > buffer.shape[2]  # copying all in one piece is then no slower
         old, out = (buffer, new) if mostly else (self._used(buffer), self._used(new))
         torch.index_select(old, 0, order, out=out)
@@ -86,8 +87,14 @@ class KeyValueCache:
         old, self._buffers = self._buffers, []
         for i, tensor in enumerate(new):
             batch, heads, _, dim = tensor.shape
-            buffer = tensor.new_zeros(batch, heads, capacity, dim)
+            buffer = _ordinary(tensor, (batch, heads, capacity, dim)).zero_()
             if old:
                 buffer[:, :, :start] = old[i][:, :, :start]
             self._buffers.append(buffer)
         self._own = True
+
+
+def _ordinary(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor with the given shape and undefined numbers, which can be changed in any mode of torch."""
+    with torch.inference_mode(False):
+        return torch.empty(shape, dtype=like.dtype, device=like.device)

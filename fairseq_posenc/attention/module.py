@@ -181,7 +181,8 @@ class SelfAttention(nn.Module):
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
         """Raise ValueError if tokens, memory or cache do not fit the positions, or the positions the encoding."""
-        self.view.encoding.check_capabilities(positions)
+        if not positions.fits(self.view.encoding):
+            self.view.encoding.check_capabilities(positions)
         tokens = self._size(x)
         check_tokens(tokens, positions)
         check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)

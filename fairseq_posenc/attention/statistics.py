@@ -80,7 +80,7 @@ def table_norm(view: LayerView) -> Tensor:
     squares = [torch.zeros((), dtype=torch.float64)]
     for name, rank in view.ranks.items():
         member = view.encoding.members[name]
-        for parameter, values in member.named_parameters():
+        for parameter, values in member.learned.items():
             part = values[(rank - 1) % len(values)] if parameter in member.layer_tables else values
             squares.append(part.double().square().sum())
     return sum(squares[1:], squares[0].to(squares[-1].device)).sqrt()
@@ -120,6 +120,6 @@ def values_of(layers: Sequence[LayerStatistics]) -> dict[str, float]:
         if layer.rows:
             values[f"largest_logit_{layer.name}"] = float(layer.largest)
             values[f"entropy_{layer.name}"] = float(layer.entropy / layer.rows)
-            if any(True for member in layer.attention.view.members.values() for _ in member.parameters()):
+            if any(member.learned for member in layer.attention.view.members.values()):
                 values[f"table_norm_{layer.name}"] = float(layer.table_norm)
     return values

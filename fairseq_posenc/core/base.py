@@ -237,9 +237,11 @@ class PositionEncoding(nn.Module):
         self.layer_numbers = schedule.numbers(options.layers, stack.layers)
         #: The stack as the encoding sees it: its `layers` are only those in which the encoding is active.
         self.stack = _active(options, stack)
-        for name, shape in self.shapes(options, self.stack).items():
+        shapes = self.shapes(options, self.stack)
+        self._names = tuple(shapes)
+        for name, shape in shapes.items():
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
-        if self._parameters:
+        if shapes:
             self.reset_parameters()
 
     # -- declarations ----------------------------------------------------------------------------------
@@ -265,9 +267,17 @@ class PositionEncoding(nn.Module):
     def layer_tables(self) -> tuple[str, ...]:
         """Return the names of the tables [L or 1, h or 1, ...] that are split by layer.
 
-        By default, these tables are all parameters of the encoding itself, without the parameters of submodules.
+        By default, these tables are all parameters.
         """
-        return tuple(name for name, _ in self.named_parameters(recurse=False))
+        return self._names
+
+    @property
+    def learned(self) -> dict[str, Tensor]:
+        """Return the tensors that hold the parameters, by name.
+
+        Torch may have replaced the parameters by other tensors: when it prunes, and in replicas of `DataParallel`.
+        """
+        return {name: getattr(self, name) for name in self._names}
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..ops.compiled import exporting
+from ..ops.compiled import eagerly, exporting
+from ..positions import Positions
 from .base import PositionEncoding, StackShape
 
 
@@ -31,37 +32,57 @@ class OptimizerSteps:
 STEPS = OptimizerSteps()
 
 
-class EvaluationCache:
-    """Cache a tensor that is computed from parameters, but only in evaluation mode.
+class _Kept(NamedTuple):
+    """Hold a computed tensor, and what it was computed from.
 
-    The tensor is computed again after a parameter was written, replaced, cast or moved, and after any optimizer step.
-    In training, and whenever gradients are needed, the tensor is computed at every call. Torch does not notice writes
-    through `parameter.data`: after such a write in evaluation mode, call `eval()` again.
+    The references to the parameters keep their memory, so that no new parameter can have the address of an old one.
+    """
+
+    value: Tensor
+    length: int
+    parameters: list[tuple[Tensor, int]]
+    steps: int
+
+    def is_current(self, parameters: Sequence[Tensor]) -> bool:
+        """Return whether the parameters still hold the numbers from which the tensor was computed."""
+        same = self.steps == STEPS.count and len(parameters) == len(self.parameters)
+        return same and all(
+            (p.data_ptr(), p.dtype, p.device, p._version) == (old.data_ptr(), old.dtype, old.device, version)
+            for p, (old, version) in zip(parameters, self.parameters, strict=True)
+        )
+
+
+class DecodingCache:
+    """Cache a tensor that is computed from parameters, for the steps of an incremental decoding.
+
+    A forward pass without cached tokens always computes the tensor again, so that nothing is kept when weights are
+    swapped through `parameter.data`, which torch does not notice. While a model decodes, the tensor is also computed
+    again after a parameter was written, replaced, cast or moved, and after any optimizer step. A copy or pickle of a
+    cache is empty. Several threads may use a cache at the same time.
     """
 
     def __init__(self) -> None:
-        self._value: Tensor | None = None
-        self._computed_from: list[tuple[Tensor, int]] = []
-        self._computed_at = 0  # STEPS.count when the value was computed
-        self._length = 0
+        self._kept: _Kept | None = None
 
-    def clear(self) -> None:
-        """Delete the cached tensor."""
-        self._value = None
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
 
-    @staticmethod
-    def keeps(parameters: Sequence[Tensor], *, training: bool) -> bool:
-        """Return whether `get` would keep a tensor that is computed now from the given parameters."""
-        if torch.compiler.is_compiling():  # a graph cannot check the parameters, so it computes the value every time
+    def keeps(self, parameters: Sequence[Tensor], positions: Positions, *, training: bool) -> bool:
+        """Return whether `get` keeps what it computes in this forward pass; if not, delete what was kept."""
+        if not eagerly():  # torch traces or transforms the model, and cannot check the parameters
             return False
-        differentiable = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
-        return not (training or differentiable or any(p.is_inference() for p in parameters))
+        decodes = not training and positions.offset > positions.memory and not any(p.is_inference() for p in parameters)
+        if decodes and not (torch.is_grad_enabled() and any(p.requires_grad for p in parameters)):
+            return True
+        self._kept = None
+        return False
 
     def get(
         self,
         length: int,
         parameters: Sequence[Tensor],
         compute: Callable[[int], Tensor],
+        positions: Positions,
         *,
         training: bool,
         limit: int | None = None,
@@ -73,54 +94,41 @@ class EvaluationCache:
                 seldom computes the tensor again.
             parameters: The parameters and buffers from which the tensor is computed.
             compute: Function that computes the tensor for any N.
+            positions: Positions of this forward pass.
             training: Whether the encoding is in training mode.
             limit: Maximum of N.
         """
-        if torch.compiler.is_compiling():  # neither use nor change the value of uncompiled forward passes
+        if not self.keeps(parameters, positions, training=training):
             return compute(length), length
-        if not self.keeps(parameters, training=training):
-            self.clear()
-            return compute(length), length
-        current = self._value is not None and self._is_current(parameters)
-        if not current or self._length < length:
-            self._length = max(length, min(2 * length, limit or 2 * length)) if current else length
+        kept = self._kept  # one read, because another thread may replace it
+        if kept is None or kept.length < length or not kept.is_current(parameters):
+            longest = max(length, min(2 * length, limit or 2 * length))
+            before = [(p.detach(), p._version) for p in parameters], STEPS.count
             with torch.inference_mode(False):  # gradients may be needed later
-                self._value = compute(self._length).detach()
-            self._computed_from = [(p.detach(), p._version) for p in parameters]
-            self._computed_at = STEPS.count
-        assert self._value is not None
-        return self._value, self._length
-
-    def _is_current(self, parameters: Sequence[Tensor]) -> bool:
-        """Return whether the parameters still hold the numbers from which the cached tensor was computed.
-
-        The cache keeps references to the old parameters. Without these references, a new parameter could get the
-        address of an old one, and comparing addresses would miss the change.
-        """
-        same = self._computed_at == STEPS.count and len(parameters) == len(self._computed_from)
-        return same and all(
-            (p.data_ptr(), p.dtype, p.device, p._version) == (old.data_ptr(), old.dtype, old.device, version)
-            for p, (old, version) in zip(parameters, self._computed_from, strict=True)
-        )
+                value = compute(longest).detach()
+            self._kept = kept = _Kept(value, longest, *before)
+        return kept.value, kept.length
 
 
 class CachingEncoding(PositionEncoding):
-    """Provide the base class of encodings that, in evaluation mode, cache a tensor computed from their parameters."""
+    """Provide the base class of encodings that, while a model decodes, cache a tensor computed from parameters."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
-        self._cache = EvaluationCache()
-
-    def train(self, mode: bool = True) -> Self:
-        self._cache.clear()
-        return super().train(mode)
+        self._cache = DecodingCache()
 
 
 class GrownTables:
-    """Keep tables of constants with one row per position, and compute more rows in float64 when they are needed."""
+    """Keep tables of constants with one row per position, and compute more rows in float64 when they are needed.
+
+    A copy or pickle has no rows. Several threads may use the tables at the same time.
+    """
 
     def __init__(self) -> None:
         self._tables: tuple[Tensor, ...] = ()
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
 
     def get(
         self,

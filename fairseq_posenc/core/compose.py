@@ -162,6 +162,8 @@ class Composition(nn.Module):
         Raises:
             ValueError: The positions do not fit the stack or one of the encodings. The message says what to change.
         """
+        if positions.fits(self):
+            return
         self.check_capabilities(positions)
         check_drawn(positions, self.stack)
         self._check_length(positions)
@@ -169,6 +171,7 @@ class Composition(nn.Module):
         self._check_segments(positions.segments)
         for member in self.members.values():
             member.check(positions)
+        positions.fit(self)
 
     def check_capabilities(self, positions: Positions) -> None:
         """Raise ValueError for positions that need a capability which one of the encodings does not declare."""
@@ -240,6 +243,7 @@ class Composition(nn.Module):
         """Apply the hook `embed` of each encoding, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
         for member in self.members.values():
             if "embed" in member.hooks:
+                _refresh(member)
                 x = member.embed(x, positions)
         return x
 
@@ -247,6 +251,7 @@ class Composition(nn.Module):
         """Return the tensors of each layer of the stack, named `encoding.tensor`; see `PositionEncoding.per_layer`."""
         merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name, member in self.members.items():
+            _refresh(member)
             for index, tensors in zip(member.layer_numbers, member.per_layer(positions), strict=True):
                 merged[index - 1].update({f"{name}.{key}": tensor for key, tensor in tensors.items()})
         return merged
@@ -425,3 +430,9 @@ class LayerCall:
 def _by_hook(members: Mapping[str, PositionEncoding]) -> dict[str, list[str]]:
     hooks = {hook for member in members.values() for hook in member.hooks}
     return {hook: [name for name, member in members.items() if hook in member.hooks] for hook in hooks}
+
+
+def _refresh(member: PositionEncoding) -> None:
+    """Run the hooks that torch.nn.utils.prune and its like register to compute a table before each forward pass."""
+    for hook in member._forward_pre_hooks.values():
+        hook(member, ())

@@ -106,12 +106,13 @@ class FactoredBias(SharedBias, CachingEncoding):
             if shared:
                 give(by_layer, "bias", self.bias_of(by_layer[0], positions)[None])
             return by_layer
-        if not shared and not self._cache.keeps((self.query, self.key), training=self.training):
+        if not shared and not self._cache.keeps((self.query, self.key), positions, training=self.training):
             return by_layer  # each layer computes the product itself, within its activation checkpoint
         product, _ = self._cache.get(
             positions.key_length,
             (self.query, self.key),
             lambda length: self._product(self.query, self.key, length),
+            positions,
             training=self.training,
             limit=self.limit,
         )

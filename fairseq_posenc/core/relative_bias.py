@@ -56,11 +56,12 @@ class RelativeBias(SharedBias, CachingEncoding):
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         if positions.ids is not None:
             return self.by_distance(shared, positions.distances)
-        depends_on = [*self.parameters(), *self.buffers()]
+        depends_on = [*self.learned.values(), *self.buffers()]
         vector, longest = self._cache.get(
             positions.key_length,
             depends_on,
             lambda n: self.by_distance(shared, torch.arange(1 - n, n, device=positions.device)),
+            positions,
             training=self.training,
         )
         return vector[:, longest - positions.key_length : longest - 1 + positions.query_length]

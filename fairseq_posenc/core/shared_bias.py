@@ -27,7 +27,7 @@ class SharedBias(PositionEncoding):
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the tensors from which each layer computes its bias, or a single entry if all layers share it."""
         by_layer = super().per_layer(positions)
-        return by_layer[:1] if all(len(table) == 1 for table in self.parameters()) else by_layer
+        return by_layer[:1] if all(len(table) == 1 for table in self.learned.values()) else by_layer
 
     def small(self, part: Mapping[str, Tensor]) -> bool:
         """Return whether an entry of `parts` is much smaller than the bias of all pairs, and easily turned into it."""

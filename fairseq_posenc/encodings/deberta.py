@@ -105,8 +105,9 @@ class Deberta(CachingEncoding, RelativeProducts):
         """
         projected, n = self._cache.get(
             positions.reach,
-            list(self.parameters()),
+            list(self.learned.values()),
             lambda n: self.project(*self._range(1 - n, n - 1)),
+            positions,
             training=self.training,
         )
         first, rows = self._range_of(positions)

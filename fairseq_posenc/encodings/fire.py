@@ -121,17 +121,18 @@ class Fire(SharedBias, CachingEncoding):
             return self._of_all_layers(positions.distances).unbind(0)
         vectors, longest = self._cache.get(
             positions.key_length,
-            list(self.parameters()),
+            list(self.learned.values()),
             lambda n: self._of_all_layers(torch.arange(1 - n, n, device=positions.device)),
+            positions,
             training=self.training,
         )
         return vectors.narrow(-1, longest - positions.key_length, len(positions.distances)).unbind(0)
 
     def _of_all_layers(self, distances: Tensor) -> Tensor:
         """Return the biases of all layers at the given distances, [L or 1, h or 1, len(distances)]."""
-        named = [name for name, _ in self.named_parameters()]
-        parts = zip(*(promoted(getattr(self, name)).unbind(0) for name in named), strict=True)
-        return torch.stack([self._by_distance(dict(zip(named, part, strict=True)), distances) for part in parts])
+        learned = self.learned
+        parts = zip(*(promoted(table).unbind(0) for table in learned.values()), strict=True)
+        return torch.stack([self._by_distance(dict(zip(learned, part, strict=True)), distances) for part in parts])
 
     def _by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """Return the bias of one layer at the given distances, [h or 1, len(distances)]."""

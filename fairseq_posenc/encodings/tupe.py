@@ -141,10 +141,10 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the scalars and the projected positions; in evaluation mode, return cached products instead of the
         positions."""
-        parameters = list(self.parameters())
-        if self._cache.keeps(parameters, training=self.training):
+        parameters = list(self.learned.values())
+        if self._cache.keeps(parameters, positions, training=self.training):
             product, _ = self._cache.get(
-                positions.extent, parameters, self._product, training=self.training, limit=self.limit
+                positions.extent, parameters, self._product, positions, training=self.training, limit=self.limit
             )
             parts, name = product.unbind(0), "product"
         else:
@@ -240,7 +240,7 @@ class PaperTupe(Tupe):
         return tensors["theta"]
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-        own = {name: tables.of_layer(p, layer.rank, self.stack.heads) for name, p in self.named_parameters()}
+        own = {name: tables.of_layer(p, layer.rank, self.stack.heads) for name, p in self.learned.items()}
         p = torch.stack([self.literal_row(own["weight"], i) for i in range(positions.extent)], 1)
         factors = [torch.einsum("hic,hcd->hid", p, own[name]) for name in ("u_q", "u_k")]
         absolute = torch.einsum("hid,hjd->hij", *factors) / (2 * self.stack.head_dim) ** 0.5

@@ -112,7 +112,9 @@ class XL(CachingEncoding, RelativeProducts):
             weight = promoted(self.weight)
             p = -positions.distances.to("cpu", torch.float64)
             return self._with_weight(self.encode(self._clamped(p)).to(weight), weight)
-        vectors, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
+        vectors, n = self._cache.get(
+            positions.key_length, [self.weight], self._projected, positions, training=self.training
+        )
         first = n - positions.key_length
         return vectors[:, :, first : first + positions.key_length + positions.query_length - 1]
 

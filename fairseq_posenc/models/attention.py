@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from fairseq.modules import FairseqDropout
@@ -19,13 +18,25 @@ from ..positions import Positions
 logger = logging.getLogger(__name__)
 
 
-class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
-    """Compute the self-attention of a fairseq layer, [T, B, d] -> [T, B, d].
+class Place(NamedTuple):
+    """Hold what self-attention needs besides its input.
 
-    fairseq's layers pass only the input and masks to self-attention. The plugin's layers therefore pass positions and
-    the encoding's tensors through the context manager `using_positions`. Masks are derived from the positions;
-    fairseq's masks are ignored.
+    fairseq's layers pass only the input and masks to self-attention. The plugin's layers therefore give an object of
+    this class in place of the padding mask, which is derived from the positions.
+
+    Args:
+        positions: Positions of the queries and keys.
+        tensors: The tensors of this layer that the encoding's `per_layer` returned.
+        memory: Inputs of this layer in earlier segments, [M, B, d].
     """
+
+    positions: Positions
+    tensors: Mapping[str, Tensor]
+    memory: Tensor | None = None
+
+
+class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
+    """Compute the self-attention of a fairseq layer, [T, B, d] -> [T, B, d]."""
 
     def __init__(
         self,
@@ -44,18 +55,6 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
             text = "Quantisation noise also applies to the projections of self-attention; fairseq ignores it there."
             say_once(logger, text)
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
-        self._inputs: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
-
-    @contextmanager
-    def using_positions(
-        self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
-    ) -> Iterator[None]:
-        """Inside a `with` block, let `forward` use the given positions, encoding tensors, and memory [M, B, d]."""
-        self._inputs = (positions, tensors, memory)
-        try:
-            yield
-        finally:
-            self._inputs = None
 
     @property
     def dropout_rate(self) -> float:
@@ -68,7 +67,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         query: Tensor,
         key: Tensor | None = None,
         value: Tensor | None = None,
-        key_padding_mask: Tensor | None = None,
+        key_padding_mask: Place | None = None,
         incremental_state: dict[str, Any] | None = None,
         need_weights: bool = False,
         attn_mask: Tensor | None = None,
@@ -80,12 +79,14 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         The weights are averaged over heads, [B, T, K]; with `need_head_weights`, the weights of all heads are returned,
         [h, B, T, K].
         """
-        if self._inputs is None or attn_mask is not None or key is not query or unused:
-            raise ValueError("Call this self-attention inside `using_positions`, with key=query and without attn_mask.")
+        place = key_padding_mask
+        if not isinstance(place, Place) or attn_mask is not None or key is not query or unused:
+            raise ValueError("Call this self-attention with key=query, key_padding_mask=Place(...) and no attn_mask.")
         cache = self._cache(incremental_state)
         any_weights = need_weights or need_head_weights
-        positions, tensors, memory = self._inputs
-        out, weights = super().forward(query, positions, tensors, memory=memory, cache=cache, need_weights=any_weights)
+        out, weights = super().forward(
+            query, place.positions, place.tensors, memory=place.memory, cache=cache, need_weights=any_weights
+        )
         if weights is not None:
             weights = weights.transpose(0, 1) if need_head_weights else weights.mean(1)
         return out, weights

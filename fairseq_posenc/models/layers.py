@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..encodings import Composition
 from ..positions import Positions
-from .attention import PosEncSelfAttention
+from .attention import Place, PosEncSelfAttention
 
 
 def _self_attention(layer: Any, dim: int, heads: int, cfg: Any) -> PosEncSelfAttention:
@@ -39,8 +39,7 @@ class PosEncEncoderLayer(TransformerEncoderLayerBase):
         self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
     ) -> Tensor:
         """Return the layer's outputs [T, B, d] for the inputs [T, B, d]."""
-        with self.self_attn.using_positions(positions, tensors):
-            out: Tensor = super().forward(x, encoder_padding_mask)
+        out: Tensor = super().forward(x, Place(positions, tensors))
         return out
 
 
@@ -74,15 +73,15 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         """
         if memory is not None and self.normalize_before:
             memory = self.self_attn_layer_norm(memory)  # keys and queries are computed from normalised states
-        with self.self_attn.using_positions(positions, tensors, memory):
-            out: tuple[Tensor, Tensor | None, None] = super().forward(
-                x,
-                encoder_out,
-                encoder_padding_mask,
-                incremental_state,
-                need_attn=need_attn,
-                need_head_weights=need_head_weights,
-            )
+        out: tuple[Tensor, Tensor | None, None] = super().forward(
+            x,
+            encoder_out,
+            encoder_padding_mask,
+            incremental_state,
+            self_attn_padding_mask=Place(positions, tensors, memory),
+            need_attn=need_attn,
+            need_head_weights=need_head_weights,
+        )
         return out
 
 

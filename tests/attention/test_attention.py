@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention, paths
-from fairseq_posenc.core.caches import EvaluationCache, GrownTables
+from fairseq_posenc.core.caches import DecodingCache, GrownTables
 from fairseq_posenc.encodings import StackShape, build
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
@@ -150,34 +150,52 @@ def test_encodings_get_content_projections_of_one_layout() -> None:
 # -- values that are cached between forward passes
 
 
-def keep(cache: EvaluationCache, weight: Tensor, length: int, **options: Any) -> tuple[Tensor, int]:
-    return cache.get(length, [weight], lambda n: weight.sum() * torch.ones(n), **{"training": False, **options})
+STEP = Positions(1, 3, torch.device("cpu"), causal=True)
+
+
+def keep(cache: DecodingCache, weight: Tensor, length: int, at: Positions = STEP, **options: Any) -> tuple[Tensor, int]:
+    return cache.get(length, [weight], lambda n: weight.sum() * torch.ones(n), at, **{"training": False, **options})
 
 
 def test_nothing_is_kept_in_training() -> None:
-    cache, weight = EvaluationCache(), nn.Parameter(torch.ones(1))
+    cache, weight = DecodingCache(), nn.Parameter(torch.ones(1))
     with torch.no_grad():
         for value in (1.0, 2.0):
             weight.data.fill_(value)  # a write that torch does not count
             assert keep(cache, weight, 3, training=True)[0].tolist() == [value] * 3
 
 
-def test_what_is_kept_grows_geometrically_and_never_beyond_the_limit() -> None:
-    cache, weight = EvaluationCache(), nn.Parameter(torch.ones(1))
+def test_nothing_is_kept_by_a_forward_pass_without_cached_tokens() -> None:
+    """Segment memory is no cache."""
+    cache, weight = DecodingCache(), nn.Parameter(torch.ones(1))
+    whole, after_memory = Positions(3, 3, STEP.device, causal=True), Positions(3, 5, STEP.device, memory=2, causal=True)
     with torch.no_grad():
-        assert [keep(cache, weight, n, limit=12)[1] for n in (4, 3, 5, 10, 11, 12)] == [4, 4, 10, 10, 12, 12]
+        for at in (STEP, whole, STEP, after_memory):
+            weight.data.fill_(float(weight) + 1)  # a write that torch does not count
+            before = cache._kept
+            value = keep(cache, weight, 3, at)[0]
+            assert (cache._kept is None) == (at is not STEP)
+            if before is None:
+                assert value[0] == float(weight)
+
+
+def test_what_is_kept_grows_geometrically_and_never_beyond_the_limit() -> None:
+    cache, weight = DecodingCache(), nn.Parameter(torch.ones(1))
+    with torch.no_grad():
+        assert [keep(cache, weight, n, limit=12)[1] for n in (2, 3, 4, 5, 10, 11, 12)] == [4, 4, 4, 10, 10, 12, 12]
 
 
 def test_new_data_cannot_get_the_address_that_a_kept_value_is_known_by() -> None:
     """The allocator reuses addresses, so the cache holds the old data as long as the value computed from it."""
-    cache, weight = EvaluationCache(), nn.Parameter(torch.ones(16))
+    cache, weight = DecodingCache(), nn.Parameter(torch.ones(16))
     with torch.no_grad():
         keep(cache, weight, 3)
         address = weight.data_ptr()
         weight.data = torch.empty(0)
-        assert [held.data_ptr() for held, _ in cache._computed_from] == [address]  # nothing else gets it
+        assert cache._kept is not None
+        assert [held.data_ptr() for held, _ in cache._kept.parameters] == [address]  # nothing else gets it
         weight.data = torch.full((16,), 2.0)
-        assert keep(cache, weight, 3)[0].tolist() == [32.0] * 3
+        assert keep(cache, weight, 3)[0].tolist() == [32.0] * 6
 
 
 def test_parameters_made_in_inference_mode_are_served() -> None:

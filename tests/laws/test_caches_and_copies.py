@@ -98,6 +98,12 @@ def cast(stack: Stack) -> None:
     stack.double()
 
 
+def swapped(stack: Stack) -> None:
+    """Write through `.data` in evaluation mode, as libraries swap averaged weights in; torch counts no such write."""
+    for parameter in stack.parameters():
+        parameter.data.copy_(torch.randn_like(parameter))
+
+
 def written_behind(stack: Stack) -> None:
     """Write through `.data` between train() and eval(), as fairseq's fp16 optimizer does."""
     stack.train()
@@ -108,7 +114,7 @@ def written_behind(stack: Stack) -> None:
 
 CHANGES = [
     in_place, optimiser_step, fused_step, another_state, replaced_data, replaced_parameters, trained, cast,
-    written_behind,
+    swapped, written_behind,
 ]  # fmt: skip
 
 
@@ -181,7 +187,9 @@ def test_lengths_may_grow_and_shrink(case: Case) -> None:
     compare_with_fresh(case, drawn(case.stack(case.shape())).float(), "at first")
 
 
-@pytest.mark.parametrize("change", [in_place, another_state, written_behind], ids=lambda change: change.__name__)
+@pytest.mark.parametrize(
+    "change", [in_place, another_state, swapped, written_behind], ids=lambda change: change.__name__
+)
 def test_a_stale_cache_is_caught(change: Callable[[Stack], None]) -> None:
     with pytest.raises(AssertionError, match=change.__name__):
         check_evaluation(Case("broken", cls=broken.StaleCache), change)

@@ -1,4 +1,4 @@
-"""Test law 23: shared values are computed once per forward pass and, in evaluation, once for the same parameters."""
+"""Test law 23: shared values are computed once per forward pass and, while a model decodes, seldom."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.positions import Positions, _derived
 
 from .cases import Case
-from .scene import drawn, embedded, padded, positions_of
+from .scene import drawn, embedded, new_caches, padded, positions_of
 
 LAYERS = 3
 
@@ -68,13 +68,13 @@ ONCE_A_FORWARD = [
     (Case("segments"), segments.Segments, "_one_hot"),
     (Case("m4", {"clip": 2}), tables, "_clipped"),
 ]
-ONCE_IN_EVALUATION = [
-    (Case("diet-abs"), factors.FactoredBias, "_product"),
-    (Case("t5"), t5, "bucket"),
-    (Case("deberta"), deberta.PaperDeberta, "project"),
-    (Case("tupe"), tupe.Tupe, "_product"),
-    (Case("tupe", {"share": "layer-wise"}), tupe.Tupe, "_product"),
-    (Case("xl"), xl.XL, "_projected"),
+KEPT_IN_DECODING = [
+    (Case("diet-abs", causal=True), factors.FactoredBias, "_product"),
+    (Case("t5", causal=True), t5, "bucket"),
+    (Case("deberta", causal=True), deberta.PaperDeberta, "project"),
+    (Case("tupe", causal=True), tupe.Tupe, "_product"),
+    (Case("tupe", {"share": "layer-wise"}, causal=True), tupe.Tupe, "_product"),
+    (Case("xl", causal=True), xl.XL, "_projected"),
 ]
 
 
@@ -98,8 +98,14 @@ def test_work_that_each_layer_does_is_caught() -> None:
     assert counts["_clipped"] == LAYERS
 
 
-@pytest.mark.parametrize(("case", "owner", "name"), ONCE_IN_EVALUATION, ids=str)
-def test_what_is_made_of_parameters_is_kept_in_evaluation(case: Case, owner: Any, name: str) -> None:
-    with counted((owner, name)) as counts:
-        forwards(case, times=3, training=False)
-    assert counts[name] == 1
+@pytest.mark.parametrize(("case", "owner", "name"), KEPT_IN_DECODING, ids=str)
+def test_what_is_made_of_parameters_is_kept_while_a_model_decodes(case: Case, owner: Any, name: str) -> None:
+    """The value is computed for lengths 1, 4, 10 and 16, which is the limit of some encodings."""
+    stack = drawn(case.stack(case.shape(layers=LAYERS)))
+    tokens, caches = padded([14, 9], 14), new_caches(stack)
+    x = embedded(tokens, stack.shape.dim)
+    with counted((owner, name)) as counts, torch.no_grad():
+        for end in range(1, 15):
+            positions = positions_of(tokens[:, :end], stack, cached=end - 1)
+            stack(x[:, end - 1 : end], positions, caches=caches)
+    assert counts[name] <= 4

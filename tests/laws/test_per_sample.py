@@ -1,0 +1,71 @@
+"""Test law 28: torch.func computes the gradients of each sample as a loop over the samples does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from fairseq_posenc.encodings.shaw import Shaw
+from fairseq_posenc.positions import Positions
+
+from .cases import Case, in_turn, options_once, without_options
+from .compare import assert_close
+from .scene import Scene, normal, padded, positions_of
+
+SAMPLES, LENGTH = 3, 6
+
+
+def check_per_sample(case: Case, training: bool) -> None:
+    """Check that `vmap` of `grad` gives each parameter the gradients of a loop."""
+    stack = Scene(queries=LENGTH).stack(case).train(training)
+    positions = positions_of(padded([LENGTH], LENGTH), stack)
+    samples = normal(SAMPLES, LENGTH, stack.shape.dim, generator=torch.Generator().manual_seed(1))
+    parameters = dict(stack.named_parameters())
+
+    def loss(values: Mapping[str, Tensor], sample: Tensor) -> Tensor:
+        out: Tensor = functional_call(stack, dict(values), (sample[None], positions))[0]
+        return out.square()[..., 0].sum()
+
+    together = vmap(grad(loss), in_dims=(None, 0))(parameters, samples)
+    for number, sample in enumerate(samples):
+        stack.zero_grad()
+        loss(parameters, sample).backward()
+        for name, parameter in stack.named_parameters():
+            alone = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            assert_close(together[name][number], alone, 1e-9, f"{name} of sample {number}")
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_gradients_of_each_sample_equal_a_loop(case: Case, training: bool) -> None:
+    check_per_sample(case, training)
+
+
+class _Summed(torch.autograd.Function):
+    """Compute a sum with a gradient that torch cannot transform."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad
+
+
+class OnlyForLoops(Shaw):
+    """Computes its gradient by a function that torch.func cannot transform."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Any) -> Tensor:
+        out: Tensor = _Summed.apply(super().content_bias(q, k, positions, layer))
+        return out
+
+
+def test_a_gradient_that_cannot_be_transformed_is_caught() -> None:
+    with pytest.raises(RuntimeError, match="functorch"):
+        check_per_sample(Case("broken", cls=OnlyForLoops), training=True)

@@ -20,6 +20,7 @@ from ..attention.formula import explicit_weights, logits
 from ..attention.module import SelfAttention
 from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
+from ..core.reading import colon_problem
 
 
 class FigureError(ValueError):
@@ -96,6 +97,8 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     """
     from fairseq import checkpoint_utils
 
+    if data and (problem := colon_problem(data)):
+        raise FigureError(f"--data {data}: {problem}")
     overrides = {"data": str(data)} if data else {}
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)

@@ -16,6 +16,7 @@ import torch
 
 from ..compat.checkpoints import CheckpointError
 from ..core.quiet import warnings_only
+from ..core.reading import colon_problem, read_lines
 from ..core.words import visible
 from ..data.words import marked
 from ..generation.continuation import continued
@@ -167,6 +168,8 @@ def _dictionary(args: Namespace) -> Path:
     if path is None or not path.is_file():
         problem = f"{args.data} has no dict.txt" if args.data else f"there is no dict.txt for {args.checkpoint}"
         raise CheckpointError(f"{problem}. Give the folder of the training data with --data.")
+    if problem := colon_problem(Path(path).parent):
+        raise CheckpointError(f"{Path(path).parent}: {problem}")
     return Path(path)
 
 
@@ -254,7 +257,7 @@ def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
 
 
 def _prompts(args: Namespace) -> list[str]:
-    return [args.prompt] if args.input is None else args.input.read_text("utf-8").removesuffix("\n").split("\n")
+    return [args.prompt] if args.input is None else read_lines(args.input)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import checkpoint_names, quiet, refusals, resuming
-from .patching import replace, say_once
+from .patching import replace, running, say_once
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ def _as_meant(
         parser.error = _without_usage  # the usage has 170 lines
     parsed = original(parser, input_args, *args, **kwargs)
     namespace = parsed[0] if isinstance(parsed, tuple) else parsed
+    refusals.refuse_colons(namespace)
     has_xla = importlib.util.find_spec("torch_xla") is not None
     if getattr(namespace, "bf16", False) and "--tpu" not in words and not has_xla:
         say_once(logger, "--bf16 means bfloat16 on this device; fairseq would require a TPU")
@@ -57,10 +58,7 @@ def _as_meant(
 
 def _refuse_in_one_line() -> None:
     """End fairseq-generate with one line if it refuses something; unlike other commands, it skips `call_main`."""
-    cli_main = getattr(sys.modules["__main__"], "cli_main", None)
-    module = sys.modules.get(getattr(cli_main, "__module__", ""))
-    spec = getattr(module, "__spec__", None)
-    if spec is not None and spec.name == "fairseq_cli.generate":
+    if (module := running("fairseq_cli.generate")) is not None:
         replace(module, "main", _of_generate)
 
 

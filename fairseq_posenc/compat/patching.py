@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,14 @@ def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
 
     setattr(mended, _MARK, (*mends, own_name))
     setattr(owner, name, mended)
+
+
+def running(name: str) -> types.ModuleType | None:
+    """Return the module `name`, such as fairseq_cli.generate, if this process runs it as a command, otherwise None."""
+    cli_main = getattr(sys.modules["__main__"], "cli_main", None)
+    module = sys.modules.get(getattr(cli_main, "__module__", ""))
+    spec = getattr(module, "__spec__", None)
+    return module if spec is not None and spec.name == name else None
 
 
 class Overlay(types.ModuleType):

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..core.reading import colon_problem
 from ..core.words import visible
 from .patching import replace
 
@@ -76,11 +77,28 @@ def refuse_missing_data(cfg: Any) -> None:
     name, data = getattr(task, "_name", None), getattr(task, "data", None)
     if not isinstance(data, str) or not (str(name).startswith("posenc_") or name in _OF_FOLDERS):
         return
+    refuse_colon("the data folder", data)
     for folder in data.split(os.pathsep):
         if folder and not Path(folder).exists():
+            several = f" fairseq splits the path {data} at {os.pathsep!r}." if folder != data else ""
             raise FileNotFoundError(
-                f"the data folder {folder} does not exist. Give a folder that fairseq-preprocess wrote."
+                f"the data folder {folder} does not exist. Give a folder that fairseq-preprocess wrote.{several}"
             )
+
+
+def refuse_colons(namespace: Any) -> None:
+    """End the command if fairseq would split the path of its data or its model; see `refuse_colon`."""
+    for name, what in (("data", "the data folder"), ("path", "--path")):
+        try:
+            refuse_colon(what, getattr(namespace, name, None))
+        except ValueError as error:
+            fail(str(error))
+
+
+def refuse_colon(what: str, path: Any) -> None:
+    """Raise ValueError if a path that exists contains a colon, at which fairseq splits paths."""
+    if isinstance(path, str) and (problem := colon_problem(path)) and Path(path).exists():
+        raise ValueError(f"{what} {path}: {problem}")
 
 
 def _with_precision(original: Any, trainer: Any, cfg: Any, *args: Any, **kwargs: Any) -> None:

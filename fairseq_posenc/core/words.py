@@ -1,4 +1,4 @@
-"""Write hints for misspelt names, and escape characters that would control the terminal of the user.
+"""Write hints for misspelt names and vocabulary sizes, and escape characters that would control the user's terminal.
 
 This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
 """
@@ -6,6 +6,7 @@ This file imports the standard library only: recipes and data scripts load it wi
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 
 
@@ -37,3 +38,18 @@ def visible(text: object) -> str:
     """
     shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in str(text))
     return "".join(shown)
+
+
+def vocabulary_problem(error: str) -> str:
+    """Return a sentence that says what is wrong with the size of a vocabulary.
+
+    Args:
+        error: Error message of SentencePiece, which quotes its source code in C++.
+    """
+    if match := re.search(r"required_chars\. \d+ vs (\d+)", error):
+        return f"the characters of the text and the special symbols need more. Give at least --vocabulary {match[1]}."
+    if match := re.search(r"set it to a value <= (\d+)", error):
+        return f"the text is too short. Give at most --vocabulary {match[1]}."
+    if "insert_id(" in error:
+        return "the special symbols alone need more. Give a larger --vocabulary."
+    return f"SentencePiece cannot learn it ({' '.join(error.split())}). Check the text."

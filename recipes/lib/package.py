@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.closed_pipe import discard_output as discard_output
     from fairseq_posenc.core.locking import locked as locked
     from fairseq_posenc.core.reading import NotTextError as NotTextError
+    from fairseq_posenc.core.reading import colon_problem as colon_problem
+    from fairseq_posenc.core.reading import is_utf16 as is_utf16
+    from fairseq_posenc.core.reading import read_lines as read_lines
     from fairseq_posenc.core.reading import read_utf8 as read_utf8
+    from fairseq_posenc.core.reading import utf16_problem as utf16_problem
     from fairseq_posenc.core.training_log import Curve as Curve
     from fairseq_posenc.core.training_log import Divergence as Divergence
     from fairseq_posenc.core.training_log import Points as Points
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.words import nearest as nearest
     from fairseq_posenc.core.words import suggestion as suggestion
     from fairseq_posenc.core.words import visible as visible
+    from fairseq_posenc.core.words import vocabulary_problem as vocabulary_problem
     from fairseq_posenc.core.writing import FULL as FULL
     from fairseq_posenc.core.writing import NoSpaceError as NoSpaceError
     from fairseq_posenc.core.writing import free_bytes as free_bytes
@@ -47,14 +52,17 @@ else:
     PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
     SHARED = {
         "analysis/results.py": ("interval",),
-        "core/reading.py": ("NotTextError", "read_utf8"),
+        "core/reading.py": (
+            *("NotTextError", "colon_problem", "is_utf16"),
+            *("read_lines", "read_utf8", "utf16_problem"),
+        ),
         "core/closed_pipe.py": ("CLOSED", "discard_output"),
         "core/locking.py": ("locked",),
         "core/training_log.py": (
             *("Curve", "Divergence", "Points"),
             *("read_divergence", "read_losses", "read_parameters", "read_validations"),
         ),
-        "core/words.py": ("nearest", "suggestion", "visible"),
+        "core/words.py": ("nearest", "suggestion", "visible", "vocabulary_problem"),
         "core/writing.py": (
             *("FULL", "NoSpaceError", "free_bytes", "named_when_full"),
             *("whole", "whole_folder", "write_whole"),

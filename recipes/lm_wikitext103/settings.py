@@ -8,6 +8,7 @@ from typing import Literal
 
 from recipes.lib import launch
 from recipes.lib.encodings import Encoding, parse_all, with_option
+from recipes.lib.package import read_lines
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags, Refused
 
@@ -154,5 +155,5 @@ class Settings(launch.Training):
 
 def types_of(folder: Path) -> int:
     """Return the number of word types in prepared data, with <unk> and <eos> but without fairseq's padding words."""
-    lines = (folder / "dict.txt").read_text(encoding="utf-8").splitlines()
+    lines = read_lines(folder / "dict.txt")
     return sum(not line.startswith("madeupword") for line in lines) + 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...compat.checkpoints import CheckpointError
-from ...core.reading import read_utf8
+from ...core.reading import read_lines
 
 #: Contents of a tokenizer.json.
 Tokenizer = dict[str, Any]
@@ -75,7 +75,7 @@ def _byte_level(path: Path) -> Tokenizer:
     names = next(pair for pair in BYTE_LEVEL if path.name in pair)
     vocabulary, merges = (path.with_name(name) for name in names)
     pairs = []
-    for number, line in enumerate(read_utf8(merges).splitlines(), 1):
+    for number, line in enumerate(read_lines(merges), 1):
         if line and not line.startswith("#version"):
             pairs.append(line.split(" "))
             if len(pairs[-1]) != 2:

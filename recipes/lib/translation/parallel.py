@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from recipes.lib.lines import raw_lines
-from recipes.lib.package import whole_folder, write_whole
+from recipes.lib.package import is_utf16, utf16_problem, whole_folder, write_whole
 
 SHOWN = 5  # number of problems that are reported one by one
 SPLITS = ("train", "valid", "test")
@@ -100,6 +100,8 @@ def advice(folder: Path, name: str, language: str) -> str:
 def faults(path: Path, number: int, line: bytes) -> list[Problem]:
     """Return the problems of a line and the advice for each problem; the list is empty for a good line."""
     where, name = f"{path}:{number}", path.name
+    if number == 1 and is_utf16(line):
+        return [Problem("UTF-16", where, utf16_problem(name))]
     if line.endswith(b"\r"):
         return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
     if b"\r" in line or b"\0" in line:

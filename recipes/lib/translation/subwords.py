@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.lib.lines import read, write
-from recipes.lib.package import NoSpaceError, whole_folder, write_whole
+from recipes.lib.package import NoSpaceError, vocabulary_problem, whole_folder, write_whole
 from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS, bad_pairs
 
 Encode = Callable[[str], str]
@@ -129,8 +129,8 @@ def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], 
             files = {language: arguments.raw / f"train.{language}" for language in group}
             pieces = model.learn(files, arguments.vocabulary)
         except RuntimeError as error:  # SentencePiece raises it if the corpus is too small for the vocabulary
-            path, size = f"{arguments.raw}/train.{only or '*'}", arguments.vocabulary
-            raise SystemExit(f"error: {path}: SentencePiece failed with --vocabulary {size}: {error}") from None
+            path, problem = f"{arguments.raw}/train.{only or '*'}", vocabulary_problem(str(error))
+            raise SystemExit(f"error: {path}: --vocabulary {arguments.vocabulary}: {problem}") from None
         models |= dict.fromkeys(group, model)
         single = sum(len(piece) == 1 for piece in pieces)
         counts["+".join(group)] = {"all": len(pieces), "of one character": single}

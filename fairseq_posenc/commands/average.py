@@ -29,16 +29,38 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
     as in fairseq.
 
     Raises:
-        CheckpointError: There are no checkpoints, their parameters differ in name or shape, or boolean tensors differ.
+        CheckpointError: There are no checkpoints, a file is named twice, the parameters differ in name or shape, or
+            boolean tensors differ.
     """
     if not paths:
         raise CheckpointError("--inputs: there is no checkpoint to average. Name at least one file.")
+    _refuse_repeated(paths)
     state = load_model(paths[0])
     total = {name: _wide(value).clone() for name, value in state["model"].items()}
     for path in paths[1:]:
         _add(total, load_model(path)["model"], path)
     state["model"] = {name: _divide(value, len(paths)) for name, value in total.items()}
     return state
+
+
+def _refuse_repeated(paths: Sequence[str | Path]) -> None:
+    """Raise CheckpointError if two paths name the same file, which would count twice in the mean."""
+    files: dict[Path, str | Path] = {}
+    for path in paths:
+        file = Path(path).resolve()
+        if file in files:
+            same = "" if str(files[file]) == str(path) else f" (it is the same file as {files[file]})"
+            raise CheckpointError(f"--inputs: {path} is named twice{same}. Name each checkpoint once.")
+        files[file] = path
+
+
+def _refuse_overwriting(output: Path, paths: Sequence[str | Path]) -> None:
+    """Raise CheckpointError if the output is a folder or one of the inputs, which would be lost."""
+    if output.is_dir():
+        raise CheckpointError(f"--output {output} is a folder. Name a file.")
+    same = next((path for path in paths if output.exists() and Path(path).exists() and output.samefile(path)), None)
+    if same is not None:
+        raise CheckpointError(f"--output {output}: this would replace the input {same}. Name another file.")
 
 
 def _wide(value: Tensor) -> Tensor:
@@ -131,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Average the parameters of several checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or their folder.")
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or one folder.")
     source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder that contains the checkpoints.")
     parser.add_argument(
         "--output", required=True, metavar="FILE", type=Path, help="File to write the averaged checkpoint to."
@@ -171,6 +193,11 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
                 "--checkpoint-dir and --checkpoint-upper-bound need the number of checkpoints to average. Set this "
                 "number with --num-epoch-checkpoints N or --num-update-checkpoints N."
             )
+        if folder := next((path for path in args.inputs if Path(path).is_dir()), None):
+            raise CheckpointError(
+                f"--inputs {folder} is a folder. Say how many of its checkpoints to average with "
+                "--num-epoch-checkpoints N or --num-update-checkpoints N, or name the files."
+            )
         return list(args.inputs)
     folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
     if len(folders) != 1 or not Path(folders[0]).is_dir():
@@ -195,6 +222,7 @@ def main(argv: list[str]) -> int:
     try:
         with checkpoint_names.allowing((args.allow_checkpoint_names or "").split(",")):
             paths = _inputs(parser, args)
+            _refuse_overwriting(args.output, paths)
             state = average_checkpoints(paths)
             with whole(args.output) as partial:
                 torch.save(state, partial)

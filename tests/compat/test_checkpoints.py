@@ -354,6 +354,39 @@ def test_regular_checkpoints_are_refused_if_any_is_missing(tmp_path: Path) -> No
         names(3, 50, 199)
 
 
+def test_an_input_is_neither_replaced_nor_counted_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = write(tmp_path / "first.pt", 0), write(tmp_path / "second.pt", 1)
+    (tmp_path / "link.pt").symlink_to(first)
+    before = first.read_bytes()
+    output = tmp_path / "mean.pt"
+    cases = {
+        (first, second, "--output", first): f"--output {first}: this would replace the input {first}",
+        (first, second, "--output", tmp_path / "link.pt"): f"this would replace the input {first}",
+        (first, second, first, "--output", output): f"{first} is named twice. Name each checkpoint once",
+        (first, tmp_path / "link.pt", "--output", output): f"named twice (it is the same file as {first})",
+        (first, second, "--output", tmp_path): f"--output {tmp_path} is a folder. Name a file",
+    }
+    for words, message in cases.items():
+        assert mean("--inputs", *words) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    assert first.read_bytes() == before
+    assert not output.exists()
+
+
+def test_a_folder_needs_the_number_of_its_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As in fairseq's script, which takes a folder in --inputs only together with a number."""
+    for epoch in (1, 2, 3):
+        write(tmp_path / f"checkpoint{epoch}.pt", epoch)
+    assert mean("--inputs", tmp_path, "--output", tmp_path / "mean.pt") == 1
+    error = capsys.readouterr().err
+    assert f"--inputs {tmp_path} is a folder. Say how many of its checkpoints to average with --num-epoch-c" in error
+    assert mean("--inputs", tmp_path, "--num-epoch-checkpoints", "2", "--output", tmp_path / "mean.pt") == 0
+    assert mean("--inputs", tmp_path, "--num-epoch-checkpoints", "2", "--output", tmp_path / "checkpoint3.pt") == 1
+    assert "this would replace the input" in capsys.readouterr().err
+
+
 def test_checkpoints_that_have_no_mean_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = write(tmp_path / "first.pt", 0, flag=torch.tensor([True]))
     torch.save({"weights": {}}, tmp_path / "other.pt")

@@ -38,6 +38,13 @@ FILES = {
 DICTIONARY = "dict.txt"
 #: files that this program writes itself
 WRITTEN = ("sentencepiece.vocab", "tokenizer_config.json")
+#: settings of a tokenizer_config.json that change the pieces of WordPiece, by their names in `tokenizers`;
+#: fairseq_posenc/hub/tokenizer/sources.py reads the same settings
+SETTINGS = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
 #: whether a piece begins a word; a copy of fairseq_posenc/data/words.py (tested), whose import takes seconds
 BEGINS: dict[str, Callable[[str], bool]] = {
     "gpt2": lambda piece: piece[:1] in ("\u0120", "\u010a", "\u0109"),
@@ -80,7 +87,8 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
     Args:
         scheme: Kind of the tokenizer, a key of `FILES`.
         folder: Folder with the tokenizer's `FILES`.
-        lowercase: Whether to lowercase the text for WordPiece, as uncased vocabularies require.
+        lowercase: Whether to lowercase the text for WordPiece, as uncased vocabularies require, unless the folder has a
+            tokenizer_config.json that says it.
     Raises:
         CorpusError: Files are missing, have the wrong format, or belong to different tokenizers.
     """
@@ -152,7 +160,8 @@ def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
 
 
 def _listed(dictionary: Path) -> list[str]:
-    return [line.split(" ")[0] for line in _text(dictionary).splitlines() if line.strip()]
+    # `str.splitlines` would also split lines at U+2028 and other characters, which may be pieces.
+    return [line.split(" ")[0] for line in _text(dictionary).split("\n") if line.strip()]
 
 
 def _text(path: Path) -> str:
@@ -177,8 +186,30 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> tuple[Tokenise, list[str], 
     _unique(vocabulary, pieces)
     if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # `tokenizers` needs them
         raise CorpusError(f"{vocabulary}: the vocabulary lacks the piece {min(missing)}. Add a line with this piece.")
-    tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
+    tokenizer = BertWordPieceTokenizer(str(vocabulary), **{"lowercase": lowercase, **settings_beside(vocabulary)})
     return _batches(tokenizer), pieces, [piece for piece in pieces if piece not in FOREIGN]
+
+
+def settings_beside(vocabulary: Path) -> dict[str, bool]:
+    """Return the settings in the tokenizer_config.json next to a vocab.txt, by their names in `tokenizers`.
+
+    Raises:
+        CorpusError: The file is not a JSON object, or a setting is neither true nor false.
+    """
+    path = vocabulary.with_name("tokenizer_config.json")
+    if not path.is_file():
+        return {}
+    try:
+        contents = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"{path} is not valid JSON ({error}). Download the file again.") from None
+    if not isinstance(contents, dict):
+        raise CorpusError(f"{path} is not a JSON object with settings. Download the file again.")
+    settings = {name: contents[theirs] for name, theirs in SETTINGS.items() if contents.get(theirs) is not None}
+    for name, value in settings.items():
+        if not isinstance(value, bool):
+            raise CorpusError(f"{path}: {SETTINGS[name]} is {value!r}, but must be true or false. Correct the file.")
+    return settings
 
 
 def _unique(vocabulary: Path, pieces: list[str]) -> None:
@@ -236,6 +267,8 @@ def user_paths(scheme: str, path: Path) -> dict[str, Path]:
         paths, folder = {names[0]: path}, path.parent
     else:
         paths = {name: folder / name for name in names}
+    if scheme == "wordpiece" and (settings := folder / "tokenizer_config.json").is_file():
+        paths[settings.name] = settings
     above = folder.parent / DICTIONARY
     if folder.name == "tokenizer" and above.is_file() and not (folder / DICTIONARY).is_file():
         paths[DICTIONARY] = above
@@ -258,13 +291,10 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     Raises:
         CorpusError: The vocabulary is cased and --cased is missing, or it is uncased and --cased is given.
     """
-    settings = vocabulary.with_name("tokenizer_config.json")
-    try:
-        lowercase = json.loads(settings.read_text("utf-8"))["do_lower_case"] if settings.is_file() else None
-    except (ValueError, KeyError, TypeError):
-        lowercase = None
+    lowercase = settings_beside(vocabulary).get("lowercase")
     if lowercase is not None:
-        is_cased, reason = not lowercase, f"{settings.name} in its folder sets do_lower_case to {json.dumps(lowercase)}"
+        where = "tokenizer_config.json in its folder"
+        is_cased, reason = not lowercase, f"{where} sets do_lower_case to {json.dumps(lowercase)}"
     else:
         # [UNK], [unused7] and <S> are not text; pieces of text do not begin with [ or <, which are split from words
         pieces = (piece for piece in _text(vocabulary).split("\n") if piece[:1] not in ("[", "<"))
@@ -278,9 +308,11 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
         )
 
 
-def write_case(folder: Path, *, cased: bool) -> None:
-    """Write tokenizer_config.json next to vocab.txt, so that export-hf also exports whether the pieces are cased."""
-    write_whole(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
+def write_settings(folder: Path, *, cased: bool) -> None:
+    """Write tokenizer_config.json next to vocab.txt, so that export-hf exports the same settings."""
+    settings = {"lowercase": not cased, **settings_beside(folder / "vocab.txt")}
+    contents = {SETTINGS[name]: value for name, value in settings.items()}
+    write_whole(folder / "tokenizer_config.json", json.dumps(contents) + "\n")
 
 
 def write_vocabulary(folder: Path) -> None:

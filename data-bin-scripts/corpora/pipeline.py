@@ -25,7 +25,7 @@ from .tokenise import languages, tokenise
 
 #: libraries whose versions can change the output
 LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
-FORMAT = 1
+FORMAT = 2  # version 1 removed form feeds and other separators between words
 
 
 def prepare(
@@ -76,7 +76,7 @@ def _tokenizer(job: Job, user_files: dict[str, bytes], vocabulary: Path | None, 
     if job.settings.tokenizer == "sentencepiece":
         pieces.write_vocabulary(job.tokenizer)
     if job.settings.tokenizer == "wordpiece":
-        pieces.write_case(job.tokenizer, cased=job.settings.cased)
+        pieces.write_settings(job.tokenizer, cased=job.settings.cased)
 
 
 def _merged(job: Job) -> Table:

@@ -225,6 +225,22 @@ def test_an_imported_model_keeps_its_tokenizer(fast: bool, tmp_path: Path) -> No
         assert [pieces[i] for i in after(line)["input_ids"]] == expected
 
 
+@pytest.mark.parametrize("setting", ["strip_accents", "tokenize_chinese_chars"])
+def test_an_imported_model_keeps_the_settings_of_its_tokenizer(setting: str, tmp_path: Path) -> None:
+    """prepare_corpus.py reads these settings next to tokenizer/vocab.txt."""
+    source = small_bert(tmp_path / "hf")
+    settings = {"do_lower_case": True, setting: False}
+    (source / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    out = imported(source, tmp_path / "fairseq", "--pos-enc", "m4")
+    written = json.loads((out / "tokenizer" / "tokenizer_config.json").read_text("utf-8"))
+    assert {name: written[name] for name in settings} == settings
+    before = transformers.BertTokenizerFast(vocab_file=str(source / "vocab.txt"), **settings)
+    after = exported(out / "checkpoint.pt", tmp_path / "back")
+    for line in ("A bad cab", "CAFÉ", "a漢b"):
+        pieces = [token.replace("[UNK]", "<unk>") for token in before.tokenize(line)]
+        assert after.tokenize(line) == pieces
+
+
 def test_an_imported_roberta_keeps_its_tokenizer(tokenizers: dict[str, Path], tmp_path: Path) -> None:
     numbers = json.loads((tokenizers["gpt2"] / "encoder.json").read_text("utf-8"))
     pieces = [*ROBERTA, *numbers, "<mask>"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ def write(
         "model_input_names": ["input_ids", *["token_type_ids"] * segments, "attention_mask"],
         "clean_up_tokenization_spaces": False,
     }
+    settings |= _of_text(contents.get("normalizer") or {})
     if first is not None:  # generation needs the last tokens of all texts in one column
         settings["padding_side"] = "left"
     else:
@@ -56,6 +58,15 @@ def write(
     files = {"tokenizer.json": contents, "tokenizer_config.json": settings, "special_tokens_map.json": special}
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _of_text(normalizer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings by which BERT's tokenizers change text; prepare_corpus.py reads them next to vocab.txt."""
+    names = {"do_lower_case": "lowercase", "strip_accents": "strip_accents"}
+    names |= {"tokenize_chinese_chars": "handle_chinese_chars"}
+    if normalizer.get("type") != "BertNormalizer":
+        return {}
+    return {theirs: normalizer[ours] for theirs, ours in names.items() if ours in normalizer}
 
 
 def copy_sources(source: Path, folder: Path) -> None:

@@ -167,6 +167,46 @@ class TestCase:
         corpora.write("given/tokenizer_config.json", "{}")
         assert "it has no capitals" in self.prepare(corpora, [], "--cased").error
 
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("{", "tokenizer_config.json is not valid JSON"),
+            ("[]", "tokenizer_config.json is not a JSON object with settings"),
+            ('{"strip_accents": "no"}', "strip_accents is 'no', but must be true or false"),
+        ],
+    )
+    def test_settings_that_cannot_be_read_are_refused(self, corpora, content, message):
+        corpora.write("given/tokenizer_config.json", content)
+        ended = self.prepare(corpora, [])
+        assert ended.status == 1
+        assert message in ended.error
+
+    @pytest.mark.parametrize(
+        ("settings", "expected"),
+        [
+            ({}, ["u", "##b", "a", "漢", "字", "b"]),
+            ({"strip_accents": False}, ["ü", "##b", "a", "漢", "字", "b"]),
+            ({"tokenize_chinese_chars": False}, ["u", "##b", "a", "##漢", "##字", "##b"]),
+            ({"do_lower_case": False}, ["<unk>", "a", "漢", "字", "b"]),
+        ],
+    )
+    def test_all_settings_beside_a_vocabulary_are_those_of_import_hf(self, corpora, settings, expected):
+        """German and Polish uncased models keep their accents (strip_accents), and others do not split Chinese."""
+        from fairseq_posenc.hub import tokenizer as hub
+
+        vocab = ["[UNK]", "[CLS]", "[SEP]", "u", "ü", "##b", "a", "b", "漢", "字", "##漢", "##字"]
+        path = corpora.write("given/vocab.txt", "\n".join(vocab) + "\n")
+        corpora.write("given/tokenizer_config.json", json.dumps(settings))
+        train = corpora.write("train.txt", "Üb a漢字b\n")
+        words = ["--tokenizer", "wordpiece", "--tokenizer-path", path]
+        words += ["--cased"] if settings.get("do_lower_case") is False else []
+        assert corpora.run("--train", train, "--valid", train, *words).status == 0
+        read = [piece for item in items(corpora.output / "shard00000") for piece in item if piece != "</s>"]
+        assert read == expected
+        for folder in (path.parent, corpora.output / "tokenizer"):  # export-hf reads the second one
+            built = hub.built(hub.read(folder)[0])
+            assert [token.replace("[UNK]", "<unk>") for token in built.encode("Üb a漢字b").tokens] == expected
+
 
 def test_a_part_is_held_out_by_draw(corpora):
     train, _ = corpora.two()
@@ -280,7 +320,7 @@ class TestRefused:
         [
             ("", "train.txt: no document has text"),
             ("  \n\n\u200b\n", "train.txt: no document has text"),
-            ("fine text here.\n\nb\0d\n", "train.txt:3: the file holds binary data, not text"),
+            ("fine text here.\n\nb\0d\n", "train.txt:3: the line contains a NUL character. Remove the NUL character"),
             ("fine text here.\n\n" + "word " * 4_100_000, "train.txt:3: this line has more than 10,000,000 characters"),
         ],
     )

@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     parser = command.parser("binarise_parallel.py", __doc__ or "", EXAMPLES, allow_abbrev=False)
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="DIR", help="Output folder of prepare_parallel.py.")
-    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    add("--output", type=command.data_folder, required=True, metavar="DIR", help="Folder to write.")
     text = "SentencePiece on raw text, or fastBPE on text that Moses has tokenised (default: sentencepiece)."
     add("--subwords", choices=("sentencepiece", "fastbpe"), default="sentencepiece", help=text)
     text = "Type of the SentencePiece model (default: unigram)."

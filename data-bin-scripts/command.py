@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from corpora.errors import CorpusError
-from shared import visible
+from shared import colon_problem, visible
 
 #: Message after Ctrl-C if the program keeps its finished work.
 RESUME = "interrupted; run the same command again to continue"
@@ -39,6 +39,13 @@ def number(kind: Callable[[str], Number], fits: Callable[[Number], bool], allowe
 def at_least(least: int) -> Callable[[str], int]:
     """Return an option type for integers of at least `least`."""
     return number(int, lambda value: value >= least, f"at least {least}")
+
+
+def data_folder(word: str) -> Path:
+    """Return the path of a folder of binarised data: an option type that refuses paths that fairseq would split."""
+    if problem := colon_problem(word):
+        raise argparse.ArgumentTypeError(f"{word}: {problem}")
+    return Path(word)
 
 
 def settings(kind: type[Kind], options: argparse.Namespace, **more: Any) -> Kind:

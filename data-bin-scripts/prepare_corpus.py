@@ -75,7 +75,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     valid.add_argument("--valid", nargs="+", default=[], metavar="FILE|DIR", help="Validation files or folders.")
     text = "Move each training document to the validation set with probability P."
     valid.add_argument("--valid-part", type=PART, default=0.0, metavar="P", help=text)
-    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    add("--output", type=command.data_folder, required=True, metavar="DIR", help="Folder to write.")
     text = "Format of the files, which decides where a document begins; auto detects it (default: auto)."
     add("--documents", choices=KINDS, default="auto", help=text)
     text = "Language of the text, for splitting it into sentences (default: en)."

@@ -39,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
     text = "Tokenizer of the model: a file or folder (default: the tokenizer in the folder of the model's dict.txt)."
     add("--tokenizer-path", type=Path, metavar="PATH", help=text)
-    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    add("--output", type=command.data_folder, required=True, metavar="DIR", help="Folder to write.")
     text = "Maximum number of pieces in an item (default: 512). Longer items are cut at the end; in pairs, the longer "
     text += "sentence is cut."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)

@@ -66,7 +66,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     for split in splits.SPLITS:
         text = f"File of the {split} split, instead of --text: a JSON file, or src-NAME.txt (next to tgt-NAME.txt)."
         add(f"--{split}", type=Path, metavar="FILE", help=text)
-    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    add("--output", type=command.data_folder, required=True, metavar="DIR", help="Folder to write.")
     text = (
         "Text in which the model sees the answer: the whole paragraph, or only the answer's sentence (default: "
         "paragraph)."

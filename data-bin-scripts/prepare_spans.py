@@ -79,7 +79,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--data", type=Path, metavar="DIR", help="Folder with the published files of --set, plain or .gz.")
     text = "Languages of --set and --without; each must have a file (default: all that have a file)."
     add("--languages", metavar="A,B", help=text)
-    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    add("--output", type=command.data_folder, required=True, metavar="DIR", help="Folder to write.")
     text = "What to do with bad training questions: refuse stops with a list, skip leaves them out (default: refuse). "
     text += "repair searches the context for misplaced answers."
     add("--bad", choices=HOW, default="refuse", help=text)

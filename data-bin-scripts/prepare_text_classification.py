@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     text = "Folder with the published files of --task, or with your own train, dev and test files (.tsv, .csv or "
     text += ".jsonl, plain or .gz)."
     add("--data", type=Path, required=True, metavar="DIR", help=text)
-    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write; it must not exist.")
+    add("--output", type=command.data_folder, required=True, metavar="DIR", help="Folder to write; it must not exist.")
     add(
         "--text",
         default="text",

@@ -22,7 +22,7 @@ from corpora.errors import CorpusError
 from glue import reading as glue
 from glue.formats import TASKS as GLUE
 from glue.formats import Format
-from shared import nearest
+from shared import is_utf16, nearest, utf16_problem
 
 
 class Row(NamedTuple):
@@ -259,6 +259,8 @@ def _key(name: str) -> tuple[str, str, int] | None:
 
 
 def _text(path: Path, content: bytes) -> str:
+    if is_utf16(content):
+        raise CorpusError(f"{path}: {utf16_problem(path)}")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

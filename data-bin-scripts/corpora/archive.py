@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from shared import is_utf16, utf16_problem
+
 from .compressed import DAMAGED, damaged
 from .errors import CorpusError
 from .lines import Document, binary, checked
@@ -37,6 +39,8 @@ def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
 
 
 def _text(path: Path, number: int, name: str, content: bytes) -> list[str]:
+    if is_utf16(content):
+        raise CorpusError(f"{path / name}: {utf16_problem(name)}")
     if b"\0" in content:
         raise binary(path / name, number)
     try:

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from shared import is_utf16, utf16_problem
+
 from .compressed import BLOCK, DAMAGED, damaged, opened
 from .errors import CorpusError
 
 #: maximum number of characters of a line; a corpus on a single line cannot be split into documents
 LONGEST = 10_000_000
-#: control characters, except tabs and line ends, which become spaces
+#: control characters that separate words, and the zero-width space
+SPACE = re.compile(r"[\x0b\x0c\x1c-\x1f\x85\u200b]")
+#: control characters, except tabs and line ends
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u200b]")
 #: Unicode categories: control, format, and separators
 UNSEEN = {"Cc", "Cf", "Zs", "Zl", "Zp"}
@@ -45,6 +49,8 @@ def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
     decoder, number, rest = codecs.getincrementaldecoder("utf-8")(), 0, ""
     while True:
         block = _block(path, file, number)
+        if not number and is_utf16(block):
+            raise CorpusError.at(path, 1, utf16_problem(path))
         *whole, rest = _decoded(path, decoder, block, number, rest)
         for text in whole:
             number += 1
@@ -83,8 +89,11 @@ def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, numbe
 
 
 def tidy(text: str) -> str:
-    """Return the text in Unicode NFC, without control characters, double spaces or spaces at the ends."""
-    return " ".join(CONTROL.sub("", unicodedata.normalize("NFC", text)).split())
+    """Return the text in Unicode NFC, without control characters, double spaces or spaces at the ends.
+
+    Tabs, line ends and the characters of `SPACE` become spaces. If they were removed, the words would become one.
+    """
+    return " ".join(CONTROL.sub("", SPACE.sub(" ", unicodedata.normalize("NFC", text))).split())
 
 
 def is_seen(text: str) -> bool:
@@ -95,8 +104,11 @@ def is_seen(text: str) -> bool:
 def checked(path: Path, number: int, text: str) -> str:
     """Return a line without the carriage return at its end; raise a CorpusError if it is binary or too long."""
     text = text.removesuffix("\r")
-    if "\0" in text or (not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1):
+    if not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1:
         raise binary(path, number)
+    if "\0" in text:
+        cure = "Remove the NUL character. If the file is not text, leave it out."
+        raise CorpusError.at(path, number, f"the line contains a NUL character. {cure}")
     if len(text) > LONGEST:
         raise _giant(path, number)
     return text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
+
+from shared import vocabulary_problem
 
 from . import keys, sentences
 from .counts import factors
@@ -139,17 +140,8 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
             minloglevel=2,
         )
     except RuntimeError as error:  # raised if there is too little text, or too many different characters
-        raise CorpusError(f"--vocabulary {vocabulary}: {_why(str(error))}") from None
+        raise CorpusError(f"--vocabulary {vocabulary}: {vocabulary_problem(str(error))}") from None
     (folder / "sentencepiece.model").write_bytes(model.getvalue())
-
-
-def _why(error: str) -> str:
-    """Return what is wrong with the size of a vocabulary, by the error of SentencePiece."""
-    if match := re.search(r"required_chars\. \d+ vs (\d+)", error):
-        return f"the characters of the text and the special symbols need more. Give at least --vocabulary {match[1]}."
-    if match := re.search(r"set it to a value <= (\d+)", error):
-        return f"the text is too short. Give at most --vocabulary {match[1]}."
-    return " ".join(error.split())
 
 
 def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary: int, *, lowercase: bool) -> None:

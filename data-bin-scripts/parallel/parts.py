@@ -17,6 +17,7 @@ import numpy as np
 from corpora.binary import replacing
 from corpora.compressed import DAMAGED, damaged, opened
 from corpora.errors import CorpusError
+from shared import is_utf16, utf16_problem
 
 from .cleaning import Cleaner, Kept
 from .sets import unequal
@@ -78,6 +79,8 @@ def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
         lines.extend(text.removesuffix(b"\n") for text in islice(file, most))
     except DAMAGED as error:
         raise damaged(path, line + len(lines), error) from None
+    if line == 1 and lines and is_utf16(lines[0]):
+        raise CorpusError.at(path, 1, utf16_problem(path))
     return lines
 
 

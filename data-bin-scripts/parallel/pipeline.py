@@ -22,7 +22,8 @@ from .cleaning import PACKAGE, Cleaner, Settings, check_language
 from .merge import Tally, merge, total
 from .sources import Source
 
-FORMAT = 2  # version 1 kept lines without visible characters, and byte order marks of sets
+#: Version 1 kept lines without visible characters, and byte order marks of sets. Version 2 did not normalise the sets.
+FORMAT = 3
 HELD_OUT = ("valid", "test")
 SPLITS = ("train", *HELD_OUT)
 

@@ -1,4 +1,4 @@
-"""Write validation and test sets without changing their words; a test set also keeps all its lines."""
+"""Write validation and test sets with the same normalisation as the training text; a test set keeps all its lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pair(NamedTuple):
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """Yield the pairs of a set; several spaces become a single space, as in sacreBLEU.
+    """Yield the pairs of a set, normalised as the training text, because a model knows no other characters.
 
     Raises:
         CorpusError: A file cannot be read, or the two files do not match.
@@ -28,17 +28,12 @@ def pairs(source: Source) -> Iterator[Pair]:
     kinds = {sgm.is_sgm(path) for path in source.files}
     if kinds == {True}:
         for segment, translation in sgm.pairs(*source.files):
-            yield Pair((segment.line, translation.line), (segment.text, translation.text))
+            yield Pair((segment.line, translation.line), (lines.tidy(segment.text), lines.tidy(translation.text)))
         return
     for number, (first, second) in enumerate(zip_longest(*map(lines.of_file, source.files)), start=1):
         if first is None or second is None:
             raise unequal(source.files, number, first is None)
-        yield Pair((number, number), (_spaced(first), _spaced(second)))
-
-
-def _spaced(line: lines.Line) -> str:
-    """Return the line with single spaces, and without the byte order mark that may begin a file."""
-    return " ".join((line.text.removeprefix("\ufeff") if line.number == 1 else line.text).split())
+        yield Pair((number, number), (lines.tidy(first.text), lines.tidy(second.text)))
 
 
 def unequal(files: tuple[Path, Path], line: int, first: bool) -> CorpusError:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from corpora.compressed import DAMAGED, damaged, opened
 from corpora.errors import CorpusError
+from shared import is_utf16, utf16_problem
 
 _PART = re.compile(r"<doc\b(?P<doc>[^>]*)>|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)</seg\s*>", re.IGNORECASE | re.DOTALL)
 _SET, _END = (re.compile(rf"<{end}(src|ref|tst)set\b", re.IGNORECASE) for end in ("", "/"))
@@ -77,7 +78,10 @@ def read(path: Path) -> list[Segment]:
 def _content(path: Path) -> str:
     try:
         with opened(path) as file:
-            return file.read().decode("utf-8-sig")
+            content = file.read()
+        if is_utf16(content):
+            raise CorpusError.at(path, 1, utf16_problem(path))
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
         raise CorpusError.at(path, line, "the line is not UTF-8. Fetch the file again, or convert it.") from None

@@ -141,6 +141,28 @@ def test_a_folder_and_another_kind_of_model_are_named(
     assert "the model is posenc_roberta_tiny, which is not a language model of this package" in error
 
 
+def test_prompts_are_lines_that_end_at_line_feeds(
+    checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "prompts"
+    path.write_bytes(b"w1\rw2\r\nw3\n")
+    rows = generated(capsys, "--checkpoint", checkpoints["short"], "--input", path, "--length", 1)
+    assert [(row["prompt"], row["text"].rsplit(maxsplit=1)[0]) for row in rows] == [(1, "w1 w2"), (2, "w3")]
+    path.write_bytes("w1\nw2\n".encode("utf-16"))
+    error = refused(capsys, "--checkpoint", checkpoints["short"], "--input", path)
+    assert f"{path}: the text is UTF-16, but must be UTF-8. Convert it with: iconv" in error
+
+
+def test_a_colon_in_the_path_of_the_data_is_named(
+    checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "12:30"
+    data.mkdir()
+    (data / "dict.txt").touch()
+    error = refused(capsys, "--checkpoint", checkpoints["short"], "--prompt", PROMPT, "--data", data)
+    assert f"{data}: the path contains ':', at which fairseq splits a path" in error
+
+
 def test_the_longest_text_that_the_error_allows_is_generated(
     checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

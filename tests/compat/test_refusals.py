@@ -69,6 +69,23 @@ def test_missing_data_are_named_before_anything_runs(tmp_path: Path) -> None:
     assert called
 
 
+def test_a_colon_in_a_path_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fairseq would look for the folder `12` and report that it has no dict.txt."""
+    (tmp_path / "12:30").mkdir()
+    (tmp_path / "12:30" / "model.pt").touch()
+    message = "12:30.*: the path contains ':', at which fairseq splits a path into several. Choose a path without"
+    with pytest.raises(SystemExit, match=f"the data folder .*{message}"):
+        distributed.call_main(config(f"{tmp_path}/12:30"), refused)
+    monkeypatch.setattr("sys.argv", ["fairseq-generate"])
+    cases = [[f"{tmp_path}/12:30", "--path", "m.pt"], [str(tmp_path), "--path", f"{tmp_path}/12:30/model.pt"]]
+    for words in cases:
+        with pytest.raises(SystemExit, match="2"):
+            options.parse_args_and_arch(options.get_generation_parser(), words)
+        assert re.search(message, capsys.readouterr().err)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

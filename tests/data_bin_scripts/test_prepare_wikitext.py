@@ -120,3 +120,11 @@ def test_text_that_is_wrong_is_refused_and_nothing_is_left(
     assert prepare_words.main([*map(str, words)]) == 1
     assert message in capsys.readouterr().err
     assert not [*tmp_path.glob("out*")]
+
+
+def test_the_text_is_not_replaced_by_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = write(tmp_path / "mine" / "text")
+    for output in (text, text / ".." / "text", tmp_path / "mine"):
+        assert prepare_words.main(["--text", str(text), "--output", str(output)]) == 1
+        assert f"--output {output}: this would replace the text in {text}" in capsys.readouterr().err
+    assert {path.name for path in text.iterdir()} == {f"wiki.{split}.tokens" for split in TEXT}

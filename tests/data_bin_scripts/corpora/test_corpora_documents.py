@@ -117,7 +117,7 @@ def test_a_cut_file_is_refused(tmp_path, ending):
 
 
 def test_text_is_composed_and_without_control_characters():
-    assert sentences.clean(["e\u0301  a\tb\u200b\x07 ", " \x0c ", "\ufeffc\x85d"]) == ["\u00e9 a b", "cd"]
+    assert sentences.clean(["e\u0301  a\tb\u200b\x07 ", " \x0c ", "\ufeffc\x85d"]) == ["\u00e9 a b", "c d"]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,7 @@ def test_text_is_composed_and_without_control_characters():
     [
         (b"good\nb\xe4d\n", ":2: this is not UTF-8 text. Convert the file, for example with iconv"),
         (b"good\n\n" + bytes(range(256)), ":4: the file holds binary data, not text. Leave the file out"),
+        ("good\n".encode("utf-16"), ":1: the text is UTF-16, but must be UTF-8. Convert it with: iconv"),
         (b"ok\n" + b"\x01\x02\x03\x04 a" * 9 + b"\n", ":2: the file holds binary data"),
         (b'{"text": "a"}\n{"txt": "b"}\n', ':2: each line must be JSON with a field "text"'),
         (b'{"text": "a"}\nnot\n', ":2: each line must be JSON"),
@@ -147,6 +148,9 @@ def test_a_bad_member_of_an_archive_is_named(tmp_path):
     path = tmp_path / "some.tar"
     path.write_bytes(tarred(("a.txt", b"fine"), ("b.txt", b"fine\nb\xe4d")))
     with pytest.raises(CorpusError, match=r"some\.tar/b\.txt:2: the file is not UTF-8"):
+        read(path)
+    path.write_bytes(tarred(("a.txt", "fine".encode("utf-16"))))
+    with pytest.raises(CorpusError, match=r"some\.tar/a\.txt: the text is UTF-16"):
         read(path)
     path.write_bytes(tarred(("a.txt", b"x" * 5000))[:3000])
     with pytest.raises(CorpusError, match="damaged or incomplete"):

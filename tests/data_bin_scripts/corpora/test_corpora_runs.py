@@ -282,7 +282,7 @@ class TestClusters:
         corpora.write("train/2.txt", "good\n\nb\0d\n")
         ended = corpora.run(*options, "--executor", "slurm", "--slurm-partition", "cpu")
         assert (ended.status, ended.error.count("\n")) == (1, 1)
-        assert "train/2.txt:3: the file holds binary data" in ended.error
+        assert "train/2.txt:3: the line contains a NUL character" in ended.error
 
     def test_tasks_that_do_not_end_are_told(self, corpora, queue):
         options = words(corpora.folder)

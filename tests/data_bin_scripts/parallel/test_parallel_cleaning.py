@@ -90,6 +90,49 @@ def test_kept_text_is_composed_without_control_characters_and_counted_as_mended(
     assert parallel.counts("mine")["mended"] == 1
 
 
+@pytest.mark.parametrize(
+    "separator", ["\t", "\r", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\u2028", "\u2029", "\u200b"]
+)
+def test_a_separator_between_words_becomes_a_space_in_all_splits(separator: str, parallel: Parallel) -> None:
+    text = [f"a{separator}b", "x"], [f"c{separator}d", "y"]
+    corpora = {split: parallel.write(split, *text) for split in ("train", "valid", "test")}
+    options = [word for split, prefix in corpora.items() for word in (f"--{split}", prefix)]
+    assert parallel.run("--pair", "en-de", *options).status == 0
+    for split in corpora:
+        assert lines(parallel.output / f"{split}.en") == ["a b", "x"]
+        assert lines(parallel.output / f"{split}.de") == ["c d", "y"]
+
+
+def test_all_splits_are_composed(parallel: Parallel) -> None:
+    """Subwords are learned on composed training text, so a test set in NFD would be full of unknown pieces."""
+    text = ["ein cafe\u0301", "x\x01y"], ["de\u0301ja\u0300", "z"]
+    corpora = {split: parallel.write(split, *text) for split in ("train", "valid", "test")}
+    options = [word for split, prefix in corpora.items() for word in (f"--{split}", prefix)]
+    assert parallel.run("--pair", "en-de", *options).status == 0
+    for split in corpora:
+        assert lines(parallel.output / f"{split}.en") == ["ein caf\u00e9", "xy"]
+        assert lines(parallel.output / f"{split}.de") == ["d\u00e9j\u00e0", "z"]
+
+
+def test_a_nul_character_in_a_set_is_named_with_its_line(parallel: Parallel) -> None:
+    options = parallel.words(parallel.write("mine", *sentences(3, 1)))
+    ended = parallel.run(*options, "--test", parallel.write("nul", ["a", "b \0 c and so on"], ["d", "e"]))
+    assert ended.status == 1
+    assert "nul.en:2: the line contains a NUL character. Remove the NUL character." in ended.error
+    assert not parallel.output.exists()
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_utf_16_is_refused_with_the_command_that_converts_it(split: str, parallel: Parallel) -> None:
+    corpus = parallel.write("wide", *sentences(3, 1))
+    (parallel.folder / "wide.de").write_bytes("\n".join(sentences(3, 1)[1]).encode("utf-16"))
+    words = parallel.words(parallel.write("mine", *sentences(3, 1)))
+    ended = parallel.run(*words, f"--{split}", corpus)
+    assert ended.status == 1
+    assert "wide.de:1: the text is UTF-16, but must be UTF-8. Convert it with: iconv -f UTF-16 -t UTF-8" in ended.error
+    assert not parallel.output.exists()
+
+
 def test_rules_can_be_left_out_and_others_asked_for(parallel: Parallel) -> None:
     options = parallel.words(parallel.write("first", *sides()))
     off = ("--longest-words", 0, "--ratio", 0, "--duplicates", "keep")

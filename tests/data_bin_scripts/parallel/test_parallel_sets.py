@@ -98,6 +98,12 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None
         sgm.read(tmp_path / "a.sgm")
 
 
+def test_utf_16_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.sgm").write_bytes(sgm_text(SOURCE).encode("utf-16"))
+    with pytest.raises(CorpusError, match=r"a\.sgm:1: the text is UTF-16, but must be UTF-8"):
+        sgm.read(tmp_path / "a.sgm")
+
+
 # --- names
 
 
@@ -139,7 +145,7 @@ def test_what_the_recipe_refuses_in_a_set_does_not_come_to_it(parallel: Parallel
     marked = parallel.write("marked", ["\ufeffa", "\u200b", "b\ufeff"], ["\ufeffc", "x", "d"])
     assert "marked.en:2: the line is empty" in parallel.run(*options, "--test", marked).error
     assert parallel.run(*options, "--valid", marked).status == 0
-    assert lines(parallel.output / "valid.en") == ["a", "b\ufeff"]
+    assert lines(parallel.output / "valid.en") == ["a", "b"]
     assert lines(parallel.output / "valid.de") == ["c", "d"]
     assert lines(parallel.output / "train.en") == ["a", "c"]
 

@@ -85,6 +85,7 @@ def test_a_last_line_without_lf_counts(folder: Path) -> None:
         (b"Ein Hund.\r", r"the line ends in CR LF. Convert the file with: sed -i 's/\r$//' train.de"),
         (b"Ein\rHund.", "the line contains a CR or NUL"),
         (b"Ein\0Hund.", "the line contains a CR or NUL"),
+        ("Ein Hund läuft.".encode("utf-16"), "the line contains a CR or NUL"),
         ("Ein Hund läuft.".encode("latin-1"), "the text is not UTF-8 (byte 0xe4 at position 11). Convert"),
     ],
 )
@@ -93,6 +94,13 @@ def test_a_bad_line_is_refused_with_file_line_and_cure(line: bytes, message: str
     error = refused(folder)
     assert f"error: {folder / 'train.de'}:7: {message}" in error
     assert "--bad-lines drop" in error
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused_with_the_command_that_converts_it(encoding: str, folder: Path) -> None:
+    edit(folder / "train.de", 1, "Ein Hund läuft.".encode(encoding))
+    error = refused(folder)
+    assert f"{folder / 'train.de'}:1: the text is UTF-16, but must be UTF-8. Convert it with: iconv -f UTF-16" in error
 
 
 def test_a_byte_order_mark_is_refused(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,20 @@ def test_decoding_returns_the_text(learned: tuple[str, Path]) -> None:
         line = list(read(folder / f"test.{language}"))[number]
         assert len(line.split()) > len(SENTENCES[number].split())
         assert decode(kind, folder, language, line) == SENTENCES[number]
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [("9999", r"the text is too short. Give at most --vocabulary \d+\."), ("5", "Give at least --vocabulary")],
+)
+def test_a_vocabulary_that_does_not_fit_the_text_is_one_sentence(
+    size: str, message: str, raw: Path, tmp_path: Path
+) -> None:
+    process = run(raw, tmp_path / "out", "sentencepiece", "--vocabulary", size)
+    assert process.returncode == 1
+    assert re.search(rf"train\.\*: --vocabulary {size}: .*{message}", process.stderr)
+    assert "INTERNAL" not in process.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_no_piece_is_a_symbol_of_the_dictionary(learned: tuple[str, Path]) -> None:

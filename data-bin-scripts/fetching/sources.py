@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from shared import NotTextError, read_utf8, suggestion
+from shared import NotTextError, read_lines, suggestion
 
 from .errors import FetchError
 
@@ -65,7 +65,7 @@ class Source:
 
 def read(path: Path) -> list[Source]:
     try:
-        lines = read_utf8(path).splitlines()
+        lines = read_lines(path)
     except OSError as error:
         raise FetchError(f"--sources {path}: the list cannot be read ({error.strerror}). Give another file.") from error
     except NotTextError as error:

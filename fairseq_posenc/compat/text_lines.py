@@ -55,10 +55,11 @@ def sentences(original: Callable[..., Any], path: str, buffer_size: int) -> Iter
     Raises:
         NotTextError: A line is not UTF-8.
     """
+    name = "standard input" if path == "-" else path
     with nullcontext(sys.stdin.buffer) if path == "-" else builtins.open(path, "rb") as lines:
         buffer = []
         for number, line in enumerate(lines, 1):
-            buffer.append(decoded(line, path, number).strip())
+            buffer.append(decoded(line, name, number).strip())
             if len(buffer) >= buffer_size:
                 yield buffer
                 buffer = []

@@ -260,7 +260,7 @@ def _key(name: str) -> tuple[str, str, int] | None:
 
 def _text(path: Path, content: bytes) -> str:
     if is_utf16(content):
-        raise CorpusError(f"{path}: {utf16_problem(path)}")
+        raise CorpusError.at(path, 1, utf16_problem(path))
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -40,7 +40,7 @@ def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
 
 def _text(path: Path, number: int, name: str, content: bytes) -> list[str]:
     if is_utf16(content):
-        raise CorpusError(f"{path / name}: {utf16_problem(name)}")
+        raise CorpusError.at(path / name, 1, utf16_problem(name))
     if b"\0" in content:
         raise binary(path / name, number)
     try:

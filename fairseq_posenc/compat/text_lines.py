@@ -31,6 +31,7 @@ def mend() -> None:
 
     for module in (file_chunker_utils, indexed_dataset):
         _open_by_line_feeds(module)
+    replace(indexed_dataset.IndexedRawTextDataset, "read_data", _without_line_ends)
     if (preprocess := running("fairseq_cli.preprocess")) is not None:
         _open_by_line_feeds(preprocess)
         replace(preprocess, "main", checked_preprocess)
@@ -47,6 +48,12 @@ def open_by_line_feeds(file: Any, mode: str = "r", *args: Any, **kwargs: Any) ->
     """Open a file; only a line feed ends a line of text. The tokenizer removes a carriage return before it."""
     newline = {} if "b" in mode else {"newline": "\n"}
     return builtins.open(file, mode, *args, **{**newline, **kwargs})
+
+
+def _without_line_ends(original: Callable[..., None], dataset: Any, *args: Any) -> None:
+    """Read raw text; keep its lines, which fairseq-generate prints, without the carriage return of CR LF."""
+    original(dataset, *args)
+    dataset.lines = [line.removesuffix("\r") for line in dataset.lines]
 
 
 def sentences(original: Callable[..., Any], path: str, buffer_size: int) -> Iterator[list[str]]:

@@ -23,7 +23,7 @@ def read_utf8(path: Path) -> str:
     """
     content = path.read_bytes()
     if is_utf16(content):
-        raise NotTextError(f"{path}: {utf16_problem(path)}")
+        raise NotTextError(f"{path}:1: {utf16_problem(path)}")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -50,7 +50,7 @@ def decoded(line: bytes, path: Path | str, number: int) -> str:
         NotTextError: The line is not UTF-8.
     """
     if number == 1 and is_utf16(line):
-        raise NotTextError(f"{path}: {utf16_problem(path)}")
+        raise NotTextError(f"{path}:1: {utf16_problem(path)}")
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:

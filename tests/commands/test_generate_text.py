@@ -150,7 +150,7 @@ def test_prompts_are_lines_that_end_at_line_feeds(
     assert [(row["prompt"], row["text"].rsplit(maxsplit=1)[0]) for row in rows] == [(1, "w1 w2"), (2, "w3")]
     path.write_bytes("w1\nw2\n".encode("utf-16"))
     error = refused(capsys, "--checkpoint", checkpoints["short"], "--input", path)
-    assert f"{path}: the text is UTF-16, but must be UTF-8. Convert it with: iconv" in error
+    assert f"{path}:1: the text is UTF-16, but must be UTF-8. Convert it with: iconv" in error
 
 
 def test_a_colon_in_the_path_of_the_data_is_named(

@@ -59,10 +59,12 @@ def test_fairseq_itself_splits_sentences_at_carriage_returns(tmp_path: Path, mon
     assert len(binarised(write(tmp_path / "text", "\r"))) == len(SENTENCES) + 1
 
 
-def test_raw_text_is_read_by_line_feeds(tmp_path: Path) -> None:
-    path = write(tmp_path / "text", "\r")
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_raw_text_is_read_by_line_feeds(end: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "text", "\r", end)
     raw = indexed_dataset.IndexedRawTextDataset(str(path), words())
     assert [line.tolist() for line in raw.tokens_list] == ids(words())
+    assert raw.lines == [sentence.replace("e", "e\rb") for sentence in SENTENCES]
 
 
 # -- the commands
@@ -100,7 +102,7 @@ def test_preprocess_keeps_pairs_together(folder: Path) -> None:
     [
         ("train.de", b"a\nb\n", "train.en has 5 lines, but train.de has 2. Each line must translate"),
         ("valid.en", b"a\nb\xe4\n", "valid.en:2: the line is not UTF-8, because it contains the byte 0xe4"),
-        ("valid.de", "a b c\n".encode("utf-16"), "valid.de: the text is UTF-16, but must be UTF-8"),
+        ("valid.de", "a b c\n".encode("utf-16"), "valid.de:1: the text is UTF-16, but must be UTF-8"),
     ],
 )
 def test_preprocess_refuses_bad_text_before_it_writes(name: str, content: bytes, message: str, folder: Path) -> None:

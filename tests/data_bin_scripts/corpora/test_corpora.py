@@ -314,6 +314,11 @@ def test_pieces_begin_words_as_whole_word_masking_has_it():
             assert begins(piece) == MARKS[scheme].begins(piece), (scheme, piece)
 
 
+def test_a_dictionary_is_read_by_line_feeds(tmp_path):
+    (tmp_path / "dict.txt").write_text("a 3\nb\u2028c 2\nd\x85 1\n", encoding="utf-8")
+    assert pieces._listed(tmp_path / "dict.txt") == ["a", "b\u2028c", "d\x85"]
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("content", "message"),

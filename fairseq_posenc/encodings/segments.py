@@ -52,7 +52,7 @@ class Segmented(PositionEncoding):
                 f"{self.name} needs the number of each token's segment, but Positions.segments is None: call "
                 f"stack.positions(tokens, ..., segments=...), or remove {self.name} from {self.stack.name_flag}"
             )
-        if torch.compiler.is_compiling():  # a graph cannot read the ids; its operations refuse wrong ids
+        if torch.compiler.is_compiling() or not segments.numel():  # a graph cannot read ids; its operations refuse them
             return
         lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:
@@ -160,7 +160,7 @@ class Segments(Segmented, SharedBias):
 
     def _one_hot(self, positions: Positions) -> Tensor:
         assert positions.segments is not None
-        return F.one_hot(positions.segments, self.options.segments)[:, None]
+        return F.one_hot(positions.segments.long(), self.options.segments)[:, None]
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         assert positions.segments is not None

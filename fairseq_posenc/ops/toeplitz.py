@@ -221,4 +221,4 @@ def with_rows(x: Tensor, table: Tensor) -> Tensor:
     batch, heads, queries, dim = x.shape
     by_head = x.transpose(0, 1).reshape(heads, batch * queries, dim)  # (B, h, Q, D) -> (h, B*Q, D)
     product = torch.bmm(by_head, table.transpose(-1, -2))
-    return product.view(heads, batch, queries, -1).transpose(0, 1)
+    return product.view(heads, batch, queries, table.shape[1]).transpose(0, 1)

@@ -1,0 +1,82 @@
+"""Test law 29: empty batches, single tokens, 32-bit ids and tensors with other strides are ordinary inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.encodings.shaw import Shaw
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+from .cases import Case, in_turn, options_once, without_options
+from .compare import assert_close
+from .scene import Scene, embedded, padded, positions_of, use_path
+
+PATHS = ("explicit", "auto")
+
+
+def output(stack: Stack, x: Tensor, positions: Positions, path: str) -> Tensor:
+    use_path(stack, path)
+    with torch.no_grad():
+        out: Tensor = stack(x, positions)[0]
+    return out
+
+
+def check_empty_batch(case: Case, path: str, training: bool) -> None:
+    """Check that a batch without samples gives an output without samples, and gradients of zeros."""
+    stack = Scene().stack(case).train(training)
+    tokens = padded([5, 3], 5)[:0]
+    x = embedded(tokens, stack.shape.dim)
+    assert output(stack, x, positions_of(tokens, stack), path).shape == x.shape
+    stack(x, positions_of(tokens, stack))[0].sum().backward()
+    for name, parameter in stack.named_parameters():
+        assert parameter.grad is None or not parameter.grad.any(), f"{name} gets a gradient from no samples"
+
+
+def check_unusual(case: Case, path: str) -> None:
+    """Check that other integer types and strides, and a single token, change nothing."""
+    stack = Scene().stack(case)
+    tokens = padded([6, 4], 6)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    expected = output(stack, x, positions, path)
+    strided = x.transpose(0, 1).contiguous().transpose(0, 1)
+    assert not strided.is_contiguous()
+    assert_close(output(stack, strided, positions, path), expected, 1e-12, "other strides of the input")
+    wide = tokens.repeat_interleave(2, 1)[:, ::2]
+    assert_close(output(stack, x, positions_of(wide, stack), path), expected, 1e-12, "other strides of the ids")
+    assert_close(output(stack, x, positions_of(tokens.int(), stack), path), expected, 1e-12, "32-bit ids")
+    if positions.segments is not None:
+        short = replace(positions, segments=positions.segments.int())
+        assert_close(output(stack, x, short, path), expected, 1e-12, "32-bit segments")
+    first = tokens[:, :1]
+    assert output(stack, x[:, :1], positions_of(first, stack), path).isfinite().all()
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_a_batch_may_be_empty(case: Case, path: str, training: bool) -> None:
+    check_empty_batch(case, path, training)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_types_and_strides_change_nothing(case: Case, path: str) -> None:
+    check_unusual(case, path)
+
+
+class ReadsTheFirstSample(Shaw):
+    """Fails if there is no sample."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: object) -> Tensor:
+        assert q[0].isfinite().all()
+        return super().content_bias(q, k, positions, layer)  # type: ignore[arg-type]
+
+
+def test_an_encoding_that_needs_a_sample_is_caught() -> None:
+    with pytest.raises(IndexError):
+        check_empty_batch(Case("broken", cls=ReadsTheFirstSample), "explicit", training=False)

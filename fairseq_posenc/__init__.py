@@ -1,24 +1,19 @@
 """Use any position encoding in fairseq through one flag: `--user-dir fairseq_posenc --pos-enc NAME`.
 
-If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
-package registers these classes itself, because fairseq's --user-dir imports `models/` only if the package was not
-imported before. Registration therefore also works in spawned workers, with Hydra, and after a plain `import
-fairseq_posenc`. The encodings themselves need only torch: `import fairseq_posenc as pe` gives everything that your own
-model needs (docs/python.md).
+The encodings need only torch: `import fairseq_posenc as pe` gives everything that your own model needs
+(docs/python.md), and does not import fairseq. If fairseq is imported already, as it is when fairseq imports this
+package for --user-dir, the import also registers the models, tasks, criterions and optimizers with fairseq. In other
+programs, `import fairseq_posenc.models` does so (see compat/registration.py).
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import logging
+import sys
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .core.quiet import unchanged, without
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .attention import KeyValueCache, SelfAttention
     from .encodings import Composition, StackShape, build, names
     from .hub import CausalLM, MaskedLM
@@ -57,7 +52,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
@@ -80,29 +75,30 @@ def load(source: str | Path) -> MaskedLM | CausalLM:
     return load(source)
 
 
-def _fairseq_works() -> bool:
-    """Return whether fairseq can be imported. If fairseq is installed but its import fails, log the error."""
-    if importlib.util.find_spec("fairseq") is None:
-        return False
-    # One task of fairseq asks every user for tensorboardX, which only that task needs.
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
-    try:
-        # torch.jit.script warns since torch 2.14, and the import of fairseq calls it (models/model_utils.py:12).
-        with unchanged(), without("`torch.jit.script` is deprecated", FutureWarning):
-            importlib.import_module("fairseq")
-    except Exception:
-        text = "fairseq cannot be imported, so no models are registered with it. Run: python -m fairseq_posenc doctor"
-        logging.getLogger(__name__).exception(text)
-        return False
-    return True
+class _Folders(list[str]):
+    """Hold the `__path__` of this package, and register with fairseq when fairseq looks for --user-dir in it.
+
+    If a program has imported this package before fairseq, fairseq imports nothing for --user-dir. It only asks whether
+    the folder is in the `__path__` of the imported package (utils.py:500), which Python itself never asks.
+    """
+
+    def __contains__(self, folder: object) -> bool:
+        if not _fairseq_is_imported():
+            return super().__contains__(folder)
+        _register()
+        return bool(import_module(".compat.command_line", __name__).is_this_copy(Path(str(folder))))
 
 
-if _fairseq_works():
-    from . import compat
+def _fairseq_is_imported() -> bool:
+    return sys.modules.get("fairseq") is not None
 
-    compat.apply()
-    from . import criterions, models, optim, tasks  # noqa: F401
-    from .generation import rouge_scorer  # noqa: F401
-    from .models.misfits import name_misfits
 
-    name_misfits()
+def _register() -> None:
+    from .compat.registration import register
+
+    register()
+
+
+__path__ = _Folders(__path__)
+if _fairseq_is_imported():
+    _register()

@@ -8,6 +8,7 @@ PYTEST_DONT_REWRITE: it asserts nothing.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -24,6 +25,9 @@ QUIET = [HealthCheck.too_slow, HealthCheck.differing_executors]
 settings.register_profile("same", max_examples=4, deadline=None, derandomize=True, suppress_health_check=QUIET)
 settings.register_profile("search", max_examples=40, deadline=None, suppress_health_check=QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+with contextlib.suppress(ImportError):  # without fairseq, the tests of the core still run
+    import fairseq_posenc.models  # noqa: F401  registers with fairseq, in whichever order the tests are imported
 
 if sys.prefix != sys.base_prefix:  # `.venv/bin/python -m pytest` finds the programs of .venv, as if it were activated
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])

@@ -69,6 +69,9 @@ def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
 
 
 def _sizes(file: Path) -> list[int]:
+    from ..compat.registration import register  # imports torch
+
+    register()
     from fairseq.data.indexed_dataset import get_indexed_dataset_to_local, make_dataset
 
     # The dataset unmaps its file when it is deleted, and reading its sizes would then crash Python.

@@ -18,6 +18,7 @@ from torch import Tensor
 from ..attention import Projected
 from ..attention.formula import explicit_weights, logits
 from ..attention.module import SelfAttention
+from ..compat.registration import register
 from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
 from ..core.reading import colon_problem
@@ -95,6 +96,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
         FigureError: The model has no such encoder or decoder with a position encoding of this package.
         CheckpointError: The file cannot be read.
     """
+    register()
     from fairseq import checkpoint_utils
 
     if data and (problem := colon_problem(data)):

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ..compat.checkpoints import CheckpointError
+from ..compat.registration import register
 from ..core.quiet import warnings_only
 from ..core.reading import colon_problem, read_lines
 from ..core.words import visible
@@ -149,6 +150,7 @@ def _check(parser: argparse.ArgumentParser, args: Namespace) -> None:
 
 def _check_model(checkpoint: Path) -> None:
     """Raise CheckpointError unless the checkpoint contains a language model of this package."""
+    register()
     from fairseq.models import ARCH_MODEL_REGISTRY
 
     settings = part_of(checkpoint, "model")

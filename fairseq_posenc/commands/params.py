@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
+from ..compat.registration import register
 from ..core import tables
 from ..core.factors import rank_of
 from ..core.words import visible
@@ -207,6 +208,7 @@ def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ValueError: The architecture is unknown, or the model refuses these flags.
     """
+    register()
     from fairseq import models
     from fairseq import options as parsers
     from fairseq.data import Dictionary

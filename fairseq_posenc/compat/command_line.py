@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import logging
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import checkpoint_names, quiet, refusals, resuming
+from . import checkpoint_names, flags, limits, quiet, refusals, resuming
 from .patching import replace, running, say_once
 
 logger = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ def _as_meant(
     words = sys.argv[1:] if input_args is None else input_args
     refusals.refuse_arch(words)
     if not refusals.debugging():
-        parser.error = _without_usage  # the usage has 170 lines
+        parser.error = partial(_without_usage, parser)  # the usage has 170 lines
     parsed = original(parser, input_args, *args, **kwargs)
     namespace = parsed[0] if isinstance(parsed, tuple) else parsed
     refusals.refuse_colons(namespace)
@@ -51,6 +53,7 @@ def _as_meant(
         namespace.tpu = False
     if names := getattr(namespace, "allow_checkpoint_names", None):
         checkpoint_names.allow(names)
+    limits.adopt(namespace, words)
     if getattr(namespace, "restore_previous", False):
         os.environ[resuming.VARIABLE] = "1"  # also for the processes that fairseq starts
     return parsed
@@ -67,8 +70,8 @@ def _of_generate(original: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
         return original(cfg, **kwargs)
 
 
-def _without_usage(message: str) -> NoReturn:
-    refusals.fail(f"{message}. --help lists the flags.")
+def _without_usage(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    refusals.fail(" ".join(filter(None, (f"{message}.", flags.advice(parser, message), "--help lists the flags."))))
 
 
 def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:
@@ -88,17 +91,28 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
     raises it. Moreover, fairseq would refuse a symbolic link to the imported folder.
     """
     folder = _user_dir(args)
-    # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.
-    if folder is not None and _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
+    if folder is not None and is_this_copy(folder):
         logger.debug(f"--user-dir {folder} is imported already")  # importing it has already registered everything
-    elif folder is not None and folder.name == _PACKAGE.name:
+    else:
+        original(args)
+
+
+def is_this_copy(folder: Path) -> bool:
+    """Return whether a --user-dir is this package.
+
+    Raises:
+        ImportError: The folder is another copy of this package.
+    """
+    # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.
+    if _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
+        return True
+    if folder.name == _PACKAGE.name:
         raise ImportError(
             f"--user-dir {folder}: another copy of {_PACKAGE.name} is already imported from {_PACKAGE}. Pass "
             f"--user-dir {_PACKAGE}. To use {folder} instead, remove {_PACKAGE} from the Python path "
             "(pip uninstall fairseq-posenc)."
         )
-    else:
-        original(args)
+    return False
 
 
 def _user_dir(args: Any) -> Path | None:

@@ -38,16 +38,20 @@ def without(message: str, category: type[Warning]) -> Iterator[None]:
 
 
 @contextmanager
-def unchanged() -> Iterator[None]:
-    """Restore the level and the handlers of the root logger at the end of the `with` block.
+def importing_fairseq() -> Iterator[None]:
+    """Hide what the import of fairseq writes, and restore the level and the handlers of the root logger after it.
 
     Importing fairseq would let the root logger show debug messages, for example thousands of messages that torch
     writes when it compiles.
     """
+    # One task of fairseq asks every user for tensorboardX, which only that task needs.
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     try:
-        yield
+        # torch.jit.script warns since torch 2.14, and the import of fairseq calls it (models/model_utils.py:12).
+        with without("`torch.jit.script` is deprecated", FutureWarning):
+            yield
     finally:
         root.setLevel(level)
         root.handlers[:] = handlers

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..compat.registration import register
 from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
@@ -52,6 +53,7 @@ def write_dictionary(symbols: list[str], path: Path) -> None:
     Raises:
         CheckpointError: fairseq would not read the same pieces from dict.txt.
     """
+    register()
     from fairseq.data import Dictionary
 
     path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
@@ -131,6 +133,7 @@ def state_of(weights: Mapping[str, Tensor], configuration: Mapping[str, Any], cr
 
 def configuration(folder: Path, arguments: list[str]) -> dict[str, Any]:
     """Return the configuration that fairseq-train would save with these arguments and the data in `folder`."""
+    register()
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from omegaconf import OmegaConf

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from fairseq import utils
 
-import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
+import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.metrics.exact_match import exact_matches
 from recipes.lib import checkpoints
 from recipes.lib.package import write_whole

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
+import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.hub import vocabulary
 from fairseq_posenc.hub.convert import as_it_is

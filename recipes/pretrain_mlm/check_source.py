@@ -14,7 +14,7 @@ from typing import Any
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import fairseq_posenc  # noqa: F401  registers the architectures
+import fairseq_posenc.models  # noqa: F401  registers the architectures
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.hub.model import ModelConfig
 from fairseq_posenc.hub.pretrained import read

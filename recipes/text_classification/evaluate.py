@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils, utils
 
-import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
+import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from recipes.lib.checkpoints import updates
 from recipes.lib.lines import read, write
 from recipes.lib.package import whole_folder, write_whole

@@ -16,6 +16,7 @@ pytest.importorskip("fairseq")
 from fairseq import options, utils
 from fairseq.distributed import utils as distributed
 
+import fairseq_posenc
 from fairseq_posenc import compat
 
 # -- --restore-previous
@@ -60,7 +61,9 @@ PACKAGE = Path(compat.__file__).parents[1]
 
 @pytest.fixture
 def fresh_memo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fairseq forget what it has imported, and find the plain path that other packages have."""
     monkeypatch.setattr(utils.import_user_module, "memo", set(), raising=False)
+    monkeypatch.setattr(fairseq_posenc, "__path__", list(fairseq_posenc.__path__))
 
 
 def user_dir(path: Path | str) -> argparse.Namespace:

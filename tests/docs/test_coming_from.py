@@ -11,7 +11,7 @@ import pytest
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 
-import fairseq_posenc  # registers the architectures and tasks
+import fairseq_posenc.models  # registers the architectures and tasks
 from fairseq_posenc.commands.params import at_base_size
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names

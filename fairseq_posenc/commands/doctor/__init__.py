@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from ...core.quiet import importing_fairseq
 from . import apex, imported, machine, plugin, report, stack
 from .report import Check
 
@@ -40,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="Print the results as a JSON list and nothing else.")
     options = parser.parse_args(argv)
     # Packages print while they are imported; this must not mix with the answer on stdout.
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), importing_fairseq():
         checks = all_checks()
     print(report.as_json(checks) if options.json else report.as_text(checks))
     return int(any(check.status == "fail" for check in checks))

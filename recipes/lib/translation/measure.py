@@ -25,7 +25,7 @@ from fairseq import checkpoint_utils, options, utils
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
+import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from recipes.lib.flags import PLUGIN
 from recipes.lib.package import write_whole
 from recipes.lib.translation import memory

@@ -20,7 +20,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from numpy.typing import NDArray
 
-import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
+import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
 from fairseq_posenc.data.span_search import Answers, Search, WindowLogits

@@ -16,7 +16,7 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import fairseq_posenc  # noqa: F401  registers the architectures
+import fairseq_posenc.models  # noqa: F401  registers the architectures
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.encodings.building import build
 from fairseq_posenc.hub.convert import as_it_is

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from fairseq import utils
 
-import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
+import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import Loaded, load, updates
 from recipes.lib.lines import write

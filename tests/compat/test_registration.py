@@ -1,0 +1,141 @@
+"""Test when the package imports fairseq and registers with it, and that its torch API does neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+from . import ROOT, run
+
+PACKAGE = ROOT / "fairseq_posenc"
+#: Code that raises unless the package has registered everything and has mended fairseq.
+CHECK = """
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.data import data_utils
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.optim import OPTIMIZER_REGISTRY
+from fairseq.registry import REGISTRIES
+from fairseq.tasks import TASK_REGISTRY
+from fairseq.trainer import Trainer
+def registered():
+    parts = ["posenc_transformer" in ARCH_MODEL_REGISTRY, "posenc_masked_lm" in TASK_REGISTRY]
+    parts += ["squad" in CRITERION_REGISTRY, "posenc_lamb" in OPTIMIZER_REGISTRY]
+    parts += ["rouge_l" in REGISTRIES["scoring"]["registry"]]
+    return [*parts, hasattr(data_utils.batch_by_size, "__wrapped__"), hasattr(Trainer.load_checkpoint, "__wrapped__")]
+"""
+YES = f"{CHECK}\nassert all(registered()), registered()"
+NO = f"{CHECK}\nassert not any(registered()), registered()"
+
+
+def works(code: str, *args: str) -> None:
+    done = run(code, *args)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_torch_api_does_not_import_fairseq() -> None:
+    works("""
+        import sys, torch
+        import fairseq_posenc as pe
+        stack = pe.Stack("shaw+t5", None, pe.StackShape(layers=1, heads=2, dim=8, max_length=8))
+        stack(torch.zeros(1, 3, 8), stack.positions(torch.ones(1, 3, dtype=torch.long), pad=0))
+        import fairseq_posenc.hub, fairseq_posenc.compat
+        assert not [name for name in sys.modules if name.partition(".")[0] in ("fairseq", "fairseq_cli", "hydra")]
+    """)
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "path", "list"])
+def test_commands_that_need_no_fairseq_do_not_import_it(command: str) -> None:
+    heavy = {"fairseq"} if command == "list" else {"fairseq", "torch", "numpy"}
+    works(f"""
+        import contextlib, runpy, sys
+        sys.argv[1:] = ["{command}"]
+        with contextlib.suppress(SystemExit):
+            runpy.run_module("fairseq_posenc", run_name="__main__", alter_sys=True)
+        assert not {heavy} & set(sys.modules)
+    """)
+
+
+def test_fairseq_that_is_imported_later_is_not_changed() -> None:
+    works(f"import fairseq_posenc as pe; pe.names(); import fairseq.models; exec({NO!r})")
+
+
+WAYS = {
+    "fairseq first": "import fairseq, fairseq_posenc",
+    "a module of fairseq first": "from fairseq import options; import fairseq_posenc as pe; pe.names()",
+    "models": "import fairseq_posenc as pe; pe.names(); import fairseq_posenc.models",
+    "a class of tasks": "from fairseq_posenc.tasks.lm_memory import LMMemoryTask",
+    "a class of criterions": "import fairseq_posenc.criterions.squad",
+    "optim": "import fairseq_posenc.optim",
+    "register": "from fairseq_posenc.compat.registration import register; register(); register()",
+    "unpickling": r"import pickle; pickle.loads(b'cfairseq_posenc.models.translation\nPosEncTransformer\n.')",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_registers_everything(way: str) -> None:
+    works(f"{WAYS[way]}\n{YES}")
+
+
+IMPORTED = "import fairseq_posenc as pe; pe.names()"
+
+
+@pytest.mark.parametrize(
+    ("before", "folder"), [("", "package"), ("", "link"), *((IMPORTED, name) for name in ("package", "link", "clone"))]
+)
+def test_user_dir_registers_everything(before: str, folder: str, tmp_path: Path) -> None:
+    """--user-dir names the package, a link to it, or the clone that contains it."""
+    (tmp_path / PACKAGE.name).symlink_to(PACKAGE if folder == "link" else ROOT)
+    works(
+        f"""
+        import sys
+        {before}
+        from argparse import Namespace
+        from fairseq import utils
+        utils.import_user_module(Namespace(user_dir=sys.argv[1]))
+        utils.import_user_module(Namespace(user_dir=sys.argv[1]))
+        exec({YES!r})
+        """,
+        str(PACKAGE if folder == "package" else tmp_path / PACKAGE.name),
+    )
+
+
+def test_another_copy_is_refused_although_the_package_was_imported_before_fairseq(tmp_path: Path) -> None:
+    (tmp_path / PACKAGE.name).mkdir()
+    done = run(
+        """
+        import sys
+        import fairseq_posenc
+        from argparse import Namespace
+        from fairseq import utils
+        utils.import_user_module(Namespace(user_dir=sys.argv[1]))
+        """,
+        str(tmp_path / PACKAGE.name),
+    )
+    assert "ImportError" in done.stderr
+    assert f"another copy of fairseq_posenc is already imported from {PACKAGE}" in done.stderr
+
+
+def test_spawned_processes_register(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import multiprocessing
+from fairseq_posenc.models.translation import PosEncTransformer
+
+def check(model):
+    exec({YES!r}, globals())
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.map(check, [PosEncTransformer])
+""")
+    works(f"import runpy, sys; sys.argv[:] = [{str(program)!r}]; runpy.run_path({str(program)!r}, run_name='__main__')")
+
+
+def test_a_broken_fairseq_is_named(tmp_path: Path) -> None:
+    (tmp_path / "fairseq").mkdir()
+    (tmp_path / "fairseq" / "__init__.py").write_text("1 / 0")
+    done = run(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import fairseq_posenc, fairseq_posenc.models")
+    assert "fairseq cannot be imported (ZeroDivisionError: division by zero). Run: " in done.stderr

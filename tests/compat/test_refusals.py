@@ -24,6 +24,7 @@ from fairseq_posenc.compat import quiet, refusals
 from fairseq_posenc.core.quiet import without
 from fairseq_posenc.encodings import StackShape, build
 
+TRANSFORMER = ["--arch", "posenc_transformer"]
 DECODER = StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True, name_flag="--pos-enc")
 
 
@@ -110,7 +111,39 @@ def test_precisions_that_need_a_gpu_are_refused_without_one(
     [
         (["--arch", "transformer_tiny", "--pos-enc", "shaw"], "Give --arch posenc_transformer_tiny"),
         (["--arch=lightconv", "--pos-enc-args=clip=3"], "has no --pos-enc-args.*Give one of: .*posenc_roberta_base"),
-        (["--arch", "posenc_transformer", "--pos-encc", "shaw"], "--pos-encc shaw. --help lists the flags"),
+        (
+            ["--arch", "posenc_transformer", "--pos-encc", "shaw"],
+            "--pos-encc shaw. --pos-encc; did you mean --pos-enc. --help lists",
+        ),
+        (
+            [*TRANSFORMER, "--max-positions", "512"],
+            "Give --max-source-positions and --max-target-positions in place of --max-pos",
+        ),
+        (
+            [*TRANSFORMER, "--tokens-per-sample=512"],
+            "Give --max-source-positions and --max-target-positions in place of --tokens-p",
+        ),
+        (
+            ["--arch", "posenc_transformer_lm", "--task", "language_modeling", "--max-positions", "512"],
+            "Give --tokens-per-sample and --max-target-positions in place of --max-positions.",
+        ),
+        (
+            ["--arch", "posenc_roberta", "--task", "masked_lm", "--decoder-layers", "2"],
+            "Give --encoder-layers in place of --decoder-layers",
+        ),
+        (
+            [*TRANSFORMER, "--mem-length", "3"],
+            "--mem-length 3. --mem-length is a flag of --task posenc_lm_memory. --help",
+        ),
+        (
+            [*TRANSFORMER, "--adam-betas", "3"],
+            "--adam-betas is a flag of --optimizer adam, --optimizer cpu_adam. --help",
+        ),
+        (
+            [*TRANSFORMER, "--label-smoothing=0.1"],
+            "is a flag of --criterion label_smoothed_cross_entropy, .* and others. --help",
+        ),
+        ([*TRANSFORMER, "--beam", "5"], "--beam is a flag of fairseq-generate. --help"),
     ],
 )
 def test_flags_that_an_architecture_lacks_are_one_line(
@@ -121,6 +154,22 @@ def test_flags_that_an_architecture_lacks_are_one_line(
         options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(message, line), line
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--max-update", "is a flag of fairseq-train. "),
+        ("--pos-enc", "is a flag of fairseq-train --arch posenc_.*, fairseq-train"),
+    ],
+)
+def test_flags_of_another_command_are_named(
+    flag: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fairseq-generate"])
+    with pytest.raises(SystemExit, match="2"):
+        options.parse_args_and_arch(options.get_generation_parser(), ["data", flag, "3"])
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_hydra_says_nothing_about_fairseq() -> None:

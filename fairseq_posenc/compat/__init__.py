@@ -16,7 +16,7 @@ __all__ = ["CheckpointError", "UnsafeCheckpointError", "apply", "safe_load"]
 #: files of this folder that fix a fault, each with a function `mend`
 MENDS = """
 batching lengths ngram numpy2 shutdown checkpoints saving broadcast command_line spawn task_states resuming fasta
-divergence refusals quiet dictionaries data_files text_lines pairs
+divergence refusals quiet dictionaries data_files text_lines pairs diverse_beam unknown_words output_lengths
 """
 
 

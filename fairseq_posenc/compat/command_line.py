@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import checkpoint_names, flags, limits, quiet, refusals, resuming
+from . import checkpoint_names, flags, limits, quiet, refusals, resuming, unknown_words
 from .patching import replace, running, say_once
 
 logger = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ def _as_meant(
     if names := getattr(namespace, "allow_checkpoint_names", None):
         checkpoint_names.allow(names)
     limits.adopt(namespace, words)
+    unknown_words.check(namespace)
     if getattr(namespace, "restore_previous", False):
         os.environ[resuming.VARIABLE] = "1"  # also for the processes that fairseq starts
     return parsed

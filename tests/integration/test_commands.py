@@ -41,6 +41,26 @@ def test_generate_scores_every_sentence(data: Path, trained: Path) -> None:
     assert generated(data, checkpoint(trained), "--batch-size", "8", "--left-pad-source") == together
 
 
+def test_diverse_beams_do_not_depend_on_the_batches(data: Path, trained: Path) -> None:
+    """fairseq raises an IndexError, or takes the groups of another sentence."""
+    diverse = ["--diverse-beam-groups", "2", "--diverse-beam-strength", "1"]
+    whole, *parts = (generated(data, checkpoint(trained), "--batch-size", size, *diverse) for size in ("16", "4", "1"))
+    assert sorted(whole) == list(range(SIZES["test"]))
+    assert parts == [whole, whole]
+    assert whole != generated(data, checkpoint(trained))
+
+
+def test_unknown_words_are_replaced_by_source_words(data: Path, trained: Path, tmp_path: Path) -> None:
+    """The text has words that the dictionary lacks, and a reference, which the model is forced to begin with."""
+    for language in ("en", "de"):
+        (tmp_path / f"dict.{language}.txt").write_text((data / f"dict.{language}.txt").read_text())
+        (tmp_path / f"test.en-de.{language}").write_text("hello w1\nw2\n" if language == "en" else "Hallo w1\nw2\n")
+    raw = ["--dataset-impl", "raw", "--prefix-size", "1", "--print-alignment", "--replace-unk", "-s", "en", "-t", "de"]
+    first, second = (line.split() for _, line in sorted(generated(tmp_path, checkpoint(trained), *raw).items()))
+    assert first[0] in ("hello", "w1")
+    assert "<unk>" not in first + second
+
+
 def test_an_ensemble_generates(data: Path, trained: Path) -> None:
     paths = f"{trained / 'checkpoint1.pt'}:{checkpoint(trained)}"
     assert len(generated(data, paths)) == SIZES["test"]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..core.compose import LayerCall
+from ..core.refusal import InputError
 from ..ops.compiled import eagerly
 from ..ops.precision import HALF
 
@@ -79,7 +80,7 @@ class Choice(NamedTuple):
         return f"{name} ({self.reason})" if self.reason else name
 
 
-class PathRefusedError(ValueError):
+class PathRefusedError(InputError):
     """Say why the path `fused` or `compiled`, which the caller requested, cannot be used."""
 
 

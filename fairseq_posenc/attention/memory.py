@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, cat
 
+from ..core.refusal import InputError
+
 
 @dataclass
 class SegmentMemory:
@@ -57,7 +59,7 @@ class SegmentMemory:
         elif segment != self.segment + 1 or (self.length and self.kept != self.segment):
             last = self.kept if self.length else self.segment
             previous = f"segment {last}" if last >= 0 else "nothing"
-            raise ValueError(
+            raise InputError(
                 f"segment {segment} of the streams came after {previous}, so the memory of segment {segment} is "
                 "missing. Read the segments of the streams in order. If an update failed because the GPU memory was "
                 "full, lower --batch-size. If the checkpoint was trained without a memory of segments, give "

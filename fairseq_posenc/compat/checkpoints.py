@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..core.refusal import RefusedError
 from . import checkpoint_names, checkpoint_parts, checksums
 from .literals import evaluate_literals_only
 from .patching import overlay, replace, say_once
@@ -29,7 +30,7 @@ from .patching import overlay, replace, say_once
 logger = logging.getLogger(__name__)
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(RefusedError, RuntimeError):
     """Raised if a checkpoint cannot be used; the message names the file and says what to do."""
 
 

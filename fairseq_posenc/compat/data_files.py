@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.refusal import InputError
 from .patching import replace
 
 _AT_ONCE = 1 << 20  # items that are checked together
 _UNREADABLE = (AssertionError, KeyError, ValueError, OverflowError, struct.error)  # what fairseq raises
 
 
-class DataError(ValueError):
+class DataError(InputError):
     """Raised if binarised data are damaged; the message names the file."""
 
 

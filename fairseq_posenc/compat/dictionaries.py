@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ..core.reading import read_utf8
+from ..core.refusal import InputError
 from .patching import replace
 
 
-class DictionaryError(ValueError):
+class DictionaryError(InputError):
     """Raised if a dictionary cannot be read; the message names the file and, if it is known, the line."""
 
 

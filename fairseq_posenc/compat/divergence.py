@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..core.refusal import RefusedError
 from . import checksums
 from .patching import replace
 
@@ -20,7 +21,7 @@ logger = logging.getLogger("diverged")
 _ENCODING = tuple(f"pos_enc{stack}{args}" for stack in ("", "_encoder", "_decoder") for args in ("", "_args"))
 
 
-class DivergedError(FloatingPointError):
+class DivergedError(RefusedError, FloatingPointError):
     """Raised if a loss or a gradient is not finite; the message names the update, the encoding and a checkpoint."""
 
 

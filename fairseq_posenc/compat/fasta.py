@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from ..core.refusal import InputError
 from .patching import replace
 
 
@@ -18,7 +19,7 @@ def mend() -> None:
 
 def _of_one_word(original: Callable[..., Any], dataset: Any, path: str) -> Any:
     if shlex.quote(path) != path:
-        raise ValueError(
+        raise InputError(
             f"{path!r}: fairseq would pass this path to a shell, which would not read it as a single word. "
             "Rename the folder and its files so that the path has only letters, digits and '_-./', or use "
             "--dataset-impl mmap."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.refusal import InputError
 from .patching import replace
 
 _SKIP = "--skip-invalid-size-inputs-valid-test"
@@ -32,7 +33,7 @@ def _or_refused(
     kept, ignored = dataset.filter_indices_by_size(indices, max_positions)
     if len(ignored):
         share = f"{len(ignored)} of {len(indices)}"
-        raise ValueError(refusal(task, ignored[0], dataset.size(ignored[0]), max_positions, share))
+        raise InputError(refusal(task, ignored[0], dataset.size(ignored[0]), max_positions, share))
     return kept
 
 

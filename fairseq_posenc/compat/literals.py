@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..core.refusal import InputError
+
 #: Modules of fairseq that call `eval`; a test compares this list with fairseq's source.
 MODULES = (
     "fairseq.criterions.ctc",
@@ -62,7 +64,7 @@ def literal(text: Any) -> Any:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         shown = text if len(text) <= 80 else f"{text[:77]}..."
-        raise ValueError(
+        raise InputError(
             f"{shown!r} was not evaluated: it is not a literal, and fairseq would run it as Python code. Write a "
             "number, a string, True, False or None, or a list, tuple or dictionary of these."
         ) from None
@@ -87,4 +89,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("arithmetic is allowed only on numbers, and only lists and tuples can be joined or repeated")
+    raise InputError("arithmetic is allowed only on numbers, and only lists and tuples can be joined or repeated")

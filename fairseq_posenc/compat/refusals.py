@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..core.reading import colon_problem
+from ..core.reading import NotTextError, colon_problem
+from ..core.refusal import InputError, RefusedError
 from ..core.words import visible
+from ..core.writing import NoSpaceError
 from .patching import replace
 
 DEBUG = "FAIRSEQ_POSENC_DEBUG"
-_PACKAGE = Path(__file__).resolve().parents[1]
+#: A missing file, and two errors of files that are also used without this package.
+_REFUSALS = (RefusedError, FileNotFoundError, NoSpaceError, NotTextError)
 #: fairseq's tasks, besides those of this package, whose data are a folder that fairseq-preprocess wrote.
 _OF_FOLDERS = ("translation", "language_modeling", "masked_lm", "sentence_prediction")
 
@@ -51,24 +53,25 @@ def in_one_line() -> Iterator[None]:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether the code of this package raised an error on purpose, or a file of the user is missing."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    own = _PACKAGE in Path(last.filename).resolve().parents and (last.line or "").startswith("raise ")
-    return isinstance(error, FileNotFoundError) or (own and not isinstance(error, AssertionError))
+    """Return whether an error refuses what the user gave; every other error is a fault of a program."""
+    return isinstance(error, _REFUSALS)
 
 
 def _of_child(error: BaseException) -> str | None:
     """Return the message of a refusal in a process that fairseq spawned for a GPU; None if it was another error.
 
-    The error of torch.multiprocessing holds the traceback of the process as text.
+    The error of torch.multiprocessing holds the traceback of the process as text, whose last part begins with the name
+    of the class.
     """
     if type(error).__name__ != "ProcessRaisedException":
         return None
-    places = [*re.finditer(r'^  File "(.+)", line \d+, in .+\n    (.*)\n', str(error), re.MULTILINE)]
-    if not places or _PACKAGE not in Path(places[-1][1]).resolve().parents or not places[-1][2].startswith("raise "):
+    _, _, end = str(error).rpartition('\n  File "')
+    described = re.search(r"^(?:([\w.]+)\.)?(\w+): (.+)", end, re.MULTILINE | re.DOTALL)
+    if described is None:
         return None
-    message = re.search(r"^[\w.]+: (.+)", str(error)[places[-1].end() :], re.MULTILINE | re.DOTALL)
-    return message[1].strip() if message else None
+    module, name, message = described.groups(default="builtins")
+    cls = getattr(sys.modules.get(module), name, None)
+    return message.strip() if isinstance(cls, type) and issubclass(cls, _REFUSALS) else None
 
 
 def refuse_missing_data(cfg: Any) -> None:
@@ -114,12 +117,12 @@ def refuse_precision(common: Any) -> None:
         return
     where = "with --cpu" if common.cpu else "because torch finds no GPU"
     if common.amp:
-        raise ValueError(f"--amp has no effect {where}. Leave it out, or give --bf16.")
+        raise InputError(f"--amp has no effect {where}. Leave it out, or give --bf16.")
     if common.fp16 and not (common.fp16_no_flatten_grads or common.memory_efficient_fp16):
         cpu = "" if common.cpu else "--cpu "
         cure = f"Give {cpu}--fp16-no-flatten-grads or --bf16, or leave --fp16 out."
         reason = "because fairseq then copies all gradients into one tensor on a GPU"
-        raise ValueError(f"--fp16 alone does not work {where}, {reason}. {cure}")
+        raise InputError(f"--fp16 alone does not work {where}, {reason}. {cure}")
 
 
 def refuse_arch(words: Sequence[str]) -> None:

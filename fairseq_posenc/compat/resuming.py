@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..core.refusal import InputError
 from ..core.writing import whole
 from . import checksums
 from .checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
@@ -154,7 +155,7 @@ def add_flag(parser: Any) -> None:
 def _from_previous(cfg: Any, trainer: Any) -> Iterator[None]:
     """Inside a `with` block, let fairseq restore the newest undamaged checkpoint if the last one is unusable."""
     if trainer.checkpoint_suffix:
-        raise ValueError(f"{FLAG} cannot choose among checkpoints that are split into several files. Leave it out.")
+        raise InputError(f"{FLAG} cannot choose among checkpoints that are split into several files. Leave it out.")
     is_default = cfg.restore_file == "checkpoint_last.pt"
     wanted = Path(cfg.save_dir, cfg.restore_file) if is_default else Path(cfg.restore_file)
     other = None if _is_whole(wanted) else checksums.newest_undamaged(wanted.parent, besides=wanted)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..core.refusal import InputError
 from . import refusals
 from .patching import replace
 
@@ -31,7 +32,7 @@ def _refuse_no_process(cfg: Any) -> None:
     distributed = cfg.distributed_training
     several = distributed.distributed_world_size > 1 and not cfg.common.tpu
     if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
-        raise RuntimeError(
+        raise InputError(
             f"--distributed-world-size {distributed.distributed_world_size}: there is no GPU, so fairseq would start "
             "no process and would exit without training. To train on CPUs, start each process yourself with "
             "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "

@@ -26,6 +26,7 @@ from ..ops.content import Content
 from ..positions import Positions
 from . import schedule
 from .options import Options
+from .refusal import InputError
 from .starts import draw
 
 HOOKS = (
@@ -69,15 +70,15 @@ class StackShape:
         sizes = {"the number of layers": self.layers, "the number of heads": self.heads, "the width": self.dim}
         for name, size in {**sizes, self.length_flag: self.max_length}.items():
             if size < 1:
-                raise ValueError(f"{name} is {size}, but it must be at least 1")
+                raise InputError(f"{name} is {size}, but it must be at least 1")
         if self.drawn is not None and not 0 < self.drawn <= self.max_length:
-            raise ValueError(
+            raise InputError(
                 f"{self.length_flag} is {self.max_length}, but it must be at least {self.drawn_flag}, which is "
                 f"{self.drawn}: every token of the longest sequence needs a position of its own. Raise "
                 f"{self.length_flag} or lower {self.drawn_flag}"
             )
         if self.dim % self.heads:
-            raise ValueError(f"the width {self.dim} must be a multiple of the number of heads, which is {self.heads}")
+            raise InputError(f"the width {self.dim} must be a multiple of the number of heads, which is {self.heads}")
 
     @property
     def head_dim(self) -> int:

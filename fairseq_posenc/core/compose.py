@@ -15,6 +15,7 @@ from .agreement import check_cls, check_direction, check_drawn, check_segments
 from .base import Capabilities, Layer, PositionEncoding, StackShape
 from .conflicts import refuse_conflicts
 from .drawing import drawn_positions
+from .refusal import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Composition(nn.Module):
                     f", or call the second one {name}-2 and let them be active in different layers (option layers)"
                 )
                 cure = "remove one of them" + ("" if "embed" in member.hooks else layered)
-                raise ValueError(f"--pos-enc contains {name} twice; {cure}")
+                raise InputError(f"--pos-enc contains {name} twice; {cure}")
             self.add_module(name, member)
         refuse_conflicts(dict(members), stack.layers)
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
@@ -178,7 +179,7 @@ class Composition(nn.Module):
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:
             unable = [name for name, member in self.members.items() if not member.capabilities.memory]
-            raise ValueError(
+            raise InputError(
                 f"{' and '.join(unable) or self} does not allow segment memory: choose another {self.stack.name_flag}"
             )
         self._check_any_positions(positions.ids)
@@ -188,14 +189,14 @@ class Composition(nn.Module):
     def check_documents(self) -> None:
         """Raise ValueError if an encoding cannot separate documents in a sequence, or positions are drawn at random."""
         if self.stack.drawn is not None:
-            raise ValueError(
+            raise InputError(
                 "several documents in one sequence do not work with positions that are drawn at random "
                 f"({self.stack.length_flag}), because positions are drawn for whole sequences: "
                 f"leave out the documents or {self.stack.length_flag}"
             )
         for name, member in self.members.items():
             if not member.capabilities.documents:
-                raise ValueError(
+                raise InputError(
                     f"{name} ({self.stack.name_flag}) cannot separate documents that share a sequence, because "
                     f"{member.against_documents}"
                 )
@@ -223,14 +224,14 @@ class Composition(nn.Module):
         limit, flag, trained = self.limit, self.stack.length_flag, self.stack.max_length
         drawn, columns = self.stack.drawn, positions.key_length
         if drawn is not None and columns > drawn:
-            raise ValueError(
+            raise InputError(
                 f"a sequence has {columns} tokens, but {self.stack.drawn_flag} is {drawn}: raise "
                 f"{self.stack.drawn_flag}, which can be up to {trained} ({flag}), or shorten the sequence"
             )
         length = positions.extent
         if limit is not None and length > limit:
             cures = [member.cure_for_length for member in self.members.values() if member.limit == limit]
-            raise ValueError(
+            raise InputError(
                 f"{self.name} is defined up to {limit} positions, but there are {length} "
                 f"({flag} is {trained}): {cures[0]}"
             )
@@ -274,9 +275,9 @@ class Composition(nn.Module):
             if self.stack.name_flag == "--pos-enc":
                 other = "encoder" if self.stack.causal else "decoder"
                 cure = f"In an encoder-decoder, choose it for the {other} only: --pos-enc-{other} {self.name}"
-            raise ValueError(f"{self.stack.name_flag} {self.name} {own}. {cure}.")
+            raise InputError(f"{self.stack.name_flag} {self.name} {own}. {cure}.")
         if self.stack.drawn is not None and self._only_columns:
-            raise ValueError(
+            raise InputError(
                 f"{self.stack.length_flag}: positions cannot be drawn at random, because {self._only_columns}: choose "
                 f"another {self.stack.name_flag}, or leave {self.stack.length_flag} out"
             )

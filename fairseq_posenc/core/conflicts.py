@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .base import PositionEncoding
+from .refusal import InputError
 
 CURE = "use only one of them, or let them be active in different layers (option layers)"
 
@@ -32,35 +33,35 @@ def _refuse_in_layer(members: Mapping[str, PositionEncoding]) -> None:
     scores, projecting, turning = having("scores"), having("project_q", "project_k"), having("project_k")
     scaling = [name for name, member in members.items() if member.scale is not None]
     if len(scores) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key; {CURE}")
+        raise InputError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key; {CURE}")
     if scores and projecting:
         text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
-        raise ValueError(f"--pos-enc: {text}; {CURE}")
+        raise InputError(f"--pos-enc: {text}; {CURE}")
     if len(turning) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(turning)} both rotate the keys; {CURE}")
+        raise InputError(f"--pos-enc: {' and '.join(turning)} both rotate the keys; {CURE}")
     if len(projecting) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(projecting)} both change the queries; {CURE}")
+        raise InputError(f"--pos-enc: {' and '.join(projecting)} both change the queries; {CURE}")
     if len(scaling) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(scaling)} both set the scale of the content product; {CURE}")
+        raise InputError(f"--pos-enc: {' and '.join(scaling)} both set the scale of the content product; {CURE}")
     for scale in scaling:
         others = [name for name in projecting if name != scale]
         if others:
             text = f"{scale} sets the scale of the content product q·k, but {others[0]} changes the queries q"
-            raise ValueError(f"--pos-enc: {text}; {CURE}")
+            raise InputError(f"--pos-enc: {text}; {CURE}")
     if scaling and scores and scaling != scores:
         text = f"{scaling[0]} sets the scale of the content product q·k, but {scores[0]} replaces this product"
-        raise ValueError(f"--pos-enc: {text}; {CURE}")
+        raise InputError(f"--pos-enc: {text}; {CURE}")
     for name in having("compress"):
         others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
         if others:
             text = f"{name} compresses the keys to slots without positions, but {others[0]} needs positions of keys"
-            raise ValueError(f"--pos-enc: {text}; {CURE}")
+            raise InputError(f"--pos-enc: {text}; {CURE}")
     for name in having("adapt"):
         for other in having("content_bias"):
             text = f"{name} adapts biases that do not depend on the content, but the term of {other} depends on it"
-            raise ValueError(f"--pos-enc: {text}; {CURE}")
+            raise InputError(f"--pos-enc: {text}; {CURE}")
         if not having("bias"):
             others = [other for other in members if other != name]
             text = f"{' and '.join(others)} adds none" if others else "there is no other encoding in the same layer"
             example = "+".join([*others, members[name].companion, name])
-            raise ValueError(f"--pos-enc: {name} adapts the bias of another encoding, but {text}; write {example}")
+            raise InputError(f"--pos-enc: {name} adapts the bias of another encoding, but {text}; write {example}")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .base import ABSOLUTE, Capabilities, PositionEncoding, StackShape
 from .options import option
+from .refusal import InputError
 
 
 def extend_option() -> Any:
@@ -40,10 +41,10 @@ class Extended(PositionEncoding):
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
         if (options.extend == "interpolate") != (options.extend_to is not None):
-            raise ValueError("extend=interpolate and extend_to=N belong together: give both or neither")
+            raise InputError("extend=interpolate and extend_to=N belong together: give both or neither")
         least = max(stack.max_length, 2)
         if options.extend_to is not None and options.extend_to < least:
-            raise ValueError(f"extend_to={options.extend_to} must be at least {least}, the length of the table")
+            raise InputError(f"extend_to={options.extend_to} must be at least {least}, the length of the table")
 
     @property
     def capabilities(self) -> Capabilities:

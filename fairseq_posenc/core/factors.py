@@ -15,6 +15,7 @@ from . import tables
 from .base import Cost, StackShape, give
 from .caches import CachingEncoding
 from .options import option
+from .refusal import InputError
 from .shared_bias import SharedBias
 
 FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product; ones always have rank 1
@@ -48,7 +49,7 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         if options.init_std == 0:
-            raise ValueError("init_std=0 makes both factors zero, so they never get a gradient: set init_std above 0")
+            raise InputError("init_std=0 makes both factors zero, so they never get a gradient: set init_std above 0")
         super().__init__(options, stack)
 
     @classmethod

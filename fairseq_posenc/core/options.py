@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import schedule
+from .refusal import InputError
 from .words import suggestion
 
 #: Bound of options that may not exceed the stack's maximum length. The encoding checks this bound, because it knows the
@@ -69,7 +70,7 @@ class Options:
                 continue
             low, high = between
             if not all(low <= number <= high for number in (value if isinstance(value, tuple) else (value,))):
-                raise ValueError(f"{written(field)}={_show(value)} must be from {written_range(field)}")
+                raise InputError(f"{written(field)}={_show(value)} must be from {written_range(field)}")
 
     def __str__(self) -> str:
         """Return the options as the user writes them. Leave out unset options that every encoding has."""
@@ -112,7 +113,7 @@ def parse(text: str | Mapping[str, Any] | None, flag: str = FLAG) -> dict[str, A
     values: dict[str, Any] = {}
     for key, value in text.items() if isinstance(text, Mapping) else _pairs(text, flag):
         if _name(key) in values:
-            raise ValueError(f"{flag} contains {key.strip()!r} twice; remove one of them")
+            raise InputError(f"{flag} contains {key.strip()!r} twice; remove one of them")
         values[_name(key)] = value
     return values
 
@@ -121,7 +122,7 @@ def _pairs(text: str, flag: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")
         if not sign or not key.strip() or not value.strip():
-            raise ValueError(
+            raise InputError(
                 f"{flag}: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all, and several "
                 "values of one option with colons between them, such as layers=4:8:12"
             )
@@ -137,7 +138,7 @@ def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
     unknown = sorted(set(values) - set(names(cls)))
     if unknown:
         hint, known = suggestion(unknown[0], names(cls)), ", ".join(names(cls)) or "none"
-        raise ValueError(f"there is no option {', '.join(unknown)}{hint}; known options: {known}")
+        raise InputError(f"there is no option {', '.join(unknown)}{hint}; known options: {known}")
     hints = typing.get_type_hints(cls)
     fields = {written(field): field for field in dataclasses.fields(cls)}
     chosen = ((fields[name], value) for name, value in values.items())
@@ -186,7 +187,7 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
         converted = {bool: _bool, int: _whole, float: _finite, NUMBERS: _numbers}.get(kind, kind)(value)
     except (ValueError, TypeError, OverflowError):  # float() refuses whole numbers of more than 308 digits
         kind_name = _KIND_NAMES[kind]
-        raise ValueError(f"{written(field)}={value} must be {kind_name}") from None
+        raise InputError(f"{written(field)}={value} must be {kind_name}") from None
     choices = field.metadata["choices"]
     if not choices:
         return converted
@@ -195,7 +196,7 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
             return choice
     ours = (field.metadata["elsewhere"] or {}).get(str(value).lower())
     hint = f"; did you mean {ours}?" if ours else suggestion(str(value), choices)
-    raise ValueError(f"{written(field)}={value} must be one of {', '.join(choices)}{hint}")
+    raise InputError(f"{written(field)}={value} must be one of {', '.join(choices)}{hint}")
 
 
 def _bool(value: Any) -> bool:

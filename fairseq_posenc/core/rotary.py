@@ -12,6 +12,7 @@ from ..positions import Positions
 from .base import Layer, PositionEncoding, StackShape
 from .caches import GrownTables
 from .options import Options, option
+from .refusal import InputError
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Rotary(PositionEncoding):
     def __init__(self, options: Any, stack: StackShape, features: int) -> None:
         super().__init__(options, stack)
         if features % 2 or not features:
-            raise ValueError(f"the head width is {stack.head_dim}, but it must be even to rotate pairs of features")
+            raise InputError(f"the head width is {stack.head_dim}, but it must be even to rotate pairs of features")
         self.features = features
         self._tables = GrownTables()
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .options import option
+from .refusal import InputError
 from .rotary import RotaryOptions
 
 #: YaRN's alpha and beta (section 3.2, for LLaMA). Pairs that turn less often than SLOW within the original length are
@@ -107,24 +108,24 @@ class ScalingOptions(RotaryOptions):
         for name, scalings in _BELONGS_TO.items():
             changed = getattr(self, name) != type(self).__dataclass_fields__[name].default
             if name != "factor" and changed and self.scaling not in scalings:
-                raise ValueError(
+                raise InputError(
                     f"{name} has an effect with scaling={' or '.join(scalings)} only, but scaling={self.scaling}: "
                     f"leave {name} out, or change scaling"
                 )
         if self.scaling != "longrope" and (self.scaling == "none") != (self.factor is None):
             if self.factor is None:
-                raise ValueError(f"scaling={self.scaling} needs factor: set it, e.g. scaling={self.scaling},factor=2")
-            raise ValueError(
+                raise InputError(f"scaling={self.scaling} needs factor: set it, e.g. scaling={self.scaling},factor=2")
+            raise InputError(
                 f"factor={self.factor} has no effect with scaling=none: leave factor out, or set a scaling, "
                 "e.g. scaling=linear,factor=2"
             )
         if self.scaling == "longrope" and None not in (self.factor, self.attention_factor, self.original_length):
-            raise ValueError(
+            raise InputError(
                 f"original_length={self.original_length} has no effect, because factor and attention_factor are set: "
                 "leave original_length out"
             )
         if self.turns[0] >= self.turns[1]:
-            raise ValueError("low_freq_factor={:g} must be less than high_freq_factor={:g}".format(*self.turns))
+            raise InputError("low_freq_factor={:g} must be less than high_freq_factor={:g}".format(*self.turns))
 
     @property
     def turns(self) -> tuple[float, float]:
@@ -155,7 +156,7 @@ class Scaling:
         self.length = options.original_length or max_length
         self.factor = max_length / self.length if options.factor is None else options.factor
         if options.scaling == "ntk" and features < 4:
-            raise ValueError("scaling=ntk needs two or more rotated pairs of features per head: use scaling=linear")
+            raise InputError("scaling=ntk needs two or more rotated pairs of features per head: use scaling=linear")
         if options.scaling == "longrope":
             self._check_lists()
 
@@ -211,7 +212,7 @@ class Scaling:
         """Raise ValueError if longrope has no list of divisors, or if a list does not fit the number of pairs."""
         pairs, needed = self.features // 2, "long_factor" if self.factor > 1 else "short_factor"
         if not self.divisors:
-            raise ValueError(
+            raise InputError(
                 f"scaling=longrope needs {needed} if s is {self.factor:g}, where s is `factor` or, if unset, n divided "
                 f"by original_length: give {pairs} numbers (one per pair of features) with colons between them, as in "
                 f"{needed}=1.0:1.5:2.0, or a single number for all pairs"
@@ -219,9 +220,9 @@ class Scaling:
         for name in ("short_factor", "long_factor"):
             numbers = getattr(self.options, name) or (1.0,)
             if len(numbers) not in (1, pairs):
-                raise ValueError(
+                raise InputError(
                     f"{name} has {len(numbers)} numbers, but {pairs} pairs of features are rotated: give one number "
                     "per pair, or a single number for all pairs"
                 )
         if self.factor > 1 and self.length < 2 and self.options.attention_factor is None:
-            raise ValueError(f"original_length={self.length} must be at least 2 for scaling=longrope")
+            raise InputError(f"original_length={self.length} must be at least 2 for scaling=longrope")

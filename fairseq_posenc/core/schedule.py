@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .refusal import InputError
+
 HELP = (
     "Layers in which the encoding is active, counted from 1: numbers with colons between them (4:8:12), ranges (1-4), "
     "every-N (layers N, 2N, 3N, ...) or every-N-skip (all layers except N, 2N, 3N, ...). Unset: all layers."
@@ -30,10 +32,10 @@ def numbers(text: str | None, layers: int) -> tuple[int, ...]:
 
 def _periodic(text: str, step: int, skips: bool, layers: int) -> tuple[int, ...]:
     if step < 2:
-        raise ValueError(f"layers={text}: the number after every- must be at least 2")
+        raise InputError(f"layers={text}: the number after every- must be at least 2")
     if step > layers:
         effect = "skips no layer" if skips else "names no layer"
-        raise ValueError(f"layers={text} {effect}, because the stack has only {layers} layers: choose a smaller number")
+        raise InputError(f"layers={text} {effect}, because the stack has only {layers} layers: choose a smaller number")
     return tuple(number for number in range(1, layers + 1) if bool(number % step) == skips)
 
 
@@ -43,13 +45,13 @@ def _listed(text: str, layers: int) -> tuple[int, ...]:
         first, last = _bounds(text, part)
         for number in (first, last):
             if not 1 <= number <= layers:
-                raise ValueError(
+                raise InputError(
                     f"layers={text}: layer {number} does not exist; the stack has the layers 1 to {layers}"
                 )
         chosen += range(first, last + 1)
     twice = next((number for number in chosen if chosen.count(number) > 1), None)
     if twice is not None:
-        raise ValueError(f"layers={text} names layer {twice} twice: name it once")
+        raise InputError(f"layers={text} names layer {twice} twice: name it once")
     return tuple(sorted(chosen))
 
 
@@ -58,8 +60,8 @@ def _bounds(text: str, part: str) -> tuple[int, int]:
     match = _ONE_OR_RANGE.fullmatch(part.replace("_", "-"))
     if not match:
         forms = "numbers of layers with colons between them (4:8:12), ranges (1-4), every-N or every-N-skip"
-        raise ValueError(f"layers={text} must be {forms}")
+        raise InputError(f"layers={text} must be {forms}")
     first, last = int(match[1]), int(match[2] or match[1])
     if match[2] and first >= last:
-        raise ValueError(f"layers={text}: the range {part} must lead from a lower to a higher number")
+        raise InputError(f"layers={text}: the range {part} must lead from a lower to a higher number")
     return first, last

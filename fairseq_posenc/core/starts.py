@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .refusal import InputError
+
 
 def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset: float = 0.02) -> None:
     """Initialise a table [R, D], or tables [L or 1, h or 1, ...], in place.
@@ -21,7 +23,7 @@ def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset:
         ValueError: The user set a standard deviation, but `init` does not use one.
     """
     if std is not None and init != "normal":
-        raise ValueError(f"init_std={std} has no effect with init={init}: leave it out, or set init=normal")
+        raise InputError(f"init_std={std} has no effect with init={init}: leave it out, or set init=normal")
     if init == "normal":
         nn.init.normal_(weight, std=unset if std is None else std)
     elif init == "xavier-uniform":

@@ -12,6 +12,7 @@ from ..ops.compiled import exporting
 from ..positions import Positions
 from .base import StackShape
 from .options import N, option
+from .refusal import InputError
 
 SHARING = ("none", "head-wise", "layer-wise", "all")
 INITS = ("normal", "zeros", "ones", "xavier-uniform")
@@ -76,7 +77,7 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
     if clip is None:
         return stack.max_length - 1
     if not 1 <= clip <= stack.max_length:
-        raise ValueError(f"clip={clip} must be from 1 to n, and n is {stack.max_length} ({stack.length_flag})")
+        raise InputError(f"clip={clip} must be from 1 to n, and n is {stack.max_length} ({stack.length_flag})")
     return clip
 
 

@@ -12,6 +12,8 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from ..core.refusal import InputError
+
 #: added to p as in the authors' code, so that a word of probability 0 has a finite loss
 LEAST = 1e-6
 
@@ -40,7 +42,7 @@ class QuestionGenerationLoss(FairseqCriterion):
             ValueError: The model is not for question generation.
         """
         if not hasattr(model, "target_log_probs"):
-            raise ValueError(
+            raise InputError(
                 "--criterion question_generation needs --arch posenc_question_generation or one of its presets. For "
                 "other models, give --criterion cross_entropy."
             )

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..core.options import option
+from ..core.refusal import InputError
 from ..metrics import classification
 
 _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
@@ -43,7 +44,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
         super().__init__(cfg, task)
         if old := [name for name in _OLD if getattr(cfg, name)]:
             flag = f"--{old[0].replace('_', '-')}"
-            raise ValueError(f"{flag} has no effect, because --metrics chooses the scores. Leave out {flag}.")
+            raise InputError(f"{flag} has no effect, because --metrics chooses the scores. Leave out {flag}.")
         self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
 
     def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:

@@ -10,6 +10,8 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..core.refusal import InputError
+
 
 @register_criterion("squad", dataclass=FairseqDataclass)
 class SpanLoss(FairseqCriterion):
@@ -27,7 +29,7 @@ class SpanLoss(FairseqCriterion):
             ValueError: The model has no span head.
         """
         if not hasattr(model, "span_head"):
-            raise ValueError(
+            raise InputError(
                 "--criterion squad: the model has no span head. Use --task posenc_squad, which adds a span head."
             )
         tokens = sample["net_input"]["src_tokens"]

@@ -9,6 +9,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
+from ..core.refusal import InputError
 from .copied_words import CopyDictionary
 from .words import MASK
 
@@ -75,4 +76,4 @@ class QuestionLines:
         return pieces
 
     def _refuse(self, why: str) -> NoReturn:
-        raise ValueError(f"line {self._read} of the input: {why}")
+        raise InputError(f"line {self._read} of the input: {why}")

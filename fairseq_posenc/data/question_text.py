@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.refusal import InputError
 from . import question_pieces
 
 
@@ -46,5 +47,5 @@ class QuestionText:
         try:
             from ..metrics.rouge import rouge_l
         except ImportError as error:
-            raise ValueError(f"--eval-rouge needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
+            raise InputError(f"--eval-rouge needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
         return rouge_l(hypothesis, references, units=self.units)

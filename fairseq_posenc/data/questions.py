@@ -16,6 +16,8 @@ import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from torch import Tensor
 
+from ..core.refusal import InputError
+
 logger = logging.getLogger(__name__)
 
 SOURCE, TARGET = "src", "tgt"
@@ -49,7 +51,7 @@ def read_surface(path: Path) -> list[Surface]:
                 items.append(Surface(list(fields["unknown"]), list(fields.get("references", ()))))
                 sources.append(str(fields.get("source", f"item {number}")))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise ValueError(
+                raise InputError(
                     f"{path}:{number}: the line is not a JSON object with a list 'unknown' ({error!r}). Prepare the "
                     "questions again."
                 ) from None
@@ -134,7 +136,7 @@ def load(folder: Path, split: str, dictionary: Dictionary, impl: str | None = No
     if len(set(counts.values())) > 1:
         sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
         problem = f"the files have different numbers of items ({sizes})"
-        raise ValueError(f"{folder}, {split}: {problem}. Prepare the data again.")
+        raise InputError(f"{folder}, {split}: {problem}. Prepare the data again.")
     _check(data, surface, len(dictionary), surface_file)
     return Questions(data[SOURCE], data[TARGET], dictionary, segments=data["segments"], surface=surface, **options)
 
@@ -150,11 +152,11 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
         highest = int(source.max())
         if highest >= size + len(item.unknown):
             reason = f"the source has id {highest}, but only {size} symbols and {len(item.unknown)} unknown words exist"
-            raise ValueError(f"{file}:{index + 1}: {reason}. Prepare the data again.")
+            raise InputError(f"{file}:{index + 1}: {reason}. Prepare the data again.")
         if data["segments"] is not None and len(data["segments"][index]) != len(source):
-            raise ValueError(f"{file}:{index + 1}: source and segments have different lengths. Prepare the data again.")
+            raise InputError(f"{file}:{index + 1}: source and segments have different lengths. Prepare the data again.")
         if data[TARGET] is not None and int(data[TARGET][index].max()) > max(highest, size - 1):
-            raise ValueError(
+            raise InputError(
                 f"{file}:{index + 1}: the question copies a word that its source does not have. Prepare the data again."
             )
 
@@ -182,7 +184,7 @@ def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split:
     if excess and skipped:
         logger.warning(f"{folder}, {split}: fairseq leaves out items that are too long. {' '.join(excess)}")
     elif excess:
-        raise ValueError(f"{folder}, {split}: {' '.join(excess)}")
+        raise InputError(f"{folder}, {split}: {' '.join(excess)}")
 
 
 def _excess(kind: str, sizes: object, limit: int, flag: str, preparation_flag: str) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..core.refusal import InputError
+
 #: ids of <s> and </s> in fairseq's dictionaries
 BEGIN, END = 0, 2
 #: target of a window that does not contain the answer: the position of <s>
@@ -69,14 +71,14 @@ class Shape:
 
     def __post_init__(self) -> None:
         if self.stride < 1 or self.longest_question < 1:
-            raise ValueError(
+            raise InputError(
                 f"--stride {self.stride}, --longest-question {self.longest_question}: both must be at least 1."
             )
         if self.separators not in (1, 2):
-            raise ValueError(f"--separators {self.separators}: the number must be 1 or 2.")
+            raise InputError(f"--separators {self.separators}: the number must be 1 or 2.")
         if self.room(self.longest_question) < 1:
             least = self.longest_question + self.separators + 3
-            raise ValueError(
+            raise InputError(
                 f"--longest {self.longest} leaves no room for a context after a question of {self.longest_question} "
                 f"pieces. Give at least {least}, or a smaller --longest-question."
             )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.refusal import InputError
 from .span_items import NULL, Window, owner
 
 Logits = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.n_best < 1 or self.longest < 1:
-            raise ValueError(f"--n-best {self.n_best}, --longest-answer {self.longest}: both must be at least 1.")
+            raise InputError(f"--n-best {self.n_best}, --longest-answer {self.longest}: both must be at least 1.")
 
 
 class WindowLogits(NamedTuple):

@@ -13,6 +13,7 @@ import torch
 from fairseq.data import FairseqDataset, iterators
 from torch import Tensor
 
+from ..core.refusal import InputError
 from .words import Words
 
 
@@ -68,7 +69,7 @@ class Segments(FairseqDataset):
         self.corpus, self.streams, self.workers, self.length = corpus, streams, workers, length
         total = streams * workers
         if len(corpus) < total:
-            raise ValueError(
+            raise InputError(
                 f"{corpus.name} has {len(corpus)} tokens, but {flag} {streams} on {workers} "
                 f"worker{'s' * (workers > 1)} means {total} streams of at least one token each. Lower {flag}."
             )
@@ -166,12 +167,12 @@ class StreamIterator(iterators.EpochBatchIterator):
             del shape["tokens"]
         for flag, now in shape.items():
             if flag not in was:
-                raise ValueError(
+                raise InputError(
                     "The checkpoint is not from --task posenc_lm_memory. Begin a new epoch with --reset-dataloader."
                 )
             if was[flag] != now:
                 setting = "The number of training tokens" if flag == "tokens" else flag
-                raise ValueError(
+                raise InputError(
                     f"{setting} is {now}, but the checkpoint was written with {was[flag]}, so training cannot continue "
                     f"within the epoch. Use {was[flag]} again, or begin a new epoch with --reset-dataloader."
                 )

@@ -12,6 +12,7 @@ from fairseq.data import BaseWrapperDataset, LRUCacheDataset
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..core.refusal import InputError
 from .words import Words
 
 
@@ -40,10 +41,10 @@ class Masking:
 
     def __post_init__(self) -> None:
         if not 0 < self.mask_prob < 1:
-            raise ValueError(f"--mask-prob {self.mask_prob}: the value must be more than 0 and less than 1.")
+            raise InputError(f"--mask-prob {self.mask_prob}: the value must be more than 0 and less than 1.")
         parts = (self.leave_unmasked_prob, self.random_token_prob)
         if min(parts) < 0 or sum(parts) > 1:
-            raise ValueError(
+            raise InputError(
                 f"--leave-unmasked-prob {parts[0]}, --random-token-prob {parts[1]}: neither may be negative, and their "
                 "sum must be at most 1."
             )

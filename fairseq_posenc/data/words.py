@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.refusal import InputError
+
 MASK = "<mask>"
 
 Flags = NDArray[np.bool_]
@@ -107,12 +109,12 @@ def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
     try:
         pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     except (ValueError, AttributeError, RecursionError) as error:
-        raise ValueError(
+        raise InputError(
             f"{encoder_json}: the file is not a JSON object with ids of pieces ({error!r}). Download it again."
         ) from None
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"{encoder_json} has no piece with id {unknown[0]}. Give the encoder.json that belongs to the dictionary."
         )
     return [pieces.get(symbol, symbol) for symbol in symbols]

@@ -11,6 +11,7 @@ from typing import Any
 from ..core import options as opts
 from ..core.base import PositionEncoding, StackShape
 from ..core.compose import Composition
+from ..core.refusal import InputError
 from ..core.words import suggestion
 from .registry import ENCODINGS, kind_of
 
@@ -48,7 +49,7 @@ def get(name: str) -> type[PositionEncoding]:
 def _class_of(name: str, flag: str) -> type[PositionEncoding]:
     if name not in ENCODINGS:
         hint = suggestion(name, ENCODINGS, titles=_titles())
-        raise ValueError(f"{flag}: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
+        raise InputError(f"{flag}: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
     return _class_at(ENCODINGS[name])
 
 
@@ -139,7 +140,7 @@ def _classes(spec: str, flag: str = NAME_FLAG) -> list[tuple[str, type[PositionE
         before = kinds[:number].count(kind)
         name = f"{kind}-{before + 1}" if before else kind
         if member not in (kind, name):
-            raise ValueError(f"{flag} {spec}: {member} must be called {name}, because it is {kind} number {before + 1}")
+            raise InputError(f"{flag} {spec}: {member} must be called {name}, because it is {kind} number {before + 1}")
     return [(member, _class_of(kind, flag)) for member, kind in zip(members, kinds, strict=True)]
 
 
@@ -150,8 +151,8 @@ def _build_encoding(
         options = opts.fill(cls.Options, values)
         encoding = form_of(cls, options)(options, stack)
         _refuse_unlayered(encoding)
-    except ValueError as error:
-        raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{stack.args_flag}: {name}: {error}") from None
     return encoding
 
 
@@ -161,7 +162,7 @@ def _refuse_unlayered(encoding: PositionEncoding) -> None:
     if layers is None or (hooks and "embed" not in hooks):
         return
     reason = "this encoding adds vectors at the input, before all layers" if hooks else "this encoding does nothing"
-    raise ValueError(f"layers={layers} has no effect, because {reason}. Leave the option layers out.")
+    raise InputError(f"layers={layers} has no effect, because {reason}. Leave the option layers out.")
 
 
 def _refuse_overlaps(members: Mapping[str, PositionEncoding], flag: str) -> None:
@@ -171,8 +172,8 @@ def _refuse_overlaps(members: Mapping[str, PositionEncoding], flag: str) -> None
         if kind_of(first) == kind_of(second) and both:
             cure = f"set {_prefix(first)}layers and {_prefix(second)}layers to different layers"
             if "embed" in one.hooks:
-                raise ValueError(f"{flag}: {first} and {second} both add vectors at the input; use only one of them")
-            raise ValueError(f"{flag}: {first} and {second} are both active in layer {both[0]}; {cure}")
+                raise InputError(f"{flag}: {first} and {second} both add vectors at the input; use only one of them")
+            raise InputError(f"{flag}: {first} and {second} are both active in layer {both[0]}; {cure}")
 
 
 def _split(
@@ -186,12 +187,12 @@ def _split(
         if not owners:
             known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
             hint = suggestion(option, [name for c in classes.values() for name in opts.names(c.Options)])
-            raise ValueError(f"{flag}: there is no option {key}{hint}; known options: {known}")
+            raise InputError(f"{flag}: there is no option {key}{hint}; known options: {known}")
         if len(owners) > 1:
             choices = " or ".join(f"{name}.{option}" for name in owners)
-            raise ValueError(f"{flag}: several encodings have the option {option}; write {choices}")
+            raise InputError(f"{flag}: several encodings have the option {option}; write {choices}")
         if option in split[owners[0]]:
-            raise ValueError(f"{flag} sets the option {option} of {owners[0]} twice; remove one of them")
+            raise InputError(f"{flag} sets the option {option} of {owners[0]} twice; remove one of them")
         split[owners[0]][option] = value
     return split
 

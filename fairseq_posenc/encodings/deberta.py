@@ -16,6 +16,7 @@ from ..core import tables
 from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding
 from ..core.options import N, Options, option
+from ..core.refusal import InputError
 from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..core.starts import draw_with_matrices
@@ -179,7 +180,7 @@ class PaperDeberta(RelativeTable, Deberta):
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
         for name in ("buckets", "share_att_key", "layer_norm"):
             if getattr(options, name):
-                raise ValueError(f"{name}={getattr(options, name)} belongs to form=original: set form=original too")
+                raise InputError(f"{name}={getattr(options, name)} belongs to form=original: set form=original too")
         super().__init__(options, stack)
 
     def reset_parameters(self) -> None:

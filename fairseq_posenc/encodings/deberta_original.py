@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from ..core import tables
 from ..core.base import Layer, StackShape
+from ..core.refusal import InputError
 from ..core.starts import draw_with_matrices
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -39,12 +40,12 @@ class OriginalDeberta(Deberta):
 
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
         if options.share != "head-wise":
-            raise ValueError(
+            raise InputError(
                 f"share={options.share} belongs to form=paper: leave share out, because with form=original all layers "
                 "use the same table"
             )
         if options.tie_wr_wt:
-            raise ValueError("tie_wr_wt=true belongs to form=paper: with form=original, set share_att_key=true instead")
+            raise InputError("tie_wr_wt=true belongs to form=paper: with form=original, set share_att_key=true instead")
         super().__init__(options, stack)
         self.longest = _longest(options, stack)
         self.row_per_distance = options.buckets is None
@@ -169,7 +170,7 @@ def _longest(options: DebertaOptions, stack: StackShape) -> int:
     """
     buckets = options.buckets
     if buckets is not None and buckets % 2:
-        raise ValueError(
+        raise InputError(
             f"buckets={buckets} must be an even number: half of the buckets hold a single distance each, "
             "and the other half hold ranges of distances"
         )
@@ -177,7 +178,7 @@ def _longest(options: DebertaOptions, stack: StackShape) -> int:
         return max(stack.max_length, buckets or 1)
     longest = tables.clip_of(options.clip, stack)
     if buckets is not None and longest - 1 <= buckets // 2:
-        raise ValueError(
+        raise InputError(
             f"clip={longest} must be greater than {buckets // 2 + 1}, because with buckets={buckets} every distance up "
             f"to {buckets // 2} has a bucket of its own"
         )

@@ -11,6 +11,7 @@ from ..core import extension, tables
 from ..core.base import Capabilities, Facts, StackShape
 from ..core.extension import Extended
 from ..core.options import Options
+from ..core.refusal import InputError
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -84,7 +85,7 @@ class SentenceRestart(Learned):
 
     def check(self, positions: Positions) -> None:
         if positions.restart_ids is None:
-            raise ValueError(
+            raise InputError(
                 "sentence-restart needs sentence boundaries (Positions.restart_ids), which this model does not "
                 f"provide: choose another {self.stack.name_flag}, for example learned"
             )

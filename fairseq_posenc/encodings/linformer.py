@@ -12,6 +12,7 @@ from ..core import factors, tables
 from ..core.base import ABSOLUTE, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.factors import FACTOR_INITS, FactoredBias
 from ..core.options import N, Options, option
+from ..core.refusal import InputError
 from ..core.starts import draw
 from ..positions import Positions
 from .diet import DIVISOR, PAPER
@@ -26,7 +27,7 @@ def slots_of(slots: int | None, stack: StackShape) -> int:
     if slots is None:
         return max(1, stack.max_length // 4)
     if not 1 <= slots <= stack.max_length:
-        raise ValueError(
+        raise InputError(
             f"slots={slots} must be a number from 1 to n, and n is {stack.max_length} ({stack.length_flag})"
         )
     return slots

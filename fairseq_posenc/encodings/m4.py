@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..core import tables
 from ..core.base import CLS_AGAINST_DOCUMENTS, RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
+from ..core.refusal import InputError
 from ..core.relative_products import Products, RelativeProducts
 from ..core.relative_table import RelativeTable
 from ..ops import single_query, toeplitz
@@ -46,7 +47,7 @@ class M4Options(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale == 1 and self.scale_mode != "sqrt":
-            raise ValueError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too, e.g. scale=3")
+            raise InputError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too, e.g. scale=3")
 
 
 class M4(RelativeTable, RelativeProducts):
@@ -178,12 +179,12 @@ class M4MOptions(Options):
     def __post_init__(self) -> None:
         o = self.gate_offset
         if o < 0:
-            raise ValueError(
+            raise InputError(
                 f"gate_offset={o} must not be negative: use {-o}, which gives the same model if the table is negated"
             )
         super().__post_init__()
         if not o and (self.init == "zeros" or self.init_std == 0):
-            raise ValueError(
+            raise InputError(
                 "with gate_offset=0, a table of zeros never learns, because all its gradients are zero: choose another "
                 "init or init_std"
             )
@@ -269,6 +270,6 @@ def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tu
 
 def _check_reset(options: M4Options, stack: StackShape) -> None:
     if options.reset != "none" and stack.causal:
-        raise ValueError(f"reset={options.reset} is for encoders, but this stack is a decoder: set reset=none")
+        raise InputError(f"reset={options.reset} is for encoders, but this stack is a decoder: set reset=none")
     if options.reset != "none" and not stack.has_cls:
-        raise ValueError(f"reset={options.reset} needs a [CLS], which this architecture does not have: set reset=none")
+        raise InputError(f"reset={options.reset} needs a [CLS], which this architecture does not have: set reset=none")

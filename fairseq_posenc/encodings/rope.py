@@ -11,6 +11,7 @@ from torch import Tensor
 from ..core import rotary
 from ..core.base import Facts, Layer, StackShape
 from ..core.options import option
+from ..core.refusal import InputError
 from ..core.rotary_scaling import Scaling, ScalingOptions
 from ..positions import Positions
 
@@ -36,7 +37,7 @@ class RopeOptions(ScalingOptions):
 
     def __post_init__(self) -> None:
         if self.fraction < 1 and self.proportion < 1:
-            raise ValueError(
+            raise InputError(
                 f"fraction={self.fraction} and proportion={self.proportion} choose the rotated features in two ways: "
                 "set only one of them"
             )
@@ -96,7 +97,7 @@ class Rope(rotary.Rotary):
     def __init__(self, options: RopeOptions, stack: StackShape) -> None:
         for name in ("fraction", "proportion"):
             if stack.head_dim % 2 == 0 and stack.head_dim * getattr(options, name) < 2:
-                raise ValueError(
+                raise InputError(
                     f"{name}={getattr(options, name)} of the head width {stack.head_dim} is less than one pair of "
                     f"features: set {name}={2 / stack.head_dim:g} or more"
                 )

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options, option
+from ..core.refusal import InputError
 from ..core.relative_bias import RelativeBias
 from ..positions import Positions
 
@@ -54,7 +55,7 @@ class Sandwich(RelativeBias):
 
     def __init__(self, options: SandwichOptions, stack: StackShape) -> None:
         if options.width % 2:
-            raise ValueError(f"width={options.width} must be an even number, because sines and cosines come in pairs")
+            raise InputError(f"width={options.width} must be an even number, because sines and cosines come in pairs")
         super().__init__(options, stack)
         # The module has no parameters, so this empty buffer shows to which dtype and device the module was moved.
         self.register_buffer("like", torch.empty(0), persistent=False)

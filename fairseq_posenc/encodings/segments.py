@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
+from ..core.refusal import InputError
 from ..core.shared_bias import SharedBias
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -48,7 +49,7 @@ class Segmented(PositionEncoding):
     def check(self, positions: Positions) -> None:
         segments = positions.segments
         if segments is None:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} needs the number of each token's segment, but Positions.segments is None: call "
                 f"stack.positions(tokens, ..., segments=...), or remove {self.name} from {self.stack.name_flag}"
             )
@@ -56,12 +57,12 @@ class Segmented(PositionEncoding):
             return
         lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:
-            raise ValueError(
+            raise InputError(
                 f"{self.name}: Positions.segments contains {lowest}, but segment ids start at 0: use "
                 "ids of at least 0 in all columns, also at padding"
             )
         if highest >= self.options.segments:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} has parameters for the segments 0 to {self.options.segments - 1}, but Positions.segments "
                 f"contains {lowest} to {highest}: set {self.stack.args_flag} segments={highest + 1}"
             )

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..core.base import ABSOLUTE, Facts, PositionEncoding, StackShape
 from ..core.caches import GrownTables
 from ..core.options import Options, option
+from ..core.refusal import InputError
 from ..positions import Positions
 
 
@@ -47,7 +48,7 @@ class Sinusoidal(PositionEncoding):
     def __init__(self, options: SinusoidalOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.freq == "t2t" and stack.dim < 4:
-            raise ValueError(f"freq=t2t needs a width of at least 4, but the width is {stack.dim}: use freq=paper")
+            raise InputError(f"freq=t2t needs a width of at least 4, but the width is {stack.dim}: use freq=paper")
         self._tables = GrownTables()
 
     capabilities = ABSOLUTE

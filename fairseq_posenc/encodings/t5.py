@@ -12,6 +12,7 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
+from ..core.refusal import InputError
 from ..core.relative_bias import RelativeBias
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -136,10 +137,10 @@ def _check_buckets(options: T5Options, stack: StackShape) -> None:
     least = 2 if stack.causal else 4
     if options.buckets < least or options.buckets % least:
         kind = "a decoder" if stack.causal else "an encoder"
-        raise ValueError(f"buckets={options.buckets} must be a positive multiple of {least} in {kind}")
+        raise InputError(f"buckets={options.buckets} must be a positive multiple of {least} in {kind}")
     exact = options.buckets // least
     if options.max_distance <= exact:
-        raise ValueError(
+        raise InputError(
             f"max_distance={options.max_distance} must be greater than {exact}, because with "
             f"buckets={options.buckets} every distance below {exact} has a bucket of its own"
         )

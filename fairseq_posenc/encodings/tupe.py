@@ -21,6 +21,7 @@ from ..core.caches import CachingEncoding
 from ..core.extension import Extended
 from ..core.factors import of_columns
 from ..core.options import Options, option
+from ..core.refusal import InputError
 from ..core.shared_bias import SharedBias
 from ..core.starts import draw_with_matrices
 from ..ops import toeplitz
@@ -100,7 +101,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     def _check_start(cls, options: TupeOptions) -> None:
         """Raise ValueError if the table of position vectors starts at zeros, because it would then get no gradient."""
         if options.init == "zeros" or options.init_std == 0:
-            raise ValueError(
+            raise InputError(
                 "a table of positions that starts at zeros never learns, because its gradient is zero: choose another "
                 "init or init_std"
             )

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ..core import tables
 from ..core.base import Capabilities, Cost, Layer, StackShape
+from ..core.refusal import InputError
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 from .t5 import bucket, literal_bucket
@@ -39,7 +40,7 @@ class OriginalTupe(Tupe):
     def __init__(self, options: TupeOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.share != "head-wise":
-            raise ValueError(
+            raise InputError(
                 f"share={options.share} belongs to form=paper: leave share out, because with form=original all layers "
                 "use the same table"
             )
@@ -48,7 +49,7 @@ class OriginalTupe(Tupe):
     def _check_start(cls, options: TupeOptions) -> None:
         super()._check_start(options)
         if options.init == "ones":
-            raise ValueError(
+            raise InputError(
                 "init=ones works with form=paper only. With form=original, the layer norm turns a table of equal "
                 "numbers into zeros, so the table would never learn: choose another init"
             )

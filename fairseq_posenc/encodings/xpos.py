@@ -11,6 +11,7 @@ from torch import Tensor
 from ..core import rotary
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import option
+from ..core.refusal import InputError
 from ..positions import Positions
 
 #: The gamma of the paper and of the released code. At the distance scale_base, the product of the fastest pair has
@@ -75,7 +76,7 @@ class XPos(rotary.Rotary):
         """
         most = math.log(torch.finfo(dtype).max) / 2 / math.log((1 + GAMMA) / GAMMA)
         if max(length - self.middle, self.middle) > most * self.options.scale_base:
-            raise ValueError(
+            raise InputError(
                 f"xpos: with {length} positions, the decay factors leave the range of {dtype}: use --bf16 or float32, "
                 f"or raise scale_base={self.options.scale_base}"
             )

@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
 
 from ..core.options import option
+from ..core.refusal import InputError
 from .search import FORMS, GnmtGenerator, GnmtGeneratorWithAlignment
 
 
@@ -46,7 +47,7 @@ class Searching(FairseqTask):
         for name in ("unnormalized", "score_reference"):
             if self.form == "gnmt" and getattr(args, name, False):
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"--lenpen-form gnmt has no effect with {flag}. Leave out one of the two flags.")
+                raise InputError(f"--lenpen-form gnmt has no effect with {flag}. Leave out one of the two flags.")
         if seq_gen_cls is None:
             seq_gen_cls, more = self.generator_of(args)
             extra |= more
@@ -75,7 +76,7 @@ def refuse_in_training(cfg: Any) -> None:
         ValueError: --lenpen-form is gnmt.
     """
     if str(cfg.lenpen_form) != "fairseq":
-        raise ValueError(
+        raise InputError(
             "--lenpen-form has no effect in training without beam search in validation. Pass this flag to "
             "fairseq-generate or fairseq-interactive."
         )

@@ -14,6 +14,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
 from ..core.options import option
+from ..core.refusal import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -104,5 +105,5 @@ def _rouge_l() -> Callable[..., float]:
     try:
         from ..metrics.rouge import rouge_l
     except ImportError as error:
-        raise ValueError(f"--scoring rouge_l needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
+        raise InputError(f"--scoring rouge_l needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
     return rouge_l

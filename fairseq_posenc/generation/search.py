@@ -15,6 +15,8 @@ from typing import Any
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
+from ..core.refusal import InputError
+
 FORMS = ("fairseq", "gnmt")
 
 
@@ -27,7 +29,7 @@ def length_penalty(form: str, length: int, power: float) -> float:
         ValueError: The form is unknown.
     """
     if form not in FORMS:
-        raise ValueError(f"--lenpen-form {form}: there is no such formula. Give one of {', '.join(FORMS)}.")
+        raise InputError(f"--lenpen-form {form}: there is no such formula. Give one of {', '.join(FORMS)}.")
     return float(length**power if form == "fairseq" else ((5 + length) / 6) ** power)
 
 

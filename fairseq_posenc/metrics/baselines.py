@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cdist
 
+from ..core.refusal import InputError
 from .units import pattern_of, units_of
 
 #: Number of the most frequent units that the constant is built from, and of the questions it is chosen on, sampled
@@ -37,7 +38,7 @@ def best_constant(questions: Sequence[str], units: str = "words") -> str:
         ValueError: There are no questions, or the units are unknown.
     """
     if not questions:
-        raise ValueError(
+        raise InputError(
             "there are no training questions on which to choose the best constant output. Check that the training "
             "split is not empty."
         )

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn import metrics
 
+from ..core.refusal import InputError
+
 Metric = Callable[[ArrayLike, ArrayLike], float]
 
 
@@ -66,7 +68,7 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
     for name in names:
         if name not in known:
             kind = "regression" if regression else "classification"
-            raise ValueError(f"--metrics {name}: {kind} has no score of this name. Choose from {', '.join(known)}.")
+            raise InputError(f"--metrics {name}: {kind} has no score of this name. Choose from {', '.join(known)}.")
     return list(names)
 
 

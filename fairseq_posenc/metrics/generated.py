@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from ..core.refusal import InputError
 from .rouge import mean_rouge_l
 
 #: name of sacrebleu's tokenizer for each of `units.UNITS`
@@ -94,7 +95,7 @@ def distinct(hypotheses: Sequence[str]) -> float:
         ValueError: There are no texts.
     """
     if not hypotheses:
-        raise ValueError(
+        raise InputError(
             "there are no texts, so the share of distinct texts is undefined. Check that the split is not empty."
         )
     return len(set(hypotheses)) / len(hypotheses)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..core.refusal import InputError
 from .squad import V20, Scores, means, rules, scores
 
 
@@ -99,4 +100,4 @@ def _check(predictions: Mapping[str, str], odds: Mapping[str, float]) -> None:
     missing = [name for name in predictions if name not in odds]
     if missing:
         problem = f"{len(missing)} predictions have no odds for the case without an answer: {', '.join(missing[:5])}"
-        raise ValueError(f"{problem}. Give odds for every prediction.")
+        raise InputError(f"{problem}. Give odds for every prediction.")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rapidfuzz.distance import LCSseq
 
+from ..core.refusal import InputError
 from .units import units_of
 
 #: f1: the F1 score with the best single reference. coco: F with beta 1.2, as in the evaluation of image captions (Chen
@@ -43,7 +44,7 @@ def mean_rouge_l(
         ValueError: There are no texts, or the number of lists of references differs from the number of texts.
     """
     if not hypotheses:
-        raise ValueError("there are no texts to score with ROUGE-L. Check that the split is not empty.")
+        raise InputError("there are no texts to score with ROUGE-L. Check that the split is not empty.")
     pairs = zip(hypotheses, references, strict=True)
     scores = [rouge_l(hypothesis, texts, units=units, variant=variant) for hypothesis, texts in pairs]
     return sum(scores) / len(scores)
@@ -52,9 +53,9 @@ def mean_rouge_l(
 def of_units(hypothesis: Sequence[str], references: Sequence[Sequence[str]], variant: str = "f1") -> float:
     """Return the ROUGE-L of texts that are already split into units; see `rouge_l`."""
     if variant not in VARIANTS:
-        raise ValueError(f"variant {variant!r} of ROUGE-L is unknown. Choose from {', '.join(VARIANTS)}.")
+        raise InputError(f"variant {variant!r} of ROUGE-L is unknown. Choose from {', '.join(VARIANTS)}.")
     if not references:
-        raise ValueError("ROUGE-L needs at least one reference for each text. Add references, or leave the text out.")
+        raise InputError("ROUGE-L needs at least one reference for each text. Add references, or leave the text out.")
     parts = [_parts(hypothesis, reference) for reference in references]
     if variant == "coco":
         return _f(max(precision for precision, _ in parts), max(recall for _, recall in parts), COCO_BETA)

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from ..core.refusal import InputError
+
 V11, V20, MLQA = "squad-v1.1", "squad-v2.0", "mlqa"
 
 _ENGLISH = r"\b(a|an|the)\b"
@@ -92,7 +94,7 @@ class Rules:
         if self.name != V20:
             if not answers:
                 problem = f"question {name} has no answer, but the rules of {self.name} need at least one"
-                raise ValueError(f"{problem}. Leave the question out, or use the rules of {V20}.")
+                raise InputError(f"{problem}. Leave the question out, or use the rules of {V20}.")
             return list(answers)
         return [answer for answer in answers if self.words(answer)] or [""]
 
@@ -117,7 +119,7 @@ def rules(name: str) -> Rules:
         ValueError: The name is unknown.
     """
     if name not in RULES:
-        raise ValueError(f"rules {name!r} are unknown. Choose from {', '.join(RULES)}.")
+        raise InputError(f"rules {name!r} are unknown. Choose from {', '.join(RULES)}.")
     if name in (V11, V20):
         return Rules(name, _ENGLISH, frozenset(string.punctuation))
     language = name.removeprefix(f"{MLQA}-")
@@ -156,11 +158,11 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], c
             2.0 has no prediction.
     """
     if not golds:
-        raise ValueError("there are no questions to score. Check that the split is not empty.")
+        raise InputError("there are no questions to score. Check that the split is not empty.")
     missing = [name for name in golds if name not in predictions]
     if missing and comparison.name == V20:
         problem = f"{len(missing)} of {len(golds)} questions have no prediction: {', '.join(missing[:5])}"
-        raise ValueError(f"{problem}. Add a prediction for each question; an empty text stands for no answer.")
+        raise InputError(f"{problem}. Add a prediction for each question; an empty text stands for no answer.")
     exact, f1 = dict.fromkeys(golds, 0.0), dict.fromkeys(golds, 0.0)
     for name, answers in golds.items():
         references = comparison.references(name, answers)

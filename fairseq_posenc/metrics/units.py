@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..core.refusal import InputError
+
 #: words and single punctuation marks; every character except spaces (Chinese); tokens between spaces (tokenised text)
 UNITS = {"words": re.compile(r"\w+|[^\w\s]"), "characters": re.compile(r"\S"), "spaces": re.compile(r"\S+")}
 
@@ -15,7 +17,7 @@ def pattern_of(units: str) -> re.Pattern[str]:
         ValueError: The units are not in `UNITS`.
     """
     if units not in UNITS:
-        raise ValueError(f"units {units!r} are unknown. Choose from {', '.join(UNITS)}.")
+        raise InputError(f"units {units!r} are unknown. Choose from {', '.join(UNITS)}.")
     return UNITS[units]
 
 

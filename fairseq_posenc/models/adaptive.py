@@ -16,6 +16,8 @@ from fairseq.modules import AdaptiveSoftmax, FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core.refusal import InputError
+
 Bands = tuple[list[Tensor | None], list[Tensor | None]]
 
 
@@ -64,7 +66,7 @@ class OneMatrixSoftmax(nn.Module):
         super().__init__()
         types, dim = weight.shape
         if list(cutoffs) != sorted(set(cutoffs)) or not 0 < cutoffs[0] <= cutoffs[-1] < types or pad >= cutoffs[0]:
-            raise ValueError(
+            raise InputError(
                 f"--adaptive-softmax-cutoff {','.join(map(str, cutoffs))}: the numbers must increase, and all must be "
                 f"more than {pad} and less than {types}, the size of the dictionary. Give other numbers."
             )

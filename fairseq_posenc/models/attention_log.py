@@ -14,6 +14,7 @@ import torch
 
 from ..attention.statistics import LayerStatistics, measuring, values_of
 from ..compat.patching import replace
+from ..core.refusal import InputError
 
 FLAG = "--pos-enc-log-interval"
 #: Place of the numbers in a line of the log: after those of fairseq.
@@ -29,7 +30,7 @@ def log_attention(interval: int) -> None:
     from fairseq.trainer import Trainer
 
     if interval < 1:
-        raise ValueError(f"{FLAG} {interval}: the number of updates must be at least 1. Leave it out to log nothing.")
+        raise InputError(f"{FLAG} {interval}: the number of updates must be at least 1. Leave it out to log nothing.")
     replace(Trainer, "train_step", _measured)
 
 
@@ -40,7 +41,7 @@ def _measured(original: Callable[..., Any], trainer: Any, *args: Any, **kwargs: 
     if interval is None or is_repeated or (trainer.get_num_updates() + 1) % interval:
         return original(trainer, *args, **kwargs)
     if trainer.is_fsdp:
-        raise ValueError(f"{FLAG} cannot read tables that --ddp-backend fully_sharded splits. Leave one of them out.")
+        raise InputError(f"{FLAG} cannot read tables that --ddp-backend fully_sharded splits. Leave one of them out.")
     trainer._measures_attention = True
     try:
         with measuring(trainer.get_model()) as layers:

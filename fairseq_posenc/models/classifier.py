@@ -20,6 +20,7 @@ from fairseq.models.transformer import TransformerConfig
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from ..core.refusal import InputError
 from .classifier_config import LONGEST, ClassifierConfig
 from .config import register_sizes, values_of
 from .masked_lm import SentenceEncoder
@@ -57,7 +58,7 @@ class WordEmbedding(nn.Module):
         vectors = _read(file)
         room = self.words.weight[first : first + len(vectors)]
         if vectors.shape != room.shape or len(vectors) < self.num_embeddings - first - 1:  # the task adds <mask>
-            raise ValueError(
+            raise InputError(
                 f"--word-vectors {file}: the file has {len(vectors)} vectors of width {vectors.shape[1]}, but the "
                 f"dictionary has {self.num_embeddings - first} words and --embedding-dim is "
                 f"{self.words.embedding_dim}. Give the file that belongs to this dictionary."
@@ -138,12 +139,12 @@ class PosEncClassifier(FairseqEncoderModel):
             ValueError: --pooling and --init-token contradict each other, or the vectors do not fit.
         """
         if self.encoder.pooling == "cls" and init_token is None:
-            raise ValueError(
+            raise InputError(
                 "--pooling cls reads the first token, but --init-token is not set. Give --init-token 0, so that each "
                 "sample begins with <s>."
             )
         if self.encoder.pooling == "max" and init_token is not None:
-            raise ValueError(
+            raise InputError(
                 "--init-token has no effect with --pooling max. Leave out --init-token, or give --pooling cls."
             )
         if self.args.word_vectors:
@@ -179,7 +180,7 @@ def _read(file: Path) -> Tensor:
             vectors: Tensor = opened.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
         problem = f"--word-vectors {file} cannot be read ({error})"
-        raise ValueError(f"{problem}. Create the file with prepare_text_classification.py.") from None
+        raise InputError(f"{problem}. Create the file with prepare_text_classification.py.") from None
     return vectors
 
 

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..attention import PATHS
 from ..core.options import option
+from ..core.refusal import InputError
 from ..encodings.building import with_defaults
 
 Field = tuple[str, Any, Any]
@@ -179,7 +180,7 @@ def refuse(values: Mapping[str, Any], refused: Mapping[str, str]) -> None:
     """Raise ValueError if one of the `refused` options is set; the mapping gives the reason for each."""
     for name, reason in refused.items():
         if values.get(name):
-            raise ValueError(f"{flag(name)} is not supported by posenc architectures; leave it out. {reason}")
+            raise InputError(f"{flag(name)} is not supported by posenc architectures; leave it out. {reason}")
 
 
 def flag(name: str) -> str:
@@ -223,7 +224,7 @@ def check_overrides(config: Any) -> None:
         for side in ("encoder", "decoder")
     )
     if own and config.pos_enc_args is not None:
-        raise ValueError(
+        raise InputError(
             "--pos-enc-args has no effect, because the encoder and the decoder both have flags of their own, such as "
             "--pos-enc-encoder and --pos-enc-decoder-args. Leave --pos-enc-args out."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from ..core.refusal import InputError
 from ..data.documents import DOCUMENT, LINE, SEQUENCE
 
 WITHIN = ChoiceEnum([SEQUENCE, DOCUMENT, LINE])
@@ -20,7 +21,7 @@ def check_language_model(within: str, task: Any) -> None:
     """Raise ValueError if the inputs of a language model do not fit --attend-within, or if this flag has no effect."""
     settings = getattr(task, "cfg", None) or getattr(task, "args", None)
     if within != SEQUENCE and getattr(settings, "add_bos_token", False):
-        raise ValueError(
+        raise InputError(
             f"--attend-within {within} does not work with --add-bos-token, which puts <s> before each sequence instead "
             f"of each {within}. Leave --add-bos-token out."
         )
@@ -38,7 +39,7 @@ def without_memory(within: str) -> str:
 def check_masked_language_model(within: str, task: Any) -> None:
     """Raise ValueError if a task does not give the tokens before masking, or if --attend-within has no effect."""
     if within != SEQUENCE and not getattr(task, "gives_unmasked_tokens", False):
-        raise ValueError(
+        raise InputError(
             f"--attend-within {within} needs the tokens before masking, because masks may hide the ends of lines. Use "
             "--task posenc_masked_lm, which gives them, or leave --attend-within out."
         )
@@ -50,7 +51,7 @@ def _check_break_mode(within: str, settings: Any) -> None:
     contents = {"eos": "one line"} if within != SEQUENCE else {}
     contents |= {"complete_doc": "a part of one document"} if within == DOCUMENT else {}
     if mode in contents:
-        raise ValueError(
+        raise InputError(
             f"--attend-within {within} has no effect with --sample-break-mode {mode}, because each sequence is "
             f"{contents[mode]}. Leave --attend-within out (for a checkpoint: --model-overrides "
             "\"{'attend_within': 'sequence'}\"), or choose --sample-break-mode none or complete."

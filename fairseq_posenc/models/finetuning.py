@@ -18,6 +18,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from ..compat.checkpoints import CheckpointError
+from ..core.refusal import InputError
 from ..encodings.building import get, of_members
 from ..hub import names
 from ..hub.convert import converted
@@ -51,12 +52,12 @@ class PosEncPretrained(PosEncRoberta):
             ValueError: --pretrained is missing, the task cannot fine-tune, or `PosEncRoberta` refuses the options.
         """
         if cfg.pos_enc_random is not None:
-            raise ValueError(
+            raise InputError(
                 "--pos-enc-random does not fit the model of --pretrained, which was trained at consecutive positions. "
                 "Leave --pos-enc-random out, or train a new model with it."
             )
         if cfg.encoder_layers is None:
-            raise ValueError(
+            raise InputError(
                 f"--arch {ARCH} needs --pretrained FILE and a task that fine-tunes, such as posenc_sentence_prediction."
             )
         model: PosEncPretrained = super().build_model(cfg, task)
@@ -142,7 +143,7 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
     if segments == "none" or added in chosen.split("+"):
         spec = chosen
     elif present := [name for name in SEGMENTS.values() if name and name in chosen.split("+")]:
-        raise ValueError(f"--segments {segments}: the model already has {present[0]}. Leave --segments out.")
+        raise InputError(f"--segments {segments}: the model already has {present[0]}. Leave --segments out.")
     else:
         spec = f"{chosen}+{added}"
     own_options = of_members(chosen, own.pos_enc_args) if chosen == own.pos_enc else {}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from ..core.options import names
+from ..core.refusal import InputError
 from ..encodings import Composition, build
 from ..hub.convert import as_it_is
 from ..hub.pretrained import Pretrained
@@ -54,4 +55,4 @@ def check_length(pos: Composition, longest: int, items: str, advice: str, args_f
         repeat = ",".join(f"{owner}extend=repeat" for owner in owners)
         between = ",".join(f"{owner}extend=interpolate,{owner}extend_to={longest}" for owner in owners)
         advice += f" Or extend its table: {args_flag} {repeat}, or {between}."
-    raise ValueError(f"{items} have up to {longest} pieces, but {pos} is defined up to {pos.limit} positions. {advice}")
+    raise InputError(f"{items} have up to {longest} pieces, but {pos} is defined up to {pos.limit} positions. {advice}")

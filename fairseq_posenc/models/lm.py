@@ -11,6 +11,7 @@ from fairseq.modules import AdaptiveInput, AdaptiveSoftmax
 from torch import Tensor, nn
 
 from ..attention.memory import SegmentMemory
+from ..core.refusal import InputError
 from ..data.documents import SEQUENCE, of_next_tokens
 from .adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
 from .config import register_sizes
@@ -66,12 +67,12 @@ class LMDecoder(PosEncDecoder):
             memory: States of earlier segments; without a cache, the states of this segment are added to the memory.
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
-            raise ValueError(
+            raise InputError(
                 "--decoder-layerdrop skips layers, but the memory of earlier segments needs all layers. Leave "
                 "--decoder-layerdrop out."
             )
         if memory is not None and memory.length and self.attend_within != SEQUENCE:
-            raise ValueError(
+            raise InputError(
                 f"{without_memory(self.attend_within)}. Use a memory of length 0, or a model that was trained with "
                 "--attend-within sequence."
             )

@@ -9,6 +9,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 
 from ..core.options import option
+from ..core.refusal import InputError
 from ..data.documents import SEQUENCE
 from .config import REFUSED, Field, PosEncConfig, flag, refuse, values_of
 from .documents import WITHIN, WITHIN_HELP
@@ -79,14 +80,14 @@ def decoder_config(flat: Any) -> TransformerConfig:
 def _check_adaptive(values: dict[str, Any]) -> None:
     one_matrix, cutoffs = values["adaptive_one_matrix"], values["adaptive_softmax_cutoff"]
     if one_matrix and not cutoffs:
-        raise ValueError("--adaptive-one-matrix needs --adaptive-softmax-cutoff, for example 20000,40000.")
+        raise InputError("--adaptive-one-matrix needs --adaptive-softmax-cutoff, for example 20000,40000.")
     if one_matrix:
         for name, default in _OTHER_ADAPTIVE.items():
             if values[name] != default:
-                raise ValueError(f"{flag(name)} has no effect with --adaptive-one-matrix. Leave one of them out.")
+                raise InputError(f"{flag(name)} has no effect with --adaptive-one-matrix. Leave one of them out.")
         if len({values["decoder_embed_dim"], *(values[name] or values["decoder_embed_dim"] for name in _FOLLOWS)}) > 1:
             flags = " and ".join(flag(name) for name in _FOLLOWS)
-            raise ValueError(f"--adaptive-one-matrix needs equal input, output and decoder widths. Leave {flags} out.")
+            raise InputError(f"--adaptive-one-matrix needs equal input, output and decoder widths. Leave {flags} out.")
     if values["tie_adaptive_weights"]:
         _check_tied(values)
 
@@ -94,7 +95,7 @@ def _check_adaptive(values: dict[str, Any]) -> None:
 def _check_tied(values: dict[str, Any]) -> None:
     """Raise ValueError if an option contradicts --tie-adaptive-weights; fairseq only has an assertion."""
     if not values["adaptive_input"]:
-        raise ValueError("--tie-adaptive-weights needs --adaptive-input. Give both flags, or leave both out.")
+        raise InputError("--tie-adaptive-weights needs --adaptive-input. Give both flags, or leave both out.")
     for name, other_name in (
         ("adaptive_input_cutoff", "adaptive_softmax_cutoff"),
         ("adaptive_input_factor", "adaptive_softmax_factor"),
@@ -102,4 +103,4 @@ def _check_tied(values: dict[str, Any]) -> None:
     ):
         if values[name] != values[other_name]:
             both = f"{flag(name)} is {values[name]}, but {flag(other_name)} is {values[other_name]}"
-            raise ValueError(f"--tie-adaptive-weights: {both}. Set both flags to the same value.")
+            raise InputError(f"--tie-adaptive-weights: {both}. Set both flags to the same value.")

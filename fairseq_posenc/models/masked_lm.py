@@ -10,6 +10,7 @@ from fairseq.models import BaseFairseqModel, FairseqEncoder, register_model
 from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from torch import Tensor, nn
 
+from ..core.refusal import InputError
 from ..data.documents import SEQUENCE, of_tokens
 from .config import register_sizes
 from .documents import check_masked_language_model
@@ -111,7 +112,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
         pos = self.sentence_encoder.pos
         if not features_only:
             if pos.needs_boundaries and unmasked_tokens is None:
-                raise ValueError(
+                raise InputError(
                     f"--pos-enc {pos.name} needs the tokens before masking. Use --task posenc_masked_lm, which "
                     "provides these tokens."
                 )
@@ -135,7 +136,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
         if within == SEQUENCE:
             return None
         if unmasked_tokens is None:
-            raise ValueError(
+            raise InputError(
                 f"--attend-within {within} needs the tokens before masking (unmasked_tokens), which --task "
                 "posenc_masked_lm gives. Add them to the input."
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from ..core.refusal import InputError
 from ..data.documents import SEQUENCE
 from ..encodings import Composition, StackShape, build
 from ..encodings.segments import missing
@@ -54,7 +55,7 @@ class Positioned:
         self.pos = build(chosen.name, chosen.args, shape)
         needing = [name for name, member in self.pos.members.items() if member.needs_segments]
         if needing and not self.gives_segments:  # raise before any data is read
-            raise ValueError(missing(needing[0], chosen.name_flag))
+            raise InputError(missing(needing[0], chosen.name_flag))
         number(self.layers, self.pos, str(cfg.pos_enc_path))
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
         if cfg.pos_enc_log_interval is not None:
@@ -68,8 +69,8 @@ class Positioned:
         if within != SEQUENCE:
             try:
                 self.pos.check_documents()
-            except ValueError as error:
-                raise ValueError(f"--attend-within {within}: {error}") from None
+            except InputError as error:
+                raise InputError(f"--attend-within {within}: {error}") from None
 
     @property
     def boundaries(self) -> tuple[int, ...]:

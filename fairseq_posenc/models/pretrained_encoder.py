@@ -9,6 +9,7 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from ..compat.checkpoints import CheckpointError
+from ..core.refusal import InputError
 from ..data.words import MASK
 from ..hub.checkpoint import symbols_in_dictionary
 from ..hub.convert import as_it_is, converted
@@ -100,7 +101,7 @@ def take(cfg: Any, name: str, value: Any, unset: Any, description: str) -> None:
     """
     current = getattr(cfg, name)
     if current != unset and current != value:
-        raise ValueError(f"--{name.replace('_', '-')} {current}: {description} has {value}. Leave the option out.")
+        raise InputError(f"--{name.replace('_', '-')} {current}: {description} has {value}. Leave the option out.")
     setattr(cfg, name, value)
 
 

@@ -13,6 +13,7 @@ from fairseq.models import FairseqEncoderDecoderModel, register_model
 from fairseq.models.transformer import Embedding
 from torch import Tensor, nn
 
+from ..core.refusal import InputError
 from . import copying
 from .config import register_sizes
 from .copying import Copied, Copier, known
@@ -140,7 +141,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         values = complete(cfg)
         check(values)
         if values["encoder_from"] and not getattr(task, "starts_encoders", False):
-            raise ValueError("--encoder-from needs --task posenc_question_generation. Give both flags or neither.")
+            raise InputError("--encoder-from needs --task posenc_question_generation. Give both flags or neither.")
         dictionary = task.source_dictionary
         embedding = Embedding(len(dictionary), values["encoder_embed_dim"], dictionary.pad())
         config = decoder_config(values)

@@ -8,6 +8,7 @@ from fairseq.models.transformer import TransformerConfig
 from omegaconf import II
 
 from ..core.options import option
+from ..core.refusal import InputError
 from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
 
 #: defaults of an encoder without --encoder-from: those of BERT base
@@ -135,12 +136,12 @@ def check(values: dict[str, Any]) -> None:
         ValueError: Options have no effect or contradict each other; the message names the flags.
     """
     if values["freeze_encoder"] and not values["encoder_from"]:
-        raise ValueError(
+        raise InputError(
             "--freeze-encoder without --encoder-from would keep random weights in the encoder. Give --encoder-from, or "
             "leave --freeze-encoder out."
         )
     if values["pos_enc_random"] is not None and values["encoder_from"]:
-        raise ValueError(
+        raise InputError(
             "--pos-enc-random does not fit the model of --encoder-from, which was trained at consecutive positions. "
             "Leave out one of these two flags."
         )
@@ -148,7 +149,7 @@ def check(values: dict[str, Any]) -> None:
     for side in ("encoder", "decoder"):
         heads = values[f"{side}_attention_heads"]
         if width % heads:
-            raise ValueError(
+            raise InputError(
                 f"--{side}-attention-heads {heads} does not divide the width {width} of encoder and decoder. Give a "
                 "divisor of the width."
             )

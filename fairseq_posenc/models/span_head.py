@@ -10,6 +10,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..core.refusal import InputError
+
 logger = logging.getLogger(__name__)
 
 #: standard deviation of the initial weights, as in BERT
@@ -57,7 +59,7 @@ class WithSpanHead:
             output: tuple[Tensor, Any] = super().forward(src_tokens, *more, **inputs)  # type: ignore[misc]
             return output
         if not hasattr(self, _NAME):
-            raise ValueError(
+            raise InputError(
                 "This model has no span head. To add a span head, fine-tune the model with --task posenc_squad."
             )
         features, extra = super().forward(src_tokens, *more, features_only=True, **inputs)  # type: ignore[misc]

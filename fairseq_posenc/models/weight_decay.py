@@ -15,6 +15,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from ..core.refusal import InputError
 from ..encodings import Composition
 
 _WHOLE, _OWNER = "_posenc_whole", "_posenc_owner"
@@ -89,7 +90,7 @@ class Watch(nn.Module):
         """
         learning = any(parameter.requires_grad for parameter in self.spared)
         if learning and 0 <= self.last == number - 1 and hooks().steps == self.steps:
-            raise ValueError(
+            raise InputError(
                 "--pos-enc-no-decay has no effect, because the optimizer holds copies of the parameters. With "
                 "--fp16, also give --fp16-no-flatten-grads or --memory-efficient-fp16. Leave --ddp-backend "
                 "fully_sharded and --zero-sharding out."
@@ -105,4 +106,4 @@ def refuse_without_effect(config: Any, *stacks: Any) -> None:
     """
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))
-        raise ValueError(f"--pos-enc-no-decay has no effect: it excludes no parameter of {both}. Leave it out.")
+        raise InputError(f"--pos-enc-no-decay has no effect: it excludes no parameter of {both}. Leave it out.")

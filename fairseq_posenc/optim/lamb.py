@@ -17,6 +17,7 @@ from omegaconf import II, OmegaConf
 from torch import nn
 
 from ..core.options import option
+from ..core.refusal import InputError
 
 
 @dataclass
@@ -43,7 +44,7 @@ class PosEncLamb(FairseqOptimizer):
             from pytorch_optimizer import Lamb
         except ModuleNotFoundError:
             text = "--optimizer posenc_lamb needs a package. Run `pip install pytorch_optimizer`."
-            raise ValueError(text) from None
+            raise InputError(text) from None
         both = ([p for p in params if p.dim() > 1], [p for p in params if p.dim() < 2])
         # `adam` switches the trust ratio off. `adam_debias` leaves out the division of the step by 1 - beta_1^t.
         groups = [{"params": part, "adam": vectors} for part, vectors in zip(both, (False, True), strict=True) if part]

@@ -19,6 +19,7 @@ from omegaconf import II
 
 from ..compat.checkpoints import CheckpointError
 from ..core.options import option
+from ..core.refusal import InputError
 from ..data import answers
 from ..metrics.exact_match import exact_matches
 
@@ -93,7 +94,7 @@ class AnswersTask(FairseqTask):
         model = super().build_model(cfg, from_checkpoint)
         if (kind := _kind(model)) != self.record.kind:
             advice = f"Give --arch {ARCHITECTURES[self.record.kind]} or another architecture of this kind"
-            raise ValueError(f"{self.cfg.data} has examples for the {self.record.kind}, not the {kind}. {advice}.")
+            raise InputError(f"{self.cfg.data} has examples for the {self.record.kind}, not the {kind}. {advice}.")
         return model
 
     def max_positions(self) -> Any:

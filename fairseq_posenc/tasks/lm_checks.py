@@ -7,6 +7,7 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
+from ..core.refusal import InputError
 from ..data.documents import SEQUENCE
 from ..data.words import Words, marked
 from ..models.documents import without_memory
@@ -23,7 +24,7 @@ def words(dictionary: Dictionary, scheme: str) -> Words:
     marks = Words(dictionary.symbols, range(dictionary.nspecial), scheme)
     text = ~marks.special
     if not marks.begins[text].any() or (marks.begins[text].all() and not marks.goes_on.any()):
-        raise ValueError(
+        raise InputError(
             f"--subwords {scheme}: the dictionary's pieces do not have the marks of this scheme. Give the scheme of "
             "their tokenizer, or leave --subwords out to count each piece as a word."
         )
@@ -38,29 +39,29 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
         same_length: Whether --same-length is set.
     """
     if not getattr(model, "remembers", False):
-        raise ValueError(
+        raise InputError(
             f"--task posenc_lm_memory does not support {type(model).__name__}. Give --arch posenc_transformer_lm or "
             "one of its presets, or --task language_modeling."
         )
     pos = model.decoder.pos
     for flag, length in lengths.items():
         if length and not pos.capabilities.memory:
-            raise ValueError(
+            raise InputError(
                 f"{flag} {length}: --pos-enc {pos.name} has no positions for a memory of earlier segments. Set "
                 f"{flag} to 0, or choose a relative encoding, such as xl."
             )
         if length and model.decoder.attend_within != SEQUENCE:
-            raise ValueError(f"{flag} {length}: {without_memory(model.decoder.attend_within)}. Set {flag} to 0.")
+            raise InputError(f"{flag} {length}: {without_memory(model.decoder.attend_within)}. Set {flag} to 0.")
         if length and model.decoder.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
+            raise InputError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
         if same_length and not length:
-            raise ValueError(f"--same-length needs memory, but {flag} is 0. Leave --same-length out, or raise {flag}.")
+            raise InputError(f"--same-length needs memory, but {flag} is 0. Leave --same-length out, or raise {flag}.")
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:
     """Raise ValueError if memory and segment together have more positions than the encoding is defined for."""
     if isinstance(longest, int | float) and length + remembered > longest:
-        raise ValueError(
+        raise InputError(
             f"A memory of {remembered} states and a segment of {length} tokens are too long together, because the "
             f"encoding is defined up to {longest:.0f} positions. Lower --eval-mem-length or --eval-segment-length."
         )

@@ -10,6 +10,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask, register_task
 
 from ..attention.memory import SegmentMemory
+from ..core.refusal import InputError
 from ..data.streams import Corpus, Segments, StreamIterator
 from . import lm_checks, lm_scores, lm_states
 from .lm_memory_config import MEMORY, SEGMENT, LMMemoryConfig, check
@@ -68,9 +69,9 @@ class LMMemoryTask(FairseqTask):
 
     def _begin_training(self, cfg: Any) -> None:
         if self.cfg.sentence_avg:  # checked in training only: fairseq-eval-lm sets it to true
-            raise ValueError("--sentence-avg would divide the loss by the number of streams, not tokens. Leave it out.")
+            raise InputError("--sentence-avg would divide the loss by the number of streams, not tokens. Leave it out.")
         if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
-            raise ValueError(
+            raise InputError(
                 f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set, which this task "
                 f"cannot score during training. Leave {self.cfg.train_subset} out of --valid-subset, and score it "
                 "after training with fairseq-validate."
@@ -102,7 +103,7 @@ class LMMemoryTask(FairseqTask):
         instead = {"tokens_per_sample": "--eval-segment-length", "mem_length": "--eval-mem-length"}
         for name, value in flags.items():
             if value is not None and value != self.trained[name]:
-                raise ValueError(
+                raise InputError(
                     f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}. To "
                     f"evaluate with another value, set {instead[name]} instead, and leave --context-window out."
                 )
@@ -112,14 +113,14 @@ class LMMemoryTask(FairseqTask):
         own = self.cfg.subwords and str(self.cfg.subwords)
         if subwords and own != subwords:
             if own or self.trains:
-                raise ValueError(f"--subwords {own}: the model was trained with {subwords}. Give {subwords}.")
+                raise InputError(f"--subwords {own}: the model was trained with {subwords}. Give {subwords}.")
             self.words = lm_checks.words(self.dictionary, subwords)
 
     def _lengths_of_flags(self) -> dict[str, int]:
         """Return the lengths that the evaluation flags set, for a model that was trained with another task."""
         length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
         if length is None or remembered is None:
-            raise ValueError(
+            raise InputError(
                 "The model was not trained with --task posenc_lm_memory. Give --eval-segment-length and "
                 "--eval-mem-length, or use --task language_modeling."
             )
@@ -176,13 +177,13 @@ class LMMemoryTask(FairseqTask):
             ValueError: A flag would drop or reorder segments, or the encoding is not defined for inputs of this length.
         """
         if max_tokens is not None or max_sentences is None:
-            raise ValueError(
+            raise InputError(
                 "--task posenc_lm_memory needs --batch-size, the number of streams per worker (for validation "
                 "--batch-size-valid), and does not support --max-tokens. Give --batch-size, and leave --max-tokens out."
             )
         for flag, is_set in (("skip-remainder-batch", skip_remainder_batch), ("grouped-shuffling", grouped_shuffling)):
             if is_set:
-                raise ValueError(f"--{flag} would drop or reorder segments of the streams. Leave it out.")
+                raise InputError(f"--{flag} would drop or reorder segments of the streams. Leave it out.")
         training = self.trains and dataset.name == self.cfg.train_subset
         length, remembered = (self.eval_length, self.eval_memory)
         if training:
@@ -209,7 +210,7 @@ class LMMemoryTask(FairseqTask):
             ValueError: --context-window is set, or `get_batch_iterator` refuses a flag.
         """
         if context_window:
-            raise ValueError(
+            raise InputError(
                 "--context-window does not work with --task posenc_lm_memory. Give --eval-mem-length instead."
             )
         lm_scores.log_both_perplexities()
@@ -243,7 +244,7 @@ class LMMemoryTask(FairseqTask):
 
     def inference_step(self, *args: Any, **kwargs: Any) -> Any:
         """Raise an error, because this task does not generate text."""
-        raise ValueError(
+        raise InputError(
             "--task posenc_lm_memory only scores text. To continue a prompt with memory, run "
             "`python -m fairseq_posenc generate-text`. For fairseq-generate, use --task language_modeling."
         )

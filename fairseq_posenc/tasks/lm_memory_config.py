@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from ..core.options import option
+from ..core.refusal import InputError
 from ..data.words import SCHEMES
 
 #: lengths of Transformer-XL base on WikiText-103
@@ -54,11 +55,11 @@ def check(cfg: LMMemoryConfig) -> None:
         ValueError: An option has an impossible value; the message names the flags.
     """
     if cfg.tokens_per_sample < 0:
-        raise ValueError(
+        raise InputError(
             f"--tokens-per-sample minus --context-window is {cfg.tokens_per_sample}, but must be at least 1. Leave "
             "--context-window out; --task posenc_lm_memory takes the context from --eval-mem-length."
         )
     for name, least in (("mem_length", 0), ("eval_mem_length", 0), ("eval_segment_length", 1)):
         value = getattr(cfg, name)
         if value is not None and value < least:
-            raise ValueError(f"--{name.replace('_', '-')} {value}: the value must be at least {least}.")
+            raise InputError(f"--{name.replace('_', '-')} {value}: the value must be at least {least}.")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..attention.memory import SegmentMemory
 from ..compat.patching import replace
+from ..core.refusal import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ def _logging_both(original: Callable[..., dict[str, Any]], *args: Any, **kwargs:
     if not isinstance(source, Remembering):
         return original(*args, **kwargs)
     if kwargs.get("post_process"):
-        raise ValueError(
+        raise InputError(
             "--post-process has no effect with --task posenc_lm_memory. Leave out --post-process, because --subwords "
             "decides how words are counted."
         )

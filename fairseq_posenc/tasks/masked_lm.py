@@ -14,6 +14,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
 from ..core.options import option
+from ..core.refusal import InputError
 from ..data.whole_words import Masking, WholeWordMasks
 from ..data.words import SCHEMES, Words, gpt2_pieces
 
@@ -88,7 +89,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
         words = Words(pieces, specials, self.cfg.subwords, dictionary.unk())
         text = ~words.special
         if (words.begins[text].all() and not words.goes_on.any()) or not words.begins[text].any():
-            raise ValueError(
+            raise InputError(
                 f"--subwords {self.cfg.subwords}: the pieces of {self.cfg.data}/dict.txt do not have the marks of this "
                 "scheme. Give the scheme of the tokenizer that made these pieces."
             )
@@ -117,13 +118,13 @@ def _check(cfg: PosEncMaskedLMConfig) -> None:
         ValueError: An option has no effect or contradicts another one; the message names the flags.
     """
     if cfg.mask_whole_words and not cfg.subwords:
-        raise ValueError(f"--mask-whole-words needs --subwords. Give one of {', '.join(SCHEMES)}.")
+        raise InputError(f"--mask-whole-words needs --subwords. Give one of {', '.join(SCHEMES)}.")
     if cfg.subwords and not cfg.mask_whole_words:
-        raise ValueError("--subwords has no effect without --mask-whole-words. Leave it out.")
+        raise InputError("--subwords has no effect without --mask-whole-words. Leave it out.")
     if cfg.gpt2_encoder_json and cfg.subwords != "gpt2":
-        raise ValueError("--gpt2-encoder-json has no effect without --subwords gpt2. Leave it out.")
+        raise InputError("--gpt2-encoder-json has no effect without --subwords gpt2. Leave it out.")
     if cfg.mask_whole_words and (cfg.mask_multiple_length != 1 or cfg.mask_stdev):
-        raise ValueError("--mask-whole-words cannot mask spans. Leave --mask-multiple-length and --mask-stdev out.")
+        raise InputError("--mask-whole-words cannot mask spans. Leave --mask-multiple-length and --mask-stdev out.")
     for name in ("skip_masking", "d2v2_multi", "include_target_tokens"):
         if getattr(cfg, name):
-            raise ValueError(f"--{name.replace('_', '-')} is only for data2vec. Use --task masked_lm.")
+            raise InputError(f"--{name.replace('_', '-')} is only for data2vec. Use --task masked_lm.")

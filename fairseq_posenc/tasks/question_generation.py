@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
 from ..core.options import option
+from ..core.refusal import InputError
 from ..data import questions
 from ..data.copied_words import CopyDictionary
 from ..data.question_lines import QuestionLines
@@ -90,7 +91,7 @@ class QuestionGenerationTask(Searching):
         source, target = (_folder(cfg.data) / f"dict.{side}.txt" for side in (questions.SOURCE, questions.TARGET))
         dictionary = CopyDictionary.load(str(source))
         if target.is_file() and CopyDictionary.load(str(target)).symbols != dictionary.symbols:
-            raise ValueError(f"{source} and {target} differ, but copying needs one vocabulary. Prepare the data again.")
+            raise InputError(f"{source} and {target} differ, but copying needs one vocabulary. Prepare the data again.")
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
 
@@ -115,7 +116,7 @@ class QuestionGenerationTask(Searching):
             take_sizes(cfg, pretrained)
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, PosEncQuestionGeneration):
-            raise ValueError(
+            raise InputError(
                 f"--task posenc_question_generation does not support {type(model).__name__}. Give --arch "
                 "posenc_question_generation or one of its presets."
             )
@@ -137,7 +138,7 @@ class QuestionGenerationTask(Searching):
             ValueError: Label smoothing is set for a model that copies.
         """
         if self.copies and getattr(cfg, "label_smoothing", None):
-            raise ValueError(
+            raise InputError(
                 "--label-smoothing needs a probability for every word, but unknown words that are not in the "
                 "source have probability 0. Use --criterion question_generation or cross_entropy, or give --no-copy."
             )
@@ -191,7 +192,7 @@ class QuestionGenerationTask(Searching):
         for name in ("replace_unk", "print_alignment") + ("lm_path", "constraints") * self.copies:
             if getattr(args, name, None):
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{flag} does not work with --task posenc_question_generation. Leave {flag} out.")
+                raise InputError(f"{flag} does not work with --task posenc_question_generation. Leave {flag} out.")
         if not self.copies:
             return super().generator_of(args)
         return (CopyingGenerator if self.form == "fairseq" else CopyingGnmtGenerator), {}
@@ -220,7 +221,7 @@ class QuestionGenerationTask(Searching):
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         if {model.copies for model in models} != {self.copies}:
-            raise ValueError("An ensemble cannot mix models with and without --no-copy. Give models of one kind only.")
+            raise InputError("An ensemble cannot mix models with and without --no-copy. Give models of one kind only.")
         if not self.copies and sample.get("target") is not None:
             sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
             prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())

@@ -10,6 +10,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
 from ..core.options import option
+from ..core.refusal import InputError
 from ..models.classifier import PosEncClassifier
 from ..models.finetuning import Finetuning
 from ..models.lengths import check_length
@@ -37,7 +38,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         super().__init__(cfg, data_dictionary, label_dictionary)
         for name in ("add_prev_output_tokens", "d2v2_multi"):
             if getattr(cfg, name):
-                raise ValueError(
+                raise InputError(
                     f"--{name.replace('_', '-')} has no effect with --task posenc_sentence_prediction. Use --task "
                     "sentence_prediction."
                 )
@@ -71,7 +72,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
             return max((int(facts.get("longest", 0)) for facts in splits.values()), default=0)
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = f"{record}: cannot read the lengths of the items ({error!r})"
-            raise ValueError(f"{problem}. Prepare the data again with prepare_glue.py.") from None
+            raise InputError(f"{problem}. Prepare the data again with prepare_glue.py.") from None
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
         return self.source_dictionary, Path(self.cfg.data) / "input0" / "dict.txt"

@@ -14,6 +14,7 @@ from omegaconf import II
 
 from ..compat.checkpoints import CheckpointError
 from ..core.options import option
+from ..core.refusal import InputError
 from ..data import spans
 from ..data.words import MASK
 from ..encodings import Composition
@@ -78,7 +79,7 @@ class SquadTask(Finetuning):
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not isinstance(model, WithSpanHead):
             name = type(model).__name__
-            raise ValueError(f"--task posenc_squad does not support {name}. Give --arch posenc_roberta_pretrained.")
+            raise InputError(f"--task posenc_squad does not support {name}. Give --arch posenc_roberta_pretrained.")
         model.register_span_head()
         if not from_checkpoint:
             state = {"squad_dictionary": self.symbols_hash(), "squad_windows": self.shape}

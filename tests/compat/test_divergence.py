@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +14,9 @@ import torch
 from fairseq.logging import metrics
 from torch.multiprocessing import ProcessRaisedException
 
-from fairseq_posenc.compat import refusals
+from fairseq_posenc.compat import CheckpointError, refusals
 from fairseq_posenc.compat.divergence import DivergedError, _with_update
+from fairseq_posenc.core.refusal import InputError
 
 
 def trainer(folder: Path, **model: str) -> Any:
@@ -86,7 +88,7 @@ def child_error(call: Any) -> ProcessRaisedException:
     """Return the error that torch.multiprocessing raises if a spawned process ends with the error of this call."""
     try:
         call()
-    except (DivergedError, RuntimeError):
+    except Exception:  # noqa: BLE001
         text = f"\n\n-- Process 1 terminated with the following error:\n{traceback.format_exc()}"
     return ProcessRaisedException(text, 1, 4711)
 
@@ -110,3 +112,26 @@ def test_a_spawned_process_with_another_error_keeps_its_traceback() -> None:
         raise child_error(lambda: fail(None))
     with pytest.raises(ProcessRaisedException, match="no traceback"), refusals.in_one_line():
         raise ProcessRaisedException("no traceback", 1, 4711)
+
+
+@pytest.mark.parametrize("source", [True, False])
+def test_the_class_of_a_child_s_error_decides_and_not_its_source(source: bool) -> None:
+    """Text without source lines is that of an installation without sources."""
+
+    def text_of(error: Exception, cause: Exception | None = None) -> ProcessRaisedException:
+        def call() -> None:
+            raise error from cause
+
+        text = str(child_error(call))
+        return ProcessRaisedException(text if source else re.sub(r"\n    .+", "", text), 1, 4711)
+
+    for refused in (
+        CheckpointError("a.pt: it is damaged.\nCopy it again."),
+        InputError("--lr 3"),
+        FileNotFoundError(2, "f"),
+    ):
+        with pytest.raises(SystemExit, match=f"error: {re.escape(str(refused))}$"), refusals.in_one_line():
+            raise text_of(refused, IndexError("list"))
+    for fault in (ValueError("a"), TypeError("b"), KeyError("c")):
+        with pytest.raises(ProcessRaisedException), refusals.in_one_line():
+            raise text_of(fault, InputError("--lr 3"))

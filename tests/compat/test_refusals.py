@@ -20,8 +20,15 @@ from fairseq.distributed import utils as distributed
 from fairseq.trainer import Trainer
 from torch.utils.data import DataLoader, TensorDataset
 
-from fairseq_posenc.compat import quiet, refusals
+from fairseq_posenc import positions
+from fairseq_posenc.attention import PathRefusedError
+from fairseq_posenc.compat import CheckpointError, quiet, refusals
+from fairseq_posenc.compat.data_files import DataError
+from fairseq_posenc.compat.divergence import DivergedError
 from fairseq_posenc.core.quiet import without
+from fairseq_posenc.core.reading import NotTextError
+from fairseq_posenc.core.refusal import InputError
+from fairseq_posenc.core.writing import NoSpaceError
 from fairseq_posenc.encodings import StackShape, build
 
 TRANSFORMER = ["--arch", "posenc_transformer"]
@@ -59,6 +66,55 @@ def test_a_refusal_is_one_line_and_a_fault_keeps_its_traceback(monkeypatch: pyte
     monkeypatch.setenv(refusals.DEBUG, "1")
     with pytest.raises(ValueError, match="does not work in a decoder"):
         distributed.call_main(config(), refused)
+
+
+def misused(*_: Any) -> None:
+    build(3, None, DECODER)  # type: ignore[arg-type]
+
+
+def of_a_program(*_: Any) -> None:
+    positions.Positions.of_tokens(torch.zeros(1, 3), pad=0)
+
+
+def test_errors_that_the_package_raises_on_misuse_keep_their_traceback() -> None:
+    with pytest.raises(TypeError, match="must be a name such as 'rope'"):
+        distributed.call_main(config(), misused)
+    with pytest.raises(ValueError, match="tokens must be whole numbers"):
+        distributed.call_main(config(), of_a_program)
+
+
+#: A function whose source nobody can read, as in an installation that has no sources.
+WITHOUT_SOURCE = """
+def run(error):
+    if error is not None:
+        raise error
+    raise InputError("give another value")
+"""
+
+
+def test_the_class_of_an_error_decides_and_not_its_source(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"InputError": InputError}
+    exec(compile(WITHOUT_SOURCE, str(tmp_path / "missing.py"), "exec"), names)
+    with pytest.raises(SystemExit, match="error: give another value"):
+        distributed.call_main(config(), lambda *_: names["run"](None))
+    full = NoSpaceError(28, "no space", str(tmp_path / "a"))
+    refused_errors = [CheckpointError("a.pt"), DataError("b.idx"), DivergedError("c"), PathRefusedError("d"), full]
+    for error in (*refused_errors, NotTextError("e"), FileNotFoundError("f")):
+        with pytest.raises(SystemExit, match=f"error: {re.escape(str(error))}"):
+            distributed.call_main(config(), lambda *_, error=error: names["run"](error))
+    for error in (ValueError("a"), TypeError("b"), RuntimeError("c"), OSError("d"), KeyError("e"), AssertionError("f")):
+        with pytest.raises(type(error)):
+            distributed.call_main(config(), lambda *_, error=error: names["run"](error))
+
+
+@pytest.mark.parametrize("kind", [ValueError, RuntimeError, FloatingPointError])
+def test_python_programs_catch_the_classes_that_they_caught(kind: type[Exception]) -> None:
+    classes = {
+        ValueError: [InputError, DataError],
+        RuntimeError: [CheckpointError],
+        FloatingPointError: [DivergedError],
+    }
+    assert all(issubclass(cls, kind) for cls in classes[kind])  # type: ignore[index]
 
 
 def test_missing_data_are_named_before_anything_runs(tmp_path: Path) -> None:

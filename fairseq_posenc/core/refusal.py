@@ -1,0 +1,12 @@
+"""Define the errors that refuse what a user gave. Every other error is a fault of a program, and keeps its traceback."""
+
+
+class RefusedError(Exception):
+    """Raised if something that the user gave is refused; the message says what to change.
+
+    fairseq's commands show the message in one line (compat/refusals.py).
+    """
+
+
+class InputError(RefusedError, ValueError):
+    """Raised if a flag, an option or the content of a file is refused."""

@@ -106,6 +106,10 @@ def plugin() -> Iterator[str]:
     from fairseq.scoring import SCORER_REGISTRY
     from fairseq.tasks import TASK_REGISTRY
 
+    from fairseq_posenc.compat.registration import register
+
+    register()
+
     def ours(registry: dict[str, Any]) -> dict[str, Any]:
         return {name: cls for name, cls in sorted(registry.items()) if cls.__module__.startswith("fairseq_posenc")}
 

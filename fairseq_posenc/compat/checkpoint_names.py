@@ -139,10 +139,15 @@ def _is_allowed(part: str, name: str) -> bool:
     if _ANY in _allowed_meanwhile or (name and name in allowed):
         return True
     registered = _registered(part, name)
-    if registered is None:  # Without fairseq nothing is built. With it, an unregistered name cannot be built.
-        return "fairseq.models" not in sys.modules and (name in STOCK[part] | _OWN or name.startswith("posenc_"))
+    if registered is None:  # Nothing is built, or nothing that is not registered.
+        return not _builds() and (name in STOCK[part] | _OWN or name.startswith("posenc_"))
     stock_name, cls = registered
     return stock_name in STOCK[part] or cls.__module__.startswith(f"{_PACKAGE}.")
+
+
+def _builds() -> bool:
+    """Return whether fairseq may build classes of this package, that is, whether they are registered with it."""
+    return f"{_PACKAGE}.models" in sys.modules
 
 
 def _registered(part: str, name: str) -> tuple[str, type] | None:
@@ -151,7 +156,7 @@ def _registered(part: str, name: str) -> tuple[str, type] | None:
     If `name` is an architecture, return the name and the class of its model. Return None if nothing is registered
     under `name`.
     """
-    if "fairseq.models" not in sys.modules:
+    if not _builds():
         return None
     from fairseq.criterions import CRITERION_REGISTRY
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
@@ -172,7 +177,7 @@ def _refused_names(refused: list[tuple[str, str]]) -> str:
 
 
 def _why(part: str, name: str) -> str:
-    if "fairseq.models" in sys.modules and _registered(part, name) is None:
+    if _builds() and _registered(part, name) is None:
         return "which is not registered here (perhaps its --user-dir is missing)"
     return f"which is not on the list of {part}s whose options are known to be safe"
 

@@ -261,7 +261,7 @@ def test_the_flag_is_passed_on_to_later_processes(monkeypatch: pytest.MonkeyPatc
 
 def test_without_fairseq_only_listed_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """`average` does so in an environment without fairseq, where nothing could be built from the names."""
-    monkeypatch.delitem(checkpoint_names.sys.modules, "fairseq.models")
+    monkeypatch.delitem(checkpoint_names.sys.modules, "fairseq_posenc.models")
     own = harmless(model={"_name": "posenc_bert_base"}, task={"_name": "posenc_squad"}, criterion={"_name": "squad"})
     assert checkpoint_names.offence(own) is None
     assert checkpoint_names.offence(harmless()) is None

@@ -74,12 +74,10 @@ def test_the_torch_api_reads_checkpoints_although_fairseq_is_imported_later() ->
 
 WAYS = {
     "fairseq first": "import fairseq, fairseq_posenc",
-    "a module of fairseq first": "from fairseq import options; import fairseq_posenc as pe; pe.names()",
     "models": "import fairseq_posenc as pe; pe.names(); import fairseq_posenc.models",
     "a class of tasks": "from fairseq_posenc.tasks.lm_memory import LMMemoryTask",
     "a class of criterions": "import fairseq_posenc.criterions.squad",
     "optim": "import fairseq_posenc.optim",
-    "register": "from fairseq_posenc.compat.registration import register; register(); register()",
     "unpickling": r"import pickle; pickle.loads(b'cfairseq_posenc.models.translation\nPosEncTransformer\n.')",
 }
 

@@ -1,4 +1,4 @@
-"""Define the errors that refuse what a user gave. Every other error is a fault of a program, and keeps its traceback."""
+"""Define the errors that refuse what a user gave. Other errors are faults of a program, and keep their traceback."""
 
 
 class RefusedError(Exception):

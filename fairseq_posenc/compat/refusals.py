@@ -94,14 +94,14 @@ def refuse_colons(namespace: Any) -> None:
     for name, what in (("data", "the data folder"), ("path", "--path")):
         try:
             refuse_colon(what, getattr(namespace, name, None))
-        except ValueError as error:
+        except InputError as error:
             fail(str(error))
 
 
 def refuse_colon(what: str, path: Any) -> None:
-    """Raise ValueError if a path that exists contains a colon, at which fairseq splits paths."""
+    """Raise InputError if a path that exists contains a colon, at which fairseq splits paths."""
     if isinstance(path, str) and (problem := colon_problem(path)) and Path(path).exists():
-        raise ValueError(f"{what} {path}: {problem}")
+        raise InputError(f"{what} {path}: {problem}")
 
 
 def _with_precision(original: Any, trainer: Any, cfg: Any, *args: Any, **kwargs: Any) -> None:

@@ -16,11 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from ..core.reading import colon_problem, decoded
+from ..core.refusal import InputError
 from . import refusals
 from .patching import replace, running
 
 
-class TextError(ValueError):
+class TextError(InputError):
     """Raised if text cannot be binarised; the message names the file and the line."""
 
 

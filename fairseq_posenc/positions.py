@@ -84,6 +84,8 @@ class Positions:
     ids: Tensor | None = None
     _shared: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False)
     _fits: Any = field(default=None, init=False, repr=False)
+    #: The layers that computed attention at these positions on the path `compiled`.
+    compiled: set[Any] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.query_length <= self.key_length:
@@ -184,7 +186,7 @@ class Positions:
         """
         cls = self.common_cls_column if self.cls_column is not None else None
         given = {name: getattr(self, name) for name in ("allowed", "forbidden", "left_padded", "_distinct", "_ends")}
-        given |= {"_fits": None, "empty_rows": None, "common_cls_column": 0 if cls == 0 else None}
+        given |= {"_fits": None, "compiled": set(), "empty_rows": None, "common_cls_column": 0 if cls == 0 else None}
         bare: Positions = object.__new__(type(self))
         for name, value in ({f.name: getattr(self, f.name) for f in fields(self)} | given).items():
             object.__setattr__(bare, name, value)

@@ -139,9 +139,11 @@ def _cannot_compile(call: LayerCall, mode: Mode) -> str:
     """Return the reason why torch cannot compile this attention, or an empty text if it can, as far as is known."""
     if mode.need_weights:
         return "the caller needs the attention weights"
-    if call.view.encoding.uncompiled:
-        return call.view.encoding.uncompiled
-    return "" if eagerly() else "torch traces or transforms the model"
+    if not eagerly():
+        return "torch traces or transforms the model"
+    if call.view in call.positions.compiled:  # activation checkpointing runs a layer again, on the same path
+        return ""
+    return call.view.encoding.uncompiled
 
 
 def _better_eager(call: LayerCall) -> str:

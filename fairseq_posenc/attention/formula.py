@@ -23,15 +23,22 @@ from .choice import Projected
 SHORT = 16
 
 
-def attended(x: Projected, call: LayerCall, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+def attended(x: Projected, call: LayerCall, dropout: float = 0.0, *, exact: bool = False) -> tuple[Tensor, Tensor]:
     """Return the attended values [B, h, Q, D], and the attention weights after dropout, [B, h, Q, K].
 
     A query without any allowed key gets zeros.
+
+    Args:
+        x: Queries, keys and values.
+        call: The encoding's hooks at the positions of this forward pass.
+        dropout: Dropout probability of the weights.
+        exact: Whether the weights are needed in at least float32. Otherwise they have the dtype of the values.
     """
-    weights = explicit_weights(x, call, x.v.dtype)
+    weights = explicit_weights(x, call, None if exact else x.v.dtype)
     weights = F.dropout(weights, dropout) if dropout else weights
-    out = of_values(weights, x.v)
-    extra = call.values(weights)
+    rounded = weights.to(x.v.dtype)
+    out = of_values(rounded, x.v)
+    extra = call.values(rounded)
     return (out if extra is None else out + extra), weights
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..core.compose import LayerCall
-from ..ops.compiled import compiled
+from ..ops.compiled import VERSIONS, compiled
 from . import formula
 from .choice import Projected
 
@@ -45,25 +45,27 @@ class _Graphs:
 GRAPHS = _Graphs()
 
 
-def attended(x: Projected, call: LayerCall, dropout: float) -> Tensor:
+def attended(x: Projected, call: LayerCall, dropout: float, *, training: bool = False) -> Tensor:
     """Return the attended values [B, h, Q, D] by the compiled formula; see `formula.attended`.
+
+    In training, the gradient is compiled too, although activation checkpointing first runs without gradients.
 
     Raises:
         CompileFailedError: Torch could not compile the formula or its gradient.
     """
     bare = LayerCall(call.view, call.positions.for_graphs, call.layers)
     _mark(x, bare)
-    before = GRAPHS.count
+    before, random = GRAPHS.count, _random_state(x.q.device) if dropout else None
     try:
         out: Tensor = compiled(_attended, backend=GRAPHS)(x, bare, str(dropout))
-        if GRAPHS.count > before:
-            _try_gradient(out, x, bare, str(dropout))
-    except torch.OutOfMemoryError:
-        raise
+        if GRAPHS.count > before and (out.requires_grad or (training and not torch.is_grad_enabled())):
+            _try_gradient(x, bare, str(dropout))
     except Exception as error:
+        if not _is_of_compiler(error, made=GRAPHS.count > before):
+            raise
+        if random is not None:  # activation checkpointing recomputes the layer with the random numbers from before
+            _set_random_state(x.q.device, random)
         raise CompileFailedError(_reason(error)) from error
-    if not GRAPHS.count:
-        raise CompileFailedError("torch.compile is switched off, for example by TORCHDYNAMO_DISABLE")
     empty = call.positions.empty_rows
     return out if empty is None else out.masked_fill(empty, 0.0)
 
@@ -77,53 +79,90 @@ def _mark(x: Projected, call: LayerCall) -> None:
     for tensor in x.tensors():
         torch._dynamo.mark_static(tensor, FIXED)
         torch._dynamo.maybe_mark_dynamic(tensor, OTHERS)
-    for tensor in (*call.tensors(), *call.positions.tensors()):
+    others = (*call.tensors(), *call.positions.tensors())
+    bases = (tensor._base for tensor in (*x.tensors(), *others) if tensor._base is not None)
+    for tensor in (*others, *bases):
         torch._dynamo.maybe_mark_dynamic(tensor, list(range(tensor.dim())))
-        if tensor._base is not None:
-            torch._dynamo.maybe_mark_dynamic(tensor._base, list(range(tensor._base.dim())))
 
 
 def _attended(x: Projected, call: LayerCall, dropout: str) -> Tensor:
     """Return the attended values. The probability is a text, because a graph would take a number for a variable."""
+    if not torch.compiler.is_compiling():
+        raise CompileFailedError("torch.compile is switched off, for example by TORCHDYNAMO_DISABLE")
     return formula.attended(x, call, float(dropout))[0]
 
 
-def _try_gradient(out: Tensor, x: Projected, call: LayerCall, dropout: str) -> None:
+def _try_gradient(x: Projected, call: LayerCall, dropout: str) -> None:
     """Compute the gradient once for a new graph, because torch compiles it only then.
 
     An error in the backward pass of the model could not be handled. Neither the random numbers of the model nor
     activation checkpointing notice this computation.
     """
-    if not out.requires_grad:
-        return
     copies: dict[int, Tensor] = {}
+    projected, has_gradients = {id(tensor) for tensor in x.tensors()}, torch.is_grad_enabled()
 
     def copy(tensor: Tensor) -> Tensor:
         """Return the same numbers as a result of their own, so that the backward pass ends there."""
         if id(tensor) not in copies:
-            copies[id(tensor)] = tensor.view_as(tensor) if tensor._is_view() else tensor.clone()
+            needs = tensor.requires_grad or (id(tensor) in projected and not has_gradients)
+            own = tensor if has_gradients else tensor.detach().requires_grad_(needs)
+            copies[id(tensor)] = own.view_as(own) if tensor._is_view() else own.clone()
         return copies[id(tensor)]
 
-    raw_q, raw_k = (None if tensor is None else copy(tensor) for tensor in (x.raw_q, x.raw_k))
-    own = Projected(copy(x.q), copy(x.k), copy(x.v), raw_q, raw_k, x.positioned)
-    layers = {
-        name: replace(layer, tensors={key: copy(t) for key, t in layer.tensors.items()})
-        for name, layer in call.layers.items()
-    }
-    devices = [out.device] if out.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), saved_tensors_hooks(_same, _same):
+    devices = [x.q.device] if x.q.device.type == "cuda" else []
+    with torch.enable_grad(), torch.random.fork_rng(devices), saved_tensors_hooks(_same, _same):
+        raw_q, raw_k = (None if tensor is None else copy(tensor) for tensor in (x.raw_q, x.raw_k))
+        own = Projected(copy(x.q), copy(x.k), copy(x.v), raw_q, raw_k, x.positioned)
+        layers = {
+            name: replace(layer, tensors={key: copy(t) for key, t in layer.tensors.items()})
+            for name, layer in call.layers.items()
+        }
         again = compiled(_attended, backend=GRAPHS)(own, LayerCall(call.view, call.positions, layers), dropout)
-    inputs = [tensor for tensor in copies.values() if tensor.requires_grad]
-    torch.autograd.grad(again, inputs, torch.zeros_like(again), allow_unused=True)
+        inputs = [tensor for tensor in copies.values() if tensor.requires_grad]
+        torch.autograd.grad(again, inputs, torch.zeros_like(again), allow_unused=True)
+
+
+def _random_state(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def _set_random_state(device: torch.device, state: Tensor) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
 
 
 def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _reason(error: Exception) -> str:
-    """Return the first line of an error, with the name of its class. Torch wraps errors of its backends."""
+def _cause(error: Exception) -> Exception:
+    """Return the error of a backend, which torch wraps."""
     while isinstance(inner := getattr(error, "inner_exception", None), Exception):
         error = inner
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return error
+
+
+def _is_of_compiler(error: Exception, *, made: bool) -> bool:
+    """Return whether an error may come from compiling, and not from a graph that has already worked.
+
+    Args:
+        error: The error of a call of the compiled function.
+        made: Whether torch began to make a graph in this call.
+    """
+    cause = _cause(error)
+    if isinstance(cause, torch.OutOfMemoryError) or type(cause).__name__ == "_StopRecomputationError":
+        return False  # fairseq leaves out the batch, or activation checkpointing has recomputed enough
+    return made or isinstance(error, CompileFailedError | torch._dynamo.exc.TorchDynamoException)
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, with the name of its class."""
+    cause = _cause(error)
+    if isinstance(cause, CompileFailedError):
+        return str(cause)
+    if "RecompileLimit" in type(cause).__name__:
+        return f"this process has {VERSIONS} different graphs of attention; use fewer kinds of models in a process"
+    lines = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {lines[0]}" if lines else type(cause).__name__

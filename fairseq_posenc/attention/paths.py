@@ -19,9 +19,14 @@ from .choice import Choice, Mode, PathRefusedError, Projected, choose
 
 logger = logging.getLogger(__name__)
 
-#: The kernels of `scaled_dot_product_attention` for a mask on a GPU, without cuDNN's. Since torch 2.11, the gradient of
-#: cuDNN's kernel contains NaN for some lengths if there is a mask (pytorch issue 196678).
-WITH_MASK = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+#: The kernels of `scaled_dot_product_attention` for a mask on a GPU, and the functions that say whether the user
+#: allows them. Since torch 2.11, the gradient of cuDNN's kernel contains NaN for some lengths if there is a mask
+#: (pytorch issue 196678), so it is left out.
+WITH_MASK = {
+    SDPBackend.FLASH_ATTENTION: torch.backends.cuda.flash_sdp_enabled,
+    SDPBackend.EFFICIENT_ATTENTION: torch.backends.cuda.mem_efficient_sdp_enabled,
+    SDPBackend.MATH: torch.backends.cuda.math_sdp_enabled,
+}
 
 
 def attend(
@@ -54,21 +59,29 @@ def attend(
     """
     mode = Mode(training, dropout, need_weights)
     choice = choose(x, call, mode, path)
-    if choice.path == "compiled":
-        _log_once(call, choice)
-        try:
-            return graphs.attended(x, call, dropout), None
-        except graphs.CompileFailedError as error:
-            if path == "compiled":
-                raise PathRefusedError(f"path=compiled is not possible here, because {error}: use path=auto") from error
-            call.view.encoding.uncompiled = f"torch could not compile it ({error})"
-            choice = choose(x, call, mode, path)
     if not torch.compiler.is_compiling():
         _log_once(call, choice)
+    if choice.path == "compiled":
+        return _compiled(x, call, mode, path), None
     if choice.path == "fused":
         return _fused(x, call, dropout), None
-    out, weights = formula.attended(x, call, dropout)
+    out, weights = formula.attended(x, call, dropout, exact=need_weights)
     return out, (weights if need_weights else None)
+
+
+def _compiled(x: Projected, call: LayerCall, mode: Mode, path: str) -> Tensor:
+    """Compute attention by the compiled formula or, if torch cannot compile it, by the explicit one."""
+    try:
+        out = graphs.attended(x, call, mode.dropout, training=mode.training)
+    except graphs.CompileFailedError as error:
+        if path == "compiled":
+            raise PathRefusedError(f"path=compiled is not possible here, because {error}: use path=auto") from error
+        out, _ = formula.attended(x, call, mode.dropout)  # if this raises, the error was not one of the compiler
+        call.view.encoding.uncompiled = f"torch could not compile it ({error})"
+        _log_once(call, choose(x, call, mode, path), logging.WARNING)
+    else:
+        call.positions.compiled.add(call.view)
+    return out
 
 
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
@@ -95,12 +108,12 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     if mask is None or x.q.device.type != "cuda":
         attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
     else:
-        with sdpa_kernel(WITH_MASK):
+        with sdpa_kernel([kernel for kernel, is_allowed in WITH_MASK.items() if is_allowed()]):
             attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 
-def _log_once(call: LayerCall, choice: Choice) -> None:
+def _log_once(call: LayerCall, choice: Choice, level: int = logging.INFO) -> None:
     """Log the attention path once per stack and reason, instead of once per layer."""
     encoding, text = call.view.encoding, str(choice)
     if text in encoding.logged:
@@ -109,10 +122,4 @@ def _log_once(call: LayerCall, choice: Choice) -> None:
     side = "decoder" if encoding.stack.causal else "encoder"
     if choice.path == "compiled":
         text += "; the first steps take some seconds longer, because torch compiles them"
-    logger.log(
-        logging.WARNING if encoding.uncompiled else logging.INFO,
-        "attention path of %s in the %s: %s",
-        encoding.name,
-        side,
-        text,
-    )
+    logger.log(level, "attention path of %s in the %s: %s", encoding.name, side, text)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..ops.compiled import exporting
 from ..positions import Positions
 from .base import StackShape
 from .options import N, option
@@ -96,8 +95,8 @@ def of_layer(weight: Tensor, rank: int, heads: int) -> Tensor:
 def rows_of(positions: Positions, clip: int) -> Tensor | slice:
     """Return the table row clip(j - i, -k, k) + k of each distance j - i, as a slice if no distance is clipped."""
     longest = max(positions.key_length, positions.query_length) - 1
-    # An exported graph serves all lengths, so it must not depend on this one.
-    if not exporting() and longest <= clip and positions.ids is None:
+    # A graph serves all lengths, so it must not depend on this one.
+    if not torch.compiler.is_compiling() and longest <= clip and positions.ids is None:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
     return positions.shared(("rows", clip), lambda: _clipped(positions.distances, clip))
 

@@ -21,10 +21,12 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of compiled versions of one kernel. Torch compiles a new version, for example, for another dtype or
-#: for a size of 1. Beyond the limit, torch raises an error because of fullgraph=True. Without fullgraph=True, torch
-#: would silently run the formula uncompiled and allocate a vector for every pair.
-_VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signature(torch.compile).parameters else {}
+#: Maximum number of compiled versions of one kernel, which torch's own limit allows for a process. Torch compiles a new
+#: version, for example, for another encoding, another dtype or a size of 1. Beyond the limit, torch raises an error
+#: because of fullgraph=True. Without fullgraph=True, torch would silently run the formula uncompiled and allocate a
+#: vector for every pair.
+VERSIONS = 256
+_LIMIT: Any = {"recompile_limit": VERSIONS} if "recompile_limit" in inspect.signature(torch.compile).parameters else {}
 
 
 def usable(products: int, least: int, device: torch.device) -> bool:
@@ -71,9 +73,9 @@ def own_gradients() -> bool:
 @functools.cache
 def compiled(kernel: Callable[..., Any], *, backend: Any = "inductor") -> Callable[..., Any]:
     """Return a version of the function `kernel` for tensors of any size, which torch compiles at its first call."""
-    if not _VERSIONS:  # an older torch has only one limit for the whole process
-        torch._dynamo.config.cache_size_limit = max(64, torch._dynamo.config.cache_size_limit)
-    return torch.compile(kernel, dynamic=True, fullgraph=True, backend=backend, **_VERSIONS)
+    if not _LIMIT:  # an older torch has only one limit for the whole process
+        torch._dynamo.config.cache_size_limit = max(VERSIONS, torch._dynamo.config.cache_size_limit)
+    return torch.compile(kernel, dynamic=True, fullgraph=True, backend=backend, **_LIMIT)
 
 
 def compiler() -> str:

@@ -5,7 +5,7 @@ named `*_product` read the vector of each distance from a table of R rows. They 
 all vectors by one matrix product, and then reorder them from distances to keys (`shift`).
 
 The row and the column of a pair determine its distance, unless the caller chooses the positions of the tokens
-(`Lengths.pairs`). With chosen positions, the products are read pair by pair, which is slower.
+(`Lengths.pairs`). With chosen positions, the products or the vectors are read pair by pair, which is slower.
 
 Legend: B batch, h heads, Q queries (index i), K keys (index j), D head width.
 """
@@ -17,15 +17,21 @@ from typing import Protocol
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from . import single_query
-from .compiled import exporting
+from .compiled import eagerly, exporting
 from .content import Content
 from .precision import promoted
 
 #: Rows of a block of `_skewed`. Small blocks need fewer products, because a block is multiplied only by the vectors of
 #: the distances that occur in it, but more calls.
 BLOCK = 64
+#: Numbers in the largest temporary tensor if something is computed for a few queries at a time. On a CPU it fits into
+#: the cache. On a GPU it is larger, because memory is plentiful and every kernel launch costs time.
+CHUNK, CHUNK_ON_GPU = 1 << 18, 1 << 24
+#: See `_has_far_more_rows_than_keys`.
+FEW = 16
 
 
 class Lengths(Protocol):
@@ -102,9 +108,12 @@ def query_product(q: Tensor, table: Tensor, positions: Lengths, rows: Tensor | s
         positions: The numbers of queries and keys.
         rows: Row of the table for each of the L distances.
     """
+    if _has_far_more_rows_than_keys(table, positions, rows):
+        return _of_pairs(q, by_distance(table, rows), positions, "q")
     if _reads_pair_by_pair(table, positions, rows):
+        table, index = _fewest(table, positions, rows)
         products = promoted(with_rows(q, table.to(q.dtype)))
-        return products.gather(-1, _index(positions, rows, q))
+        return products.gather(-1, _for_heads(index, q))
     return _skewed(q, by_distance(table, rows).to(q.dtype), positions.key_length)
 
 
@@ -123,9 +132,12 @@ def key_product(
         if content is not None and content.k is k and single_query.in_one_loop(k) and content.take():
             return single_query.of_keys_and_query(k, vectors, content.q * content.scale)
         return single_query.of_keys(k, vectors)
+    if _has_far_more_rows_than_keys(table, positions, rows):
+        return _of_pairs(k, by_distance(table, rows), positions, "k")
     if _reads_pair_by_pair(table, positions, rows):
+        table, index = _fewest(table, positions, rows)
         products = promoted(torch.matmul(table.to(k.dtype), k.transpose(-1, -2)))  # [B, h, R, K]
-        return products.gather(-2, _index(positions, rows, k))
+        return products.gather(-2, _for_heads(index, k))
     vectors = by_distance(table, rows).flip(-2).to(k.dtype)
     return _skewed(k, vectors, positions.query_length).transpose(-1, -2)
 
@@ -134,8 +146,9 @@ def value_product(weights: Tensor, table: Tensor, positions: Lengths, rows: Tens
     """Return sum_j weights[i, j] a[j - i] for all queries i: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
     if positions.pairs is None:
         return with_rows(unshift(weights), by_distance(table, rows).to(weights.dtype).transpose(-1, -2))
+    table, index = _fewest(table, positions, rows)
     by_row = weights.new_zeros(*weights.shape[:-1], table.shape[-2], dtype=promoted(weights).dtype)
-    by_row = by_row.scatter_add(-1, _index(positions, rows, weights), promoted(weights)).to(weights.dtype)
+    by_row = by_row.scatter_add(-1, _for_heads(index, weights), promoted(weights)).to(weights.dtype)
     return with_rows(by_row, table.to(weights.dtype).transpose(-1, -2))
 
 
@@ -165,6 +178,64 @@ def _reads_pair_by_pair(table: Tensor, positions: Lengths, rows: Tensor | slice)
     return 2 * table.shape[-2] <= len(rows)
 
 
+def _has_far_more_rows_than_keys(table: Tensor, positions: Lengths, rows: Tensor | slice) -> bool:
+    """Return whether most of the products with all vectors would belong to no pair.
+
+    Products with all vectors are computed by one fast matrix product, so they are chosen up to FEW times as many as
+    there are keys. If all samples have the same positions, reading a vector for each pair is never slower.
+    """
+    if positions.pairs is None or torch.compiler.is_compiling():
+        return False
+    fewest = min(table.shape[-2], _length(rows))
+    return fewest > (FEW if len(positions.pairs) > 1 else 1) * positions.key_length
+
+
+def _length(rows: Tensor | slice) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _of_pairs(x: Tensor, vectors: Tensor, positions: Lengths, axis: str) -> Tensor:
+    """Return the products of tokens with the vectors of their pairs, in at least float32: [B, h, Q, K].
+
+    The products are computed for a few queries at a time, and again in the backward pass, so that no tensor holds a
+    vector for each pair.
+
+    Args:
+        x: Queries [B, h, Q, D] or keys [B, h, K, D].
+        vectors: The vector of each distance, [1 or h, L, D].
+        positions: The pairs of queries and keys.
+        axis: `q` for queries and `k` for keys.
+    """
+    assert positions.pairs is not None
+    vectors, pairs = vectors.to(x.dtype), positions.pairs
+    size = rows_of_chunk(len(pairs) * len(vectors) * positions.key_length * x.shape[-1], x.device)
+    parts = []
+    for start in range(0, positions.query_length, size):
+        own = x[:, :, start : start + size] if axis == "q" else x
+        inputs = (own, vectors, pairs[:, start : start + size], axis)
+        parts.append(checkpoint(_of_some_pairs, *inputs, use_reentrant=False) if eagerly() else _of_some_pairs(*inputs))
+    return promoted(torch.cat(parts, 2))
+
+
+def _of_some_pairs(x: Tensor, vectors: Tensor, pairs: Tensor, axis: str) -> Tensor:
+    read = vectors[:, pairs]  # [1 or h, 1 or B, Q, K, D]
+    heads, samples = ("h" if read.shape[0] > 1 else ""), ("b" if read.shape[1] > 1 else "")
+    read = read if samples else read[:, 0]
+    return torch.einsum(f"bh{axis}d,{heads}{samples}qkd->bhqk", x, read if heads else read[0])
+
+
+def rows_of_chunk(numbers: int, device: torch.device) -> int:
+    """Return how many rows to compute at a time if each needs a temporary tensor of `numbers` numbers."""
+    return max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // max(1, numbers))
+
+
+def _fewest(table: Tensor, positions: Lengths, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+    """Return the table or, if it has more rows than there are distances, their vectors; and the row of each pair."""
+    if positions.pairs is None or table.shape[-2] <= _length(rows):
+        return table, rows_of_pairs(positions, rows)
+    return by_distance(table, rows), positions.pairs
+
+
 def rows_of_pairs(positions: Lengths, rows: Tensor | slice) -> Tensor:
     """Return the row of the table for each pair, [1 or B, Q, K] int64."""
     if positions.pairs is None:
@@ -173,9 +244,9 @@ def rows_of_pairs(positions: Lengths, rows: Tensor | slice) -> Tensor:
     return positions.pairs + rows.start if isinstance(rows, slice) else rows[positions.pairs]
 
 
-def _index(positions: Lengths, rows: Tensor | slice, like: Tensor) -> Tensor:
-    """Return `rows_of_pairs` for each head of each sample, [B, h, Q, K]; `like` has the same two first axes."""
-    return rows_of_pairs(positions, rows)[:, None].expand(*like.shape[:2], -1, -1)
+def _for_heads(index: Tensor, like: Tensor) -> Tensor:
+    """Repeat [1 or B, Q, K] for each head of each sample, [B, h, Q, K]; `like` has the same two first axes."""
+    return index[:, None].expand(*like.shape[:2], -1, -1)
 
 
 def _skewed(x: Tensor, vectors: Tensor, columns: int) -> Tensor:

@@ -15,20 +15,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from .compiled import compiled, own_gradients, usable
 from .precision import promoted
-from .toeplitz import unshift
+from .toeplitz import rows_of_chunk, unshift
 
 #: Minimum number of products at which compiled loops save more time than their calls take.
 LEAST = 1 << 17
 #: Queries whose gradients a compiled loop computes at a time. Larger blocks contain more distances that no pair has.
 BLOCK = 64
-#: Numbers in the largest temporary tensor without a compiler. On a CPU it fits into the cache. On a GPU it is larger,
-#: because memory is plentiful and every kernel launch costs time.
-CHUNK, CHUNK_ON_GPU = 1 << 18, 1 << 24
 
 Block = tuple[slice, slice]
 
@@ -73,6 +71,7 @@ class _Trilinear(torch.autograd.Function):
         return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
     @staticmethod
+    @once_differentiable  # the loops are computed without gradients
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         q, k, vectors = ctx.saved_tensors
         run, blocks = _way(q, k, BLOCK)
@@ -107,7 +106,7 @@ def _in_a_loop(formula: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
 
 def _rows_of_chunk(q: Tensor, k: Tensor) -> int:
     batch, heads, _, dim = q.shape
-    return max(1, (CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU) // max(1, batch * heads * k.shape[2] * dim))
+    return rows_of_chunk(batch * heads * k.shape[2] * dim, q.device)
 
 
 def _blocks(q: Tensor, k: Tensor, size: int) -> list[Block]:

@@ -97,9 +97,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(json.dumps(results.rows, indent=1) if args.json else table)
     missed = [row for row in results.rows if row["holds"] is False]
     for row in missed:
-        words = "{encoding}, {what} {mode}, n = {length}: {ratio:.3f} ± {spread:.3f}, target {target}"
-        print(f"above its target: {words.format(**row)}", file=sys.stderr)
-    return int(bool(missed))
+        text = "{encoding}, {what} {mode}, n = {length}: {ratio:.3f} ± {spread:.3f}, target {target}"
+        print(f"above its target: {text.format(**row)}", file=sys.stderr)
+    slower = list(slower_than_peers(results.rows))
+    for words in slower:
+        print(f"slower: {words}", file=sys.stderr)
+    return int(bool(missed or slower))
+
+
+def slower_than_peers(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each of our layers that is slower than that of another package, beyond the noise."""
+    same = ("what", "mode", "width", "length", "batch", "dropout", "dtype")
+    for peer in peers.installed():
+        for theirs in (row for row in rows if row["encoding"] == str(peer)):
+            for ours in (row for row in rows if row["encoding"] == peer.ours):
+                noise = targets.NOISE + ours["spread"] + theirs["spread"]
+                if all(ours[key] == theirs[key] for key in same) and ours["ratio"] > theirs["ratio"] + noise:
+                    where = "{what} {mode}, n = {length}".format(**ours)
+                    yield f"{peer.ours}, {where}: {ours['ratio']:.3f}, but {peer} takes {theirs['ratio']:.3f}"
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -131,7 +146,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         args.subjects = [Subject.of(name) for name in names]
     except ValueError as error:
         command.error(f"--encodings: {error}")
-    args.parts = ["layer"] if args.quick else args.parts
+    args.parts = ["layer", "decode", "memory"] if args.quick else args.parts
     args.command = list(sys.argv[1:] if argv is None else argv)
     args.dtype = getattr(torch, args.dtype or ("float32" if args.device == "cpu" else "bfloat16"))
     args.device = torch.device(args.device)

@@ -33,7 +33,8 @@ class Results:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             if self._file.exists():
-                self.rows = [json.loads(line) for line in self._file.read_text(encoding="utf-8").splitlines()]
+                stored = map(json.loads, self._file.read_text(encoding="utf-8").splitlines())
+                self.rows = list({tuple(row[key] for key in keys): row for row in stored}.values())
 
     @property
     def _file(self) -> Path:
@@ -41,11 +42,12 @@ class Results:
         return self.folder / f"{self.name}.jsonl"
 
     def has(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row with the same keys was stored."""
-        return any(all(old[key] == row[key] for key in self.keys) for old in self.rows)
+        """Return whether a row with the same keys and without an error was stored."""
+        return any(all(old[key] == row[key] for key in self.keys) and not old.get("error") for old in self.rows)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row, and store it."""
+        """Add a row, or replace the one with the same keys, and store it."""
+        self.rows = [old for old in self.rows if any(old[key] != row[key] for key in self.keys)]
         self.rows.append({**row, **self.facts})
         if self.folder is not None:
             with self._file.open("a", encoding="utf-8") as file:

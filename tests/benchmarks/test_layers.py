@@ -114,3 +114,13 @@ def test_every_encoding_has_a_step_and_known_targets() -> None:
         assert Subject.of(name).hooks() is not None
     for name in targets.subjects():
         Subject.of(name)
+
+
+def test_a_layer_that_is_slower_than_another_package_s_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = next(peer for peer in layers.peers.PEERS if peer.name == "hf-t5")
+    monkeypatch.setattr(layers.peers, "installed", lambda: [peer])
+    shape = {"what": "layer", "mode": "train", "width": 768, "length": 512, "batch": 4, "dropout": 0.0, "dtype": "x"}
+    theirs = {**shape, "encoding": str(peer), "ratio": 1.1, "spread": 0.01}
+    for ours, slower in ((1.12, 0), (1.3, 1)):
+        rows = [theirs, {**shape, "encoding": "t5", "ratio": ours, "spread": 0.01}]
+        assert len(list(layers.slower_than_peers(rows))) == slower

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.benchmarks import whole_models
+from tests.benchmarks.results import Results, machine
 
 FEW = "--updates 3 --json --models"
 
@@ -16,10 +18,13 @@ def test_models_train_and_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFi
     words = [*FEW.split(), "stock", "shaw[clip=4]", "--output", str(tmp_path)]
     assert whole_models.main(words) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [(row["task"], row["model"]) for row in rows] == [
+    *models, translated = rows
+    assert [(row["task"], row["model"]) for row in models] == [
         (task, model) for task in whole_models.TASKS for model in ("stock", "shaw[clip=4]")
     ]
-    assert all(row["words/s"] > 0 and row["loss"] > 0 for row in rows)
+    assert all(row["words/s"] > 0 and row["loss"] > 0 for row in models)
+    assert translated["task"] == "generate"
+    assert translated["words/s"] > 0
     assert all(("explicit" in row["path"]) == (row["model"] != "stock") for row in rows if row["path"])
     assert whole_models.main(words) == 0
     captured = capsys.readouterr()
@@ -32,3 +37,21 @@ def test_an_error_is_a_result(capsys: pytest.CaptureFixture[str], monkeypatch: p
     monkeypatch.setitem(whole_models.TASKS, "lm-memory", task.__class__(*[*vars(task).values()][:-1], "--task nothing"))
     assert whole_models.main([*FEW.split(), "none", "--tasks", "lm-memory"]) == 1
     assert json.loads(capsys.readouterr().out)[0]["error"]
+
+
+def test_a_row_with_an_error_is_tried_again(tmp_path: Path) -> None:
+    results = Results(tmp_path, "models", machine(torch.device("cpu")), whole_models.KEYS)
+    row = {"task": "masked-lm", "model": "none", "updates": 3}
+    results.add({**row, "error": "no memory"})
+    assert not results.has(row)
+    results.add({**row, "error": ""})
+    again = Results(tmp_path, "models", machine(torch.device("cpu")), whole_models.KEYS)
+    assert [old["error"] for old in again.rows] == [""]
+    assert again.has(row)
+
+
+def test_a_slow_model_misses_its_goal() -> None:
+    rows = [
+        {"task": "masked-lm", "model": name, "words/s": speed} for name, speed in (("none", 10), ("shaw[clip=64]", 7))
+    ]
+    assert whole_models.too_slow(rows) == ["masked-lm shaw[clip=64]: 0.70 of the words per second of none, goal 0.8"]

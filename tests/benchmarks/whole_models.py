@@ -40,6 +40,13 @@ from tests.benchmarks.steps import Subject
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("stock", "none", "shaw", "shaw[clip=64]", "m4[clip=64]", "t5", "rope", "m3", "deberta")
 KEYS, COLUMNS = ("task", "model", "updates"), ("task", "model", "words/s", "relative", "peak GiB", "loss", "path")
+#: The row of fairseq-generate.
+TRANSLATED = {"task": "generate", "model": "shaw[clip=64]", "updates": 6}
+#: Task, model, another model, and the least share of its words per second on a GPU.
+GOALS = (
+    ("masked-lm", "shaw[clip=64]", "none", 0.8),
+    *(("translation", model, "stock", 0.7) for model in MODELS if model not in ("stock", "m3")),
+)
 WORDS, LINES = 30_000, 6_000
 COMMON = """--optimizer adam --lr 1e-4 --lr-scheduler fixed --clip-norm 1.0 --seed 1 --num-workers 0 --log-format json
     --disable-validation --no-progress-bar""".split()
@@ -124,12 +131,16 @@ def main(argv: Sequence[str] | None = None) -> int:
                 continue
             print(f"{task} {model}", file=sys.stderr, flush=True)
             results.add(trained(task, model, data, args, args.updates))
-        if args.generate and plan:
-            generate(data, args)
+        if "translation" in args.tasks and not results.has({**dict.fromkeys(KEYS), **TRANSLATED}):
+            results.add(generate(data, args))
     _relate(results)
     table = results.table(COLUMNS)
     print(json.dumps(results.rows, indent=1) if args.json else table)
-    return int(any(row["error"] for row in results.rows))
+    problems = [f"{row['task']} {row['model']}: {row['error']}" for row in results.rows if row["error"]]
+    problems += too_slow(results.rows) if args.on_gpu else []
+    for words in problems:
+        print(words, file=sys.stderr)
+    return int(bool(problems))
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -144,7 +155,6 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--updates", type=int, metavar="N", help="Updates of each model. Default: 90 on a GPU, 6 on a CPU.")
     add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
     add("--seconds", type=float, default=float("inf"), metavar="S", help="Begin no model after this time.")
-    add("--generate", action="store_true", help="Also translate with one model by fairseq-generate.")
     add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
     add("--output", type=Path, metavar="DIR", help="Folder for models.jsonl and models.md.")
     args = command.parse_args(argv)
@@ -247,8 +257,8 @@ def _error_of(argv: list[str]) -> str:
     return ""
 
 
-def generate(data: Path, args: argparse.Namespace) -> None:
-    """Train a small number of updates with clipped Shaw, translate with it, and print the speed that fairseq logs."""
+def generate(data: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Train a small number of updates with clipped Shaw, translate with it, and return the speed that fairseq logs."""
     folder = data / "model"
     trained("translation", "shaw[clip=64]", data, args, 6, "--save-dir", str(folder), "--no-epoch-checkpoints")
     words = [str(data), "--task", "translation", "-s", "a", "-t", "b", "--path", str(folder / "checkpoint_last.pt")]
@@ -256,8 +266,20 @@ def generate(data: Path, args: argparse.Namespace) -> None:
     words += [str(ROOT / "fairseq_posenc"), *(["--fp16"] if args.on_gpu else ["--cpu"])]
     with _logged() as log:
         error = _error_of(["fairseq-generate", *words])
-    speed = re.findall(r"Translated .*", log.getvalue())
-    print(f"fairseq-generate, shaw[clip=64]: {error or speed[-1]}", file=sys.stderr)
+    speed = re.findall(r"Translated .*, ([\d.]+) tokens/s", log.getvalue())
+    error = error or ("" if speed else "fairseq-generate logged no speed")
+    return {**dict.fromkeys(COLUMNS), **TRANSLATED, "words/s": float(speed[-1]) if speed else None, "error": error}
+
+
+def too_slow(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the goals for a GPU that are missed."""
+    speed = {(row["task"], row["model"]): row["words/s"] for row in rows}
+    misses = []
+    for task, model, base, goal in GOALS:
+        own, other = speed.get((task, model)), speed.get((task, base))
+        if own and other and own < goal * other:
+            misses.append(f"{task} {model}: {own / other:.2f} of the words per second of {base}, goal {goal}")
+    return misses
 
 
 def _relate(results: Results) -> None:

@@ -502,9 +502,9 @@ class BothFactorsStartAtZero(DietAbs):
 class HidesWhatIsConstant(Raffel):
     """Does not list a parameter that adds the same number to all columns."""
 
-    def __init__(self, options: Any, stack: Any) -> None:
-        super().__init__(options, stack)
-        self.extra = nn.Parameter(torch.zeros(stack.layers, 1, 2))
+    @classmethod
+    def shapes(cls, options: Any, stack: Any) -> dict[str, tuple[int, ...]]:
+        return super().shapes(options, stack) | {"extra": (stack.layers, 1, 2)}
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         later, all_columns = layer.tensors["extra"][0]

@@ -87,7 +87,8 @@ def test_products_equal_the_sums(case: Case) -> None:
 def test_products_in_blocks_equal_the_sums(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(toeplitz, "BLOCK", 3)
-        patch.setattr(trilinear, "CHUNK", 100)
+        patch.setattr(toeplitz, "CHUNK", 100)
+        patch.setattr(toeplitz, "FEW", 0)
         check(case)
 
 

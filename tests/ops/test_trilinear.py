@@ -54,7 +54,7 @@ def test_without_a_compiler_the_other_way_is_taken_and_logged_once(
 
 def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of any lengths and sizes: beyond a few versions of a loop torch would give up, or take all memory."""
-    monkeypatch.setattr(compiled, "_VERSIONS", {"recompile_limit": 4} if compiled._VERSIONS else {})
+    monkeypatch.setattr(compiled, "_LIMIT", {"recompile_limit": 4} if compiled._LIMIT else {})
     compiled.compiled.cache_clear()
     torch._dynamo.reset()
     try:
@@ -86,11 +86,19 @@ def test_nothing_is_compiled_under_a_dispatch_mode() -> None:
     assert compiled.usable(10**9, 1, q.device)
 
 
-@pytest.mark.parametrize(("versions", "limit"), [({"recompile_limit": 64}, 8), ({}, 64)])
+@pytest.mark.parametrize(("versions", "limit"), [({"recompile_limit": 64}, 8), ({}, 256)])
 def test_only_an_older_torch_changes_the_limit_of_the_process(
     versions: dict[str, int], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled, "_VERSIONS", versions)
+    monkeypatch.setattr(compiled, "_LIMIT", versions)
     with torch._dynamo.config.patch(cache_size_limit=8):
         compiled.compiled.__wrapped__(trilinear._products)
         assert torch._dynamo.config.cache_size_limit == limit
+
+
+def test_second_derivatives_are_refused() -> None:
+    """The loops compute first derivatives only."""
+    q, k, vectors = (torch.randn(*shape).requires_grad_() for shape in ((1, 2, 40, 8), (1, 2, 40, 8), (1, 79, 8)))
+    (gradient,) = torch.autograd.grad(trilinear.product(q, k, vectors).square().sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        gradient.sum().backward()

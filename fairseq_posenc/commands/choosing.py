@@ -5,7 +5,7 @@ The first line of a block says what the block contains:
     <!-- derived: m4m; m4[clip=32] -->    a table of these encodings, with parameters and capabilities
     <!-- derived: all -->                 the same table for every encoding
     <!-- derived: without evidence -->    the encodings that are in no table of scores
-    <!-- derived: names -->               every encoding, with a link to its page
+    <!-- derived: families -->            a table with a line for each family of encodings, with links to their pages
     <!-- derived: quote PAGE | ... -->    rows of a table on another page (see `quoting.py`)
     <!-- end -->
 """
@@ -13,13 +13,13 @@ The first line of a block says what the block contains:
 from __future__ import annotations
 
 import re
-import textwrap
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
 
+from ..core.families import FAMILIES
 from ..core.options import describe
 from ..core.writing import write_whole
 from ..encodings import Composition, StackShape, get, names, specs
@@ -47,7 +47,7 @@ def filled(text: str, folder: Path = Path("docs")) -> str:
 
     Args:
         text: The text of the page.
-        folder: The folder of the pages that the text quotes.
+        folder: The folder from which the text names the pages that it quotes.
 
     Raises:
         ValueError: An encoding is unknown, a quoted row or table is missing on its page, or a block has no start or no
@@ -78,8 +78,8 @@ def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:
     head, what, end = block.groups()
     if what == "without evidence":
         body = ", ".join(f"`{name}`" for name in unseen) or "None."
-    elif what == "names":
-        body = names_with_links()
+    elif what == "families":
+        body = families()
     elif what.startswith(MARK):
         body = quote(what, folder)
     else:
@@ -98,10 +98,13 @@ def table(labels: list[str]) -> str:
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
 
 
-def names_with_links() -> str:
-    """Return links to the pages of all encodings, for the README, in lines of at most 120 characters."""
-    links = [f"[`{name}`](docs/encodings/{name}.md)" for name in names()]
-    return textwrap.fill(", ".join(links) + ".", width=120, break_on_hyphens=False)
+def families() -> str:
+    """Return a table with a line for each family of encodings: what they do, and links to their pages."""
+    members: dict[str, list[str]] = {family: [] for family in FAMILIES}
+    for name in names():
+        members[get(name).facts.family].append(f"[`{name}`](docs/encodings/{name}.md)")
+    lines = [f"| {family} | {text} | {', '.join(members[family])} |" for family, text in FAMILIES.items()]
+    return "\n".join(["| family | what it does | `--pos-enc` |", "|---|---|---|", *lines])
 
 
 def options_table() -> str:

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from ..ops.content import Content
 from ..positions import Positions
 from . import schedule
+from .families import Family
 from .options import Options
 from .refusal import InputError
 from .starts import draw
@@ -145,6 +146,7 @@ class Facts:
 
     Args:
         title: Name of the method in the documentation.
+        family: Family of the method (see `core/families.py`). The README lists the encodings by family.
         paper: Authors and years of the papers that describe the method.
         equation: Numbers of the method's equations in these papers.
         formula: The method's formula in LaTeX.
@@ -154,6 +156,7 @@ class Facts:
     """
 
     title: str
+    family: Family
     paper: str
     equation: str
     formula: str

@@ -24,6 +24,7 @@ class Alibi(RelativeBias):
 
     facts = Facts(
         title="ALiBi: linear biases",
+        family="biases",
         paper="Press et al. 2022",
         equation="section 3",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - s_h |i - j|",

@@ -44,6 +44,7 @@ class Cope(PositionEncoding):
     Options = CopeOptions
     facts = Facts(
         title="CoPE: contextual positions",
+        family="relative vectors",
         paper="Golovneva et al. 2024 (Contextual position encoding)",
         equation="equations (4) to (8)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + q_i \cdot e[p_{ij}],\quad "

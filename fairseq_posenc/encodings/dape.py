@@ -34,6 +34,7 @@ class Dape(PositionEncoding):
     Options = DapeOptions
     facts = Facts(
         title="DAPE: biases adapted to the content",
+        family="biases",
         paper="Zheng et al. 2024 (DAPE)",
         equation="the definition of DAPE, as in the authors' code",
         formula=r"e_{ij} = a_{ij} + b_{ij} + f(a_{ij}, b_{ij}),\quad a_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}},\quad "

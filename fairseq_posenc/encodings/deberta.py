@@ -70,6 +70,7 @@ class Deberta(CachingEncoding, RelativeProducts):
     Options = DebertaOptions
     facts = Facts(
         title="DeBERTa: disentangled",
+        family="relative vectors",
         paper="He et al. 2020, equation (4); for form=paper: Huang et al., M4M (arXiv)",
         equation="equation (13)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",

@@ -46,6 +46,7 @@ class DietRel(DistanceScalars):
     Options = DietRelOptions
     facts = Facts(
         title="DIET-REL: relative scalars per head",
+        family="biases",
         paper=PAPER,
         equation="equation (3)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + R^{(h)}_{i-j}",
@@ -81,6 +82,7 @@ class DietAbs(Extended, FactoredBias):
     Options = DietAbsOptions
     facts = Facts(
         title="DIET-ABS: products of absolute factors",
+        family="biases",
         paper=PAPER,
         equation="equation (1)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",

@@ -52,6 +52,7 @@ class Fire(SharedBias, CachingEncoding):
     Options = FireOptions
     facts = Facts(
         title="FIRE: functional interpolation",
+        family="biases",
         paper="Li et al. 2024 (FIRE)",
         equation="section 3 and the code in the appendix",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + "

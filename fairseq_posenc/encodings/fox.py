@@ -26,6 +26,7 @@ class Fox(PositionEncoding):
 
     facts = Facts(
         title="FoX: forget gates",
+        family="biases",
         paper="Lin et al. 2025 (Forgetting Transformer)",
         equation="the definition of Forgetting Attention",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{t=j+1}^{i} \log f_t,\quad "

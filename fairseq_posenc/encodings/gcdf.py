@@ -39,6 +39,7 @@ class GCDF(XL):
     Options = GCDFOptions
     facts = Facts(
         title="GCDF: projected Gaussian distribution functions of the distance",
+        family="relative vectors",
         paper="Qu et al. 2021 (LFHC, GCDF)",
         equation="equations (8), (14) and (15)",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}},\quad"

@@ -66,6 +66,7 @@ class M1(_Scalars):
     Options = M1Options
     facts = Facts(
         title="M1: multiplied by unsigned relative scalars",
+        family="multiplicative",
         paper=PAPER,
         equation="equations (11) and (12)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
@@ -99,6 +100,7 @@ class M2(_Scalars):
     Options = M2Options
     facts = Facts(
         title="M2: multiplied by signed relative scalars",
+        family="multiplicative",
         paper=PAPER,
         equation="equations (12) and (13)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
@@ -125,6 +127,7 @@ class M3(RelativeTable):
     Options = M2Options
     facts = Facts(
         title="M3: multiplied by signed relative vectors",
+        family="multiplicative",
         paper=PAPER,
         equation="equations (14) and (15)",
         formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",

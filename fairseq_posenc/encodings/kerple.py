@@ -44,6 +44,7 @@ class Kerple(RelativeBias):
     Options = KerpleOptions
     facts = Facts(
         title="KERPLE: kernelised penalty",
+        family="biases",
         paper="Chi et al. 2022 (KERPLE)",
         equation="section 4 (logarithmic and power variants)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - p_h \log(1 + a_h |i - j|)",

@@ -35,6 +35,7 @@ class Learned(Extended):
     Options = LearnedOptions
     facts = Facts(
         title="Learned absolute",
+        family="input vectors",
         paper="Devlin et al. 2019; Huang et al., M4M (arXiv)",
         equation="section 3.2, equation (6), without the segment vector s_i",
         formula=r"x_i = t_i + w_i",
@@ -73,6 +74,7 @@ class SentenceRestart(Learned):
     only_columns = "it counts positions within sentences by itself"
     facts = Facts(
         title="Learned absolute, restarting at each sentence",
+        family="input vectors",
         paper="Huang et al., M4M (arXiv)",
         equation="section 5.2 ('real absolute')",
         formula=r"x_i = t_i + w_{i'},\quad i' = i - \text{column of the last sentence end before } i",

@@ -51,6 +51,7 @@ class LFHC(RelativeTable, RelativeProducts):
     Options = LFHCOptions
     facts = Facts(
         title="LFHC: relative vectors on keys, coarser from layer to layer",
+        family="relative vectors",
         paper="Qu et al. 2021 (LFHC, GCDF)",
         equation="equations (5) and (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + w^l_{g_l(j-i)})}{\sqrt{D}},\quad"

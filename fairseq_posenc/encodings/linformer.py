@@ -117,6 +117,7 @@ class Linformer(Compressing):
     Options = LinformerOptions
     facts = Facts(
         title="Linformer: compressed keys and values",
+        family="low rank",
         paper="Wang et al. 2020; Chen et al. 2021 (DIET)",
         equation="equation (4) without the position term",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}},\quad z_i = \sum_j \alpha_{ij} (F X W_V)_j",
@@ -147,6 +148,7 @@ class DietAbsLin(Compressing, FactoredBias):
     Options = DietAbsLinOptions
     facts = Facts(
         title="DIET-ABS-LIN: Linformer with absolute factors",
+        family="low rank",
         paper=PAPER,
         equation="equation (4)",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",

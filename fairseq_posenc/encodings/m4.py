@@ -67,6 +67,7 @@ class M4(RelativeTable, RelativeProducts):
     Options = M4Options
     facts = Facts(
         title="M4: all pairs of query, key and relative vector",
+        family="relative vectors",
         paper="Huang et al. 2020 (M1-M4), equations (14) and (16); Huang et al., M4M (arXiv)",
         equation="equation (12), and equation (19) for the option `reset`",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
@@ -204,6 +205,7 @@ class M4M(RelativeTable):
     Options = M4MOptions
     facts = Facts(
         title="M4M: the product of all pairs",
+        family="multiplicative",
         paper="Huang et al., M4M (arXiv)",
         equation="equation (20)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, (q_i \cdot a_{ij})\, (k_j \cdot a_{ij})}{\sqrt{D}},"

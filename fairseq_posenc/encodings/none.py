@@ -12,6 +12,7 @@ class NoEncoding(PositionEncoding):
 
     facts = Facts(
         title="No position encoding",
+        family="no positions",
         paper="Huang et al., M4M (arXiv) section 5; NoPE: Haviv et al. 2022",
         equation="equation (5) without positions",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}}",

@@ -34,6 +34,7 @@ class Raffel(DistanceScalars):
     Options = RaffelOptions
     facts = Facts(
         title="Raffel: relative scalars",
+        family="biases",
         paper="Raffel et al. 2020, in the variant of Huang et al., M4M (arXiv)",
         equation="equation (10)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + a_{ij}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",

@@ -87,6 +87,7 @@ class Rope(rotary.Rotary):
     Options = RopeOptions
     facts = Facts(
         title="RoPE: rotary",
+        family="rotary",
         paper="Su et al. 2021 (RoFormer), equations (16) and (34); Chen et al. 2023 (linear) and Peng et al. 2023 "
         "(ntk, yarn)",
         equation="for the option `scaling`",

@@ -39,6 +39,7 @@ class Sandwich(RelativeBias):
     Options = SandwichOptions
     facts = Facts(
         title="Sandwich: inner products of sinusoids",
+        family="biases",
         paper="Chi et al. 2023 (Sandwich)",
         equation="the temporal bias of Sandwich and its compression ratios",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \frac{1}{r_h}\left(p_i \cdot p_j - \frac{d'}{2}\right),"

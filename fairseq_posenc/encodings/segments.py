@@ -86,6 +86,7 @@ class SegmentsInput(Segmented):
     Options = SegmentsInputOptions
     facts = Facts(
         title="Segments at the input",
+        family="segments",
         paper="Devlin et al. 2019",
         equation="section 3",
         formula=r"x_i = t_i + s_{S(i)}",
@@ -133,6 +134,7 @@ class Segments(Segmented, SharedBias):
     Options = SegmentsOptions
     facts = Facts(
         title="Segments as biases per head",
+        family="segments",
         paper="Chen et al. 2021 (DIET)",
         equation="equation (2)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + E^{(h)}_{S(i),S(j)}",

@@ -36,6 +36,7 @@ class Shaw(RelativeTable, RelativeProducts):
     Options = ShawOptions
     facts = Facts(
         title="Shaw: relative vectors on keys",
+        family="relative vectors",
         paper="Shaw et al. 2018; Huang et al., M4M (arXiv)",
         equation="equations (7) to (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",

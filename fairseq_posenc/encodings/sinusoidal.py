@@ -39,6 +39,7 @@ class Sinusoidal(PositionEncoding):
     Options = SinusoidalOptions
     facts = Facts(
         title="Sinusoidal absolute",
+        family="input vectors",
         paper="Vaswani et al. 2017; Huang et al., M4M (arXiv)",
         equation="equations (1) and (2)",
         formula=r"x_i = t_i + s_i,\quad s_{i,2l} = \sin(i\,10000^{-2l/d}),\ s_{i,2l+1} = \cos(i\,10000^{-2l/d})",

@@ -48,6 +48,7 @@ class T5(RelativeBias):
     Options = T5Options
     facts = Facts(
         title="T5: bucketed relative bias",
+        family="biases",
         paper="Raffel et al. 2020",
         equation="section 2.1 and the released code",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",

@@ -38,6 +38,7 @@ class Tisa(RelativeBias):
     Options = TisaOptions
     facts = Facts(
         title="TISA: radial basis functions of the distance",
+        family="biases",
         paper="Wennberg and Henter 2021 (TISA)",
         equation="section 4 (positional scoring function)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{s=1}^{S} a_s e^{-|b_s| (j - i - c_s)^2}",

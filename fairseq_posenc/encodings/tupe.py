@@ -71,6 +71,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     Options = TupeOptions
     facts = Facts(
         title="TUPE: untied positions",
+        family="biases",
         paper="Ke et al. 2021, equation (10); for form=paper: Huang et al., M4M (arXiv)",
         equation="equations (14), (15) and (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"

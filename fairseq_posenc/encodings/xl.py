@@ -53,6 +53,7 @@ class XL(CachingEncoding, RelativeProducts):
     Options = XLOptions
     facts = Facts(
         title="Transformer-XL: projected sinusoids of the distance",
+        family="relative vectors",
         paper="Dai et al. 2019, section 3.3; without u and v: Huang et al. 2020 (M1-M4)",
         equation="section 3.4",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",

@@ -45,6 +45,7 @@ class XPos(rotary.Rotary):
     Options = XPosOptions
     facts = Facts(
         title="xPos: rotary with decay",
+        family="rotary",
         paper="Sun et al. 2023 (A length-extrapolatable Transformer)",
         equation="Algorithm 1",
         formula=r"e_{ij} = \frac{1}{\sqrt{D}} \sum_m \zeta_m^{(i-j)/512} (R_i q_i)_m \cdot (R_j k_j)_m",

@@ -1,6 +1,6 @@
 """Test that the README matches the registry, the pages that it quotes and the parsers of its commands.
 
-Its Python example runs here; its shell commands run in tests/docs/test_readme_commands.py.
+Its Python example runs here; its shell commands run in tests/integration/test_readme_commands.py.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_the_readme_names_the_four_papers_with_links() -> None:
 def test_the_readme_names_the_fairseq_that_it_needs() -> None:
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     assert f'"fairseq-fixed=={TESTED_FAIRSEQ}"' in setup
-    assert f"fairseq-fixed {TESTED_FAIRSEQ}," in README
+    assert f"[fairseq-fixed {TESTED_FAIRSEQ}](" in README
 
 
 def test_the_first_training_comes_before_reports_and_benchmarks() -> None:

@@ -112,6 +112,13 @@ def test_the_readme_names_the_fairseq_that_it_needs() -> None:
     assert f"[fairseq-fixed {TESTED_FAIRSEQ}](" in README
 
 
+def test_the_readme_and_the_page_about_speed_agree_about_gpus() -> None:
+    """Whoever measures on a GPU has to change both pages."""
+    speed = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    unmeasured = "No time on this page was measured on a GPU" in speed
+    assert ("Nothing was measured on a GPU with the present code" in " ".join(README.split())) == unmeasured
+
+
 def test_the_first_training_comes_before_reports_and_benchmarks() -> None:
     trained = README.index("fairseq-train ")
     assert README.index("fairseq_posenc report") > trained

@@ -41,7 +41,7 @@ setup-docs:
 demo: setup-demo ## train and score small translation models with several encodings; write results/demo
 	@$(ENV) recipes/demo/run.sh
 
-bench: setup ## measure the time of every encoding, and compare it with its target (at most 20 minutes)
+bench: setup ## measure the time of every encoding, and compare it with its target (at most 12 minutes)
 	@$(ENV) python tests/benchmarks/layers.py --quick
 
 check: lint ## run the linters and the tests that a change most likely breaks (2 minutes on two quiet cores)

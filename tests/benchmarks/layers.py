@@ -44,7 +44,7 @@ SIZES = {"cpu": ((128, 16), (512, 4)), "cuda": ((128, 64), (512, 32), (2048, 8))
 #: Decoding: the length of the cache, and 4 sentences with a beam of 4.
 DECODING = (512, 16)
 #: Rounds of a measurement. With --quick, as many as fit into QUICK_SECONDS, but at least LEAST.
-ROUNDS, LEAST, QUICK_SECONDS = 11, 2, 17 * 60
+ROUNDS, LEAST, QUICK_SECONDS = 11, 2, 11 * 60
 #: Largest number of subjects that share a baseline. On a GPU, the graphs of other subjects would delay a subject.
 GROUP = {"cpu": 8, "cuda": 1}
 #: How often a row over its target is measured again.
@@ -132,7 +132,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--modes", nargs="+", choices=("train", "infer"), default=["train", "infer"], help="Default: both.")
     add("--dropout", type=float, default=0.0, metavar="P", help="Attention dropout in training. Default: 0.")
     add("--rounds", type=int, default=ROUNDS, metavar="N", help=f"Rounds of each measurement. Default: {ROUNDS}.")
-    add("--quick", action="store_true", help="Measure only the layers with targets, within 17 minutes.")
+    add("--quick", action="store_true", help="Measure only the layers with targets, within 11 minutes.")
     add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
     add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
     add("--output", type=Path, metavar="DIR", help="Folder for layers.jsonl and layers.md.")
@@ -174,7 +174,8 @@ def planned(args: argparse.Namespace) -> Iterator[Work]:
     for part in args.parts:
         for width in args.widths:
             setting = Setting("layer", "train", 0, 0, *WIDTHS[width], args.device, args.dtype)
-            yield from PARTS[part](setting, args)
+            work: Iterator[Work] = PARTS[part](setting, args)
+            yield from (one for one in work if not args.quick or targets.target_of(*one) is not None)
 
 
 def _sizes(setting: Setting, args: argparse.Namespace) -> Iterator[Setting]:
@@ -187,7 +188,6 @@ def _sizes(setting: Setting, args: argparse.Namespace) -> Iterator[Setting]:
 def _layers(setting: Setting, args: argparse.Namespace) -> Iterator[Work]:
     for size in _sizes(setting, args):
         pairs = [Work(subject, replace(size, causal=subject.causal())) for subject in args.subjects]
-        pairs = [pair for pair in pairs if not args.quick or targets.target_of(*pair) is not None]
         yield from sorted(pairs, key=lambda pair: pair.setting.causal)
 
 
@@ -244,7 +244,8 @@ def measure(work: Sequence[Work], args: argparse.Namespace, results: Results) ->
     until, groups = clock.now() + (QUICK_SECONDS if args.quick else math.inf), list(_groups(work))
     for number, group in enumerate(groups):
         print(f"{group[0].setting}: {', '.join(str(one.subject) for one in group)}", file=sys.stderr, flush=True)
-        share = (until - clock.now()) / (len(groups) - number)  # more rounds for one group leave the others theirs
+        left = sum(map(_steps_of, groups[number:]))
+        share = (until - clock.now()) * _steps_of(group) / left  # more rounds for one group leave the others theirs
         rounds = Rounds(LEAST if args.quick else args.rounds, args.rounds, clock.now() + 0.6 * share)
         for one, times in zip(group, _measured(group, rounds, clock.now() + share), strict=True):
             results.add(_row(one, times))
@@ -257,6 +258,11 @@ def _groups(work: Iterable[Work]) -> Iterator[list[Work]]:
     for setting, members in together.items():
         size = 1 if setting.what == "memory" else GROUP[setting.device.type]
         yield from (members[i : i + size] for i in range(0, len(members), size))
+
+
+def _steps_of(group: list[Work]) -> int:
+    """Return how many steps a round of a group times; memory is measured in one step."""
+    return len(group) + (group[0].setting.what != "memory")
 
 
 def _measured(group: list[Work], rounds: Rounds, until: float) -> list[Times | int]:

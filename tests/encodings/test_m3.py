@@ -7,7 +7,7 @@ import torch
 from one_layer import CPU, build_encoding, drawn, drawn_wide, largest_tensor, logits_of
 from torch import Tensor
 
-from fairseq_posenc.ops import trilinear
+from fairseq_posenc.ops import toeplitz, trilinear
 from fairseq_posenc.positions import Positions
 
 
@@ -19,7 +19,7 @@ def test_m3_never_holds_all_products(args: str, own: bool, monkeypatch: pytest.M
     length, dim = 48, 32
     chunk = 2 * 2 * length * dim
     pos = drawn_wide(build_encoding("m3", args, heads=2, head_dim=dim, n=length))
-    monkeypatch.setattr(trilinear, "CHUNK", chunk)
+    monkeypatch.setattr(toeplitz, "CHUNK", chunk)
     q, k = drawn(length, length, head_dim=dim)
     ids = torch.arange(length - 1, -1, -1) if own else None
     kept: dict[int, int] = {}

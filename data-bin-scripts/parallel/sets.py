@@ -20,7 +20,7 @@ class Pair(NamedTuple):
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """Yield the pairs of a set, normalised as the training text, because a model knows no other characters.
+    """Yield the pairs of a set. Their text is cleaned like training text, because models know no other characters.
 
     Raises:
         CorpusError: A file cannot be read, or the two files do not match.

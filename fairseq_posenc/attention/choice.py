@@ -46,7 +46,7 @@ class Projected:
     positioned: bool = True
 
     def __post_init__(self) -> None:
-        """Store None in place of raw tensors that are the same objects, so that no graph depends on equal tensors."""
+        """Store None if a raw tensor is the projected one itself; a graph must not depend on whether they are one."""
         for name, raw, projected in (("raw_q", self.raw_q, self.q), ("raw_k", self.raw_k, self.k)):
             if raw is projected:
                 object.__setattr__(self, name, None)

@@ -111,7 +111,7 @@ class DecodingCache:
 
 
 class CachingEncoding(PositionEncoding):
-    """Provide the base class of encodings that, while a model decodes, cache a tensor computed from parameters."""
+    """Provide the base class of encodings that compute a tensor from parameters, and keep it while a model decodes."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)

@@ -18,6 +18,8 @@ from fairseq_posenc.core import options as opts
 from fairseq_posenc.encodings import Composition, PositionEncoding, StackShape, build, get, names, spec_of, specs
 from fairseq_posenc.stack import Stack
 
+#: Default width of a head. On a GPU it is that of users' models, because a kernel may not work at each width.
+WIDTH = 64 if torch.get_default_device().type == "cuda" else 4
 LENGTH_FLAG = "--the-flag-that-sets-the-length"
 #: Options that the cases leave out: the laws draw the parameters anew, and `scheduled` has cases of its own.
 LEFT_OUT = {"init", "init_std", "layers"}
@@ -45,7 +47,7 @@ class Case:
         words = [self.spec, *(f"{key}={value}" for key, value in self.args.items())]
         return "-".join([*words, "causal" if self.causal else "bidirectional"])
 
-    def shape(self, *, layers: int = 2, heads: int = 2, head_dim: int = 4, max_length: int = 16) -> StackShape:
+    def shape(self, *, layers: int = 2, heads: int = 2, head_dim: int = WIDTH, max_length: int = 16) -> StackShape:
         """Return the shape of a small stack."""
         return StackShape(
             layers, heads, heads * head_dim, max_length,

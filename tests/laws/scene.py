@@ -17,7 +17,7 @@ from fairseq_posenc.attention import KeyValueCache
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from .cases import Case
+from .cases import WIDTH, Case
 
 BOS, PAD, EOS, WORDS = 0, 1, 2, 12
 
@@ -35,7 +35,7 @@ class Scene:
 
     batch: int = 3
     heads: int = 2
-    head_dim: int = 4
+    head_dim: int = WIDTH
     queries: int = 6
     before: int = 0
     side: str = "none"

@@ -40,8 +40,8 @@ from tests.benchmarks.steps import Subject
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("stock", "none", "shaw", "shaw[clip=64]", "m4[clip=64]", "t5", "rope", "m3", "deberta")
 KEYS, COLUMNS = ("task", "model", "updates"), ("task", "model", "words/s", "relative", "peak GiB", "loss", "path")
-#: The row of fairseq-generate.
-TRANSLATED = {"task": "generate", "model": "shaw[clip=64]", "updates": 6}
+#: Models with which fairseq-generate translates, and the updates of their training.
+TRANSLATORS, TRANSLATOR_UPDATES = ("stock", "none", "shaw[clip=64]"), 6
 #: Task, model, another model, and the least share of its words per second on a GPU.
 GOALS = (
     ("masked-lm", "shaw[clip=64]", "none", 0.8),
@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     results = Results(args.output, "models", machine(torch.device(args.device)), KEYS)
     plan = [(task, model) for task in args.tasks for model in args.models]
-    plan = [pair for pair in plan if not results.has(dict(zip(KEYS, (*pair, args.updates), strict=True)))]
+    plan = [pair for pair in plan if not results.has(_key(*pair, args.updates))]
     with tempfile.TemporaryDirectory() as temporary:
         data = write_texts(Path(temporary))
         if args.compile:
@@ -131,8 +131,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 continue
             print(f"{task} {model}", file=sys.stderr, flush=True)
             results.add(trained(task, model, data, args, args.updates))
-        if "translation" in args.tasks and not results.has({**dict.fromkeys(KEYS), **TRANSLATED}):
-            results.add(generate(data, args))
+        translators = [model for model in TRANSLATORS if "translation" in args.tasks and model in args.models]
+        for model in translators:
+            if not results.has(_key("generate", model, TRANSLATOR_UPDATES)):
+                results.add(generate(model, data, args))
     _relate(results)
     table = results.table(COLUMNS)
     print(json.dumps(results.rows, indent=1) if args.json else table)
@@ -220,7 +222,7 @@ def trained(task: str, model: str, data: Path, args: argparse.Namespace, updates
     speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > updates // 3]
     path = re.findall(r"attention path of .*?: (.*)", log.getvalue())
     return {
-        **dict(zip(KEYS, (task, model, updates), strict=True)),
+        **_key(task, model, updates),
         "words/s": statistics.median(speeds) if speeds else None,
         "peak GiB": torch.cuda.max_memory_allocated() / 2**30 if args.on_gpu else None,
         "loss": float(lines[-1]["loss"]) if lines else None,
@@ -257,18 +259,27 @@ def _error_of(argv: list[str]) -> str:
     return ""
 
 
-def generate(data: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Train a small number of updates with clipped Shaw, translate with it, and return the speed that fairseq logs."""
-    folder = data / "model"
-    trained("translation", "shaw[clip=64]", data, args, 6, "--save-dir", str(folder), "--no-epoch-checkpoints")
+def _key(task: str, model: str, updates: int) -> dict[str, Any]:
+    return dict(zip(KEYS, (task, model, updates), strict=True))
+
+
+def generate(model: str, data: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Train a model for a few updates, translate with it twice, and return the second speed that fairseq logs.
+
+    Torch compiles in the first translation.
+    """
+    folder, updates = data / f"model-{TRANSLATORS.index(model)}", TRANSLATOR_UPDATES
+    trained("translation", model, data, args, updates, "--save-dir", str(folder), "--no-epoch-checkpoints")
     words = [str(data), "--task", "translation", "-s", "a", "-t", "b", "--path", str(folder / "checkpoint_last.pt")]
-    words += ["--gen-subset", "test", "--beam", "4", "--max-len-b", "50", "--quiet", "--user-dir"]
-    words += [str(ROOT / "fairseq_posenc"), *(["--fp16"] if args.on_gpu else ["--cpu"])]
-    with _logged() as log:
-        error = _error_of(["fairseq-generate", *words])
-    speed = re.findall(r"Translated .*, ([\d.]+) tokens/s", log.getvalue())
+    words += "--gen-subset test --beam 4 --min-len 50 --max-len-b 50 --quiet --scoring sacrebleu".split()
+    words += ["--user-dir", str(ROOT / "fairseq_posenc"), "--fp16" if args.on_gpu else "--cpu"]
+    for _ in range(2):
+        with _logged() as log:
+            error = _error_of(["fairseq-generate", *words])
+        speed = re.findall(r"Translated .*, ([\d.]+) tokens/s", log.getvalue())
     error = error or ("" if speed else "fairseq-generate logged no speed")
-    return {**dict.fromkeys(COLUMNS), **TRANSLATED, "words/s": float(speed[-1]) if speed else None, "error": error}
+    row = {**dict.fromkeys(COLUMNS), **_key("generate", model, updates), "words/s": None, "error": error}
+    return {**row, "words/s": float(speed[-1])} if speed else row
 
 
 def too_slow(rows: Sequence[dict[str, Any]]) -> list[str]:

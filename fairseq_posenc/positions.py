@@ -226,7 +226,7 @@ class Positions:
     def distances(self) -> Tensor:
         """Return every distance j - i that can occur, from -(K-1) to Q-1: [Q+K-1] int64.
 
-        Entry j - r + Q - 1 is the distance from the query in row r to the key in column j; see `toeplitz.shift`. With
+        Entry j - r + Q - 1 is the distance from the query in row r to the key in column j; see `shifting.shift`. With
         `ids`, these are the different distances between the positions, in increasing order; see `pairs`.
         """
         if self._distinct is not None:

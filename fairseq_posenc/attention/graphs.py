@@ -6,6 +6,7 @@ for each layer, batch size or length.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -38,8 +39,18 @@ class _Graphs:
         """Compile a graph; torch.compile calls this method as its backend."""
         self.count += 1
         backend: Callable[..., Any] = torch._dynamo.lookup_backend(BACKEND)
-        run: Callable[..., Any] = backend(graph, inputs)
+        with _caching_own_gradients():
+            run: Callable[..., Any] = backend(graph, inputs)
         return run
+
+
+def _caching_own_gradients() -> contextlib.AbstractContextManager[object]:
+    """Let torch store traced graphs that contain autograd functions, so that the next process starts faster.
+
+    The key of the cache includes the code of both passes of such a function.
+    """
+    config, name = torch._functorch.config, "autograd_cache_allow_custom_autograd_functions"
+    return config.patch({name: True}) if hasattr(config, name) else contextlib.nullcontext()
 
 
 GRAPHS = _Graphs()
@@ -93,7 +104,7 @@ def _attended(x: Projected, call: LayerCall, dropout: str) -> Tensor:
 
 
 def _try_gradient(x: Projected, call: LayerCall, dropout: str) -> None:
-    """Compute the gradient once for a new graph, because torch compiles it only then.
+    """Run the backward pass of a new graph once, because torch compiles the gradient only when it is first needed.
 
     An error in the backward pass of the model could not be handled. Neither the random numbers of the model nor
     activation checkpointing notice this computation.

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..ops import toeplitz
+from ..ops import shifting
 from ..ops.precision import promoted
 from ..positions import Positions
 from . import tables
@@ -41,7 +41,7 @@ class RelativeBias(SharedBias, CachingEncoding):
         return True
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        return toeplitz.to_pairs(self._vector(tensors, positions), positions)
+        return shifting.to_pairs(self._vector(tensors, positions), positions)
 
     def _vector(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         return tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)

@@ -14,7 +14,7 @@ from ..core.base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
 from ..core.shared_bias import SharedBias
-from ..ops import compiled, toeplitz
+from ..ops import compiled, shifting
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -101,7 +101,7 @@ class Fire(SharedBias, CachingEncoding):
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if "by_distance" in tensors:
-            return toeplitz.to_pairs(tensors["by_distance"], positions)
+            return shifting.to_pairs(tensors["by_distance"], positions)
         return self._by_row(tensors, positions)
 
     def small(self, part: Mapping[str, Tensor]) -> bool:
@@ -142,7 +142,7 @@ class Fire(SharedBias, CachingEncoding):
 
     def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the bias [1 or B, h or 1, Q, K], computed in chunks of rows because the hidden layer is large."""
-        numerator = toeplitz.to_pairs(self._numerator(tensors, positions.distances), positions)
+        numerator = shifting.to_pairs(self._numerator(tensors, positions.distances), positions)
         x = numerator / self._denominator(tensors, positions.query_ids)[..., None]  # [1 or B, Q, K]
         if compiled.exporting():  # the number of chunks depends on the sizes, but an exported graph must not
             return self._network(x, tensors)

@@ -11,7 +11,7 @@ from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options
 from ..core.relative_table import RelativeTable
-from ..ops import single_query, toeplitz, trilinear
+from ..ops import shifting, single_query, toeplitz, trilinear
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -49,7 +49,7 @@ class _Scalars(RelativeTable):
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         factors = self.factors(promoted(layer.tensors["weight"]), positions)
         content = torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2))
-        return promoted(content) * toeplitz.to_pairs(factors, positions)
+        return promoted(content) * shifting.to_pairs(factors, positions)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         w = self.literal(positions, layer)

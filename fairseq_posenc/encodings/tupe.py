@@ -24,7 +24,7 @@ from ..core.options import Options, option
 from ..core.refusal import InputError
 from ..core.shared_bias import SharedBias
 from ..core.starts import draw_with_matrices
-from ..ops import toeplitz
+from ..ops import shifting, toeplitz
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -167,7 +167,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
             queries, keys = tensors["projected"]
             bias = _products(queries, keys, positions)
         if self.options.relative:
-            bias = bias + toeplitz.to_pairs(self.by_distance(tensors, positions), positions)
+            bias = bias + shifting.to_pairs(self.by_distance(tensors, positions), positions)
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
 
     def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:

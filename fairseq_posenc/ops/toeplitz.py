@@ -12,17 +12,18 @@ Legend: B batch, h heads, Q queries (index i), K keys (index j), D head width.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from . import single_query
-from .compiled import eagerly, exporting
+from .compiled import own_gradients
 from .content import Content
 from .precision import promoted
+from .shifting import Lengths, padded, shift, shift_transposed, to_pairs, unshift
 
 #: Rows of a block of `_skewed`. Small blocks need fewer products, because a block is multiplied only by the vectors of
 #: the distances that occur in it, but more calls.
@@ -32,64 +33,6 @@ BLOCK = 64
 CHUNK, CHUNK_ON_GPU = 1 << 18, 1 << 24
 #: See `_has_far_more_rows_than_keys`.
 FEW = 16
-
-
-class Lengths(Protocol):
-    """Declare the part of `Positions` that this file needs."""
-
-    @property
-    def query_length(self) -> int:
-        """Return the number of queries, Q."""
-
-    @property
-    def key_length(self) -> int:
-        """Return the number of keys, K."""
-
-    @property
-    def pairs(self) -> Tensor | None:
-        """Return the index of each pair's distance, [1 or B, Q, K]; None if row and column determine the distance."""
-
-
-def shift(x: Tensor, key_length: int) -> Tensor:
-    """Reorder a tensor [..., Q, L] by distance to a tensor [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
-
-    The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
-    of the new rows begins one distance earlier in `x` than the row above it. The function generalises the skewing of
-    Music Transformer (Huang et al., 2018) to distances in both directions. With `_with_gap`, L is one larger, and the
-    additional numbers are not read.
-    """
-    queries, length = x.shape[-2:]
-    if queries == 1:
-        return x.narrow(-1, 0, key_length)
-    flat = x.flatten(-2).narrow(-1, queries - 1, queries * (length - 1))
-    return flat.unflatten(-1, (queries, length - 1)).narrow(-1, 0, key_length)
-
-
-def unshift(x: Tensor) -> Tensor:
-    """Reorder a tensor [..., Q, K] by key to a tensor [..., Q, L] by distance, and fill the gaps with zeros.
-
-    This function is the adjoint of the linear function `shift`.
-    """
-    queries, keys = x.shape[-2:]
-    if queries == 1:
-        return x
-    rows = F.pad(x, (0, queries - 2)).flatten(-2)
-    return F.pad(rows, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
-
-
-def to_pairs(vector: Tensor, positions: Lengths) -> Tensor:
-    """Copy one number per distance, [..., L], to all pairs, [1 or B, ..., Q, K]: out[r, j] = vector[j - r + Q - 1].
-
-    The slices that `unfold` returns are the rows in reverse order. Slicing takes a third of the time of indexing.
-    Compiled code uses `shift`, because `unfold` would be compiled again for every length.
-    """
-    if positions.pairs is not None:
-        pairs = vector.index_select(-1, positions.pairs.flatten()).unflatten(-1, positions.pairs.shape)
-        return pairs.movedim(-3, 0)
-    if torch.compiler.is_compiling():
-        rows = _with_gap(vector, -1)[..., None, :].expand(*vector.shape[:-1], positions.query_length, -1)
-        return shift(rows, positions.key_length)[None]
-    return vector.unfold(-1, positions.key_length, 1).flip(-2)[None]
 
 
 def take(table: Tensor, rows: Tensor | slice, dim: int) -> Tensor:
@@ -139,13 +82,17 @@ def key_product(
         products = promoted(torch.matmul(table.to(k.dtype), k.transpose(-1, -2)))  # [B, h, R, K]
         return products.gather(-2, _for_heads(index, k))
     vectors = by_distance(table, rows).flip(-2).to(k.dtype)
+    if torch.compiler.is_compiling():
+        products = with_rows(k, padded(vectors, -2))
+        return shift_transposed(products, positions.query_length, heads_first=len(vectors) > 1)
     return _skewed(k, vectors, positions.query_length).transpose(-1, -2)
 
 
 def value_product(weights: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice) -> Tensor:
     """Return sum_j weights[i, j] a[j - i] for all queries i: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
     if positions.pairs is None:
-        return with_rows(unshift(weights), by_distance(table, rows).to(weights.dtype).transpose(-1, -2))
+        vectors = padded(by_distance(table, rows).to(weights.dtype), -2)
+        return with_rows(unshift(weights, vectors.shape[-2]), vectors.transpose(-1, -2))
     table, index = _fewest(table, positions, rows)
     by_row = weights.new_zeros(*weights.shape[:-1], table.shape[-2], dtype=promoted(weights).dtype)
     by_row = by_row.scatter_add(-1, _for_heads(index, weights), promoted(weights)).to(weights.dtype)
@@ -206,22 +153,31 @@ def _of_pairs(x: Tensor, vectors: Tensor, positions: Lengths, axis: str) -> Tens
         positions: The pairs of queries and keys.
         axis: `q` for queries and `k` for keys.
     """
-    assert positions.pairs is not None
-    vectors, pairs = vectors.to(x.dtype), positions.pairs
-    size = rows_of_chunk(len(pairs) * len(vectors) * positions.key_length * x.shape[-1], x.device)
-    parts = []
-    for start in range(0, positions.query_length, size):
-        own = x[:, :, start : start + size] if axis == "q" else x
-        inputs = (own, vectors, pairs[:, start : start + size], axis)
-        parts.append(checkpoint(_of_some_pairs, *inputs, use_reentrant=False) if eagerly() else _of_some_pairs(*inputs))
-    return promoted(torch.cat(parts, 2))
+    pairs = positions.pairs
+    assert pairs is not None
+    heads, samples = ("h" if len(vectors) > 1 else ""), ("b" if len(pairs) > 1 else "")
+    equation = f"bh{axis}d,{heads}{samples}qkd->bhqk"
+
+    def formula(rows: slice) -> Tensor:
+        read = vectors[:, pairs[:, rows]].to(
+            x.dtype
+        )  # [1 or h, 1 or B, Q, K, D]; gradients are summed before, in float32
+        read = read if samples else read[:, 0]
+        return torch.einsum(equation, x[:, :, rows] if axis == "q" else x, read if heads else read[0])
+
+    numbers = len(pairs) * len(vectors) * positions.key_length * x.shape[-1]
+    return promoted(in_chunks(formula, positions.query_length, rows_of_chunk(numbers, x.device)))
 
 
-def _of_some_pairs(x: Tensor, vectors: Tensor, pairs: Tensor, axis: str) -> Tensor:
-    read = vectors[:, pairs]  # [1 or h, 1 or B, Q, K, D]
-    heads, samples = ("h" if read.shape[0] > 1 else ""), ("b" if read.shape[1] > 1 else "")
-    read = read if samples else read[:, 0]
-    return torch.einsum(f"bh{axis}d,{heads}{samples}qkd->bhqk", x, read if heads else read[0])
+def in_chunks(formula: Callable[[slice], Tensor], queries: int, size: int) -> Tensor:
+    """Return formula(slice(0, queries)), [B, h, Q, K], computed for `size` queries at a time.
+
+    Each part is computed again in the backward pass, so that only one part is in memory at a time.
+    """
+    parts = [slice(start, min(start + size, queries)) for start in range(0, queries, size)]
+    again = own_gradients() and not torch.compiler.is_compiling()
+    run = partial(checkpoint, formula, use_reentrant=False) if again else formula
+    return torch.cat([run(part) for part in parts], 2)
 
 
 def rows_of_chunk(numbers: int, device: torch.device) -> int:
@@ -262,7 +218,7 @@ def _skewed(x: Tensor, vectors: Tensor, columns: int) -> Tensor:
     """
     rows = x.shape[-2]
     if torch.compiler.is_compiling():
-        return shift(with_rows(x, _with_gap(vectors, -2)), columns)
+        return shift(with_rows(x, padded(vectors, -2)), columns, heads_first=len(vectors) > 1)
     if rows <= BLOCK:
         return shift(with_rows(x, vectors), columns)
     blocks = []
@@ -271,14 +227,6 @@ def _skewed(x: Tensor, vectors: Tensor, columns: int) -> Tensor:
         window = vectors[:, rows - stop : rows - start + columns - 1]
         blocks.append(shift(with_rows(x[:, :, start:stop], window), columns))
     return torch.cat(blocks, -2)
-
-
-def _with_gap(vectors: Tensor, dim: int) -> Tensor:
-    """Append zeros along `dim` (-1 or -2) under torch.export.
-
-    Without them, `shift` leaves no numbers out between its rows if K = 2, and the graph would refuse this length.
-    """
-    return F.pad(vectors, (0, 0) * (-1 - dim) + (0, 1)) if exporting() else vectors
 
 
 def with_rows(x: Tensor, table: Tensor) -> Tensor:

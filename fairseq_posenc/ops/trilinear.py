@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from .compiled import compiled, own_gradients, usable
 from .precision import promoted
-from .toeplitz import rows_of_chunk, unshift
+from .shifting import unshift
+from .toeplitz import in_chunks, rows_of_chunk
 
 #: Minimum number of products at which compiled loops save more time than their calls take.
 LEAST = 1 << 17
@@ -34,7 +34,7 @@ Block = tuple[slice, slice]
 def product(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     """Return sum_d q_id k_jd a_ijd in at least float32: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
     if own_gradients():
-        out: Tensor = _Trilinear.apply(q, k, vectors)
+        out: Tensor = (_InGraph if torch.compiler.is_compiling() else _Trilinear).apply(q, k, vectors)
         return out
     return _products(q, k, vectors)
 
@@ -49,10 +49,11 @@ def product_of_pairs(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Te
     """
     if torch.compiler.is_compiling():
         return _of_pairs(q, k, vectors, index)
-    size = _rows_of_chunk(q, k)
-    parts = zip(q.split(size, 2), index.split(size, 1), strict=True)
-    chunks = [checkpoint(_of_pairs, x, k, vectors, rows, use_reentrant=False) for x, rows in parts]
-    return torch.cat(chunks, 2)
+
+    def formula(rows: slice) -> Tensor:
+        return _of_pairs(q[:, :, rows], k, vectors, index[:, rows])
+
+    return in_chunks(formula, q.shape[2], _rows_of_chunk(q, k))
 
 
 def _of_pairs(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Tensor:
@@ -81,15 +82,56 @@ class _Trilinear(torch.autograd.Function):
             for_q[:, :, rows] = run(_for_queries, of_rows, k, a)
             for_k += run(_for_keys, of_rows, q[:, :, rows], a)
             around = F.pad(k, (0, 0, of_rows.shape[2] - 1, of_rows.shape[2] - 1))
-            part = run(_for_vectors, unshift(of_rows), q[:, :, rows], around).sum(0)
+            part = run(
+                _for_vectors, unshift(of_rows, of_rows.shape[2] + of_rows.shape[3] - 1), q[:, :, rows], around
+            ).sum(0)
             for_vectors[:, window] += part if len(vectors) > 1 else part.sum(0, keepdim=True)
         return for_q.to(q.dtype), for_k.to(k.dtype), for_vectors.to(vectors.dtype)
 
 
+class _InGraph(torch.autograd.Function):
+    """Compute the product and its first derivatives as a part of a larger graph.
+
+    A GPU runs each formula as a loop without temporary tensors. The loops read neighbouring numbers, of keys in the
+    forward pass and of features in the backward pass, and they read them in the dtype of the model. Strided views
+    give each pair its vector, which takes less arithmetic than an index.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+        ctx.save_for_backward(q, k, vectors)
+        queries, keys, dim, heads = q.shape[2], k.shape[2], q.shape[3], len(vectors)
+        length = queries + keys - 1
+        by_feature = _stored(vectors.to(q.dtype).transpose(-1, -2))  # [1 or h, D, L]
+        a = by_feature.as_strided((heads, dim, queries, keys), (dim * length, length, 1, 1)).flip(2)
+        columns = _stored(k.transpose(-1, -2))[:, :, :, None]
+        return (promoted(q).transpose(-1, -2)[..., None] * columns * a).sum(2)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        q, k, vectors = ctx.saved_tensors
+        queries, keys, dim, heads = q.shape[2], k.shape[2], q.shape[3], len(vectors)
+        length = queries + keys - 1
+        rounded, by_pair = _stored(vectors.to(q.dtype)), _stored(grad.to(q.dtype))
+        a = rounded.as_strided((heads, queries, keys, dim), (length * dim, dim, dim, 1)).flip(1)
+        for_q = (promoted(by_pair)[..., None] * k[:, :, None] * a).sum(3)
+        for_k = (promoted(by_pair)[..., None] * q[:, :, :, None] * a).sum(2)
+        around = _stored(F.pad(k, (0, 0, queries - 1, queries - 1)))
+        size, strides = (*q.shape[:3], length, dim), around.stride()
+        of_distances = around.as_strided(size, (*strides[:2], dim, dim, 1))  # the key of a query and a distance
+        for_vectors = (promoted(unshift(by_pair, length))[..., None] * q[:, :, :, None] * of_distances).sum(2).sum(0)
+        for_vectors = for_vectors if heads > 1 else for_vectors.sum(0, keepdim=True)
+        return for_q.to(q.dtype), for_k.to(k.dtype), for_vectors.to(vectors.dtype)
+
+
+def _stored(x: Tensor) -> Tensor:
+    """Make a graph store a tensor. The strided view keeps torch from computing the tensor where it is read."""
+    x = x.contiguous()
+    return x.as_strided(x.shape, x.stride())
+
+
 def _way(q: Tensor, k: Tensor, size: int) -> tuple[Callable[..., Tensor], list[Block]]:
     """Return a function that runs a formula, and the blocks of rows for which it runs, of at most `size` rows."""
-    if torch.compiler.is_compiling():
-        return _as_it_is, _blocks(q, k, q.shape[2])
     if usable(q.numel() * k.shape[2], LEAST, q.device):
         return _in_a_loop, _blocks(q, k, size)
     return _as_it_is, _blocks(q, k, min(size, _rows_of_chunk(q, k)))

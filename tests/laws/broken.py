@@ -22,7 +22,7 @@ from fairseq_posenc.encodings.m4 import M4M
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
-from fairseq_posenc.ops import toeplitz
+from fairseq_posenc.ops import shifting
 from fairseq_posenc.positions import Positions
 
 # -- the reference (law 1) -----------------------------------------------------------------------------
@@ -446,7 +446,7 @@ class KeepsTheLongest(Raffel):
         return [{"bias": bias} for bias in cut]
 
     def _whole(self, table: Tensor, positions: Positions) -> Tensor:
-        return toeplitz.to_pairs(self.by_distance({"weight": table}, positions.distances), positions)
+        return shifting.to_pairs(self.by_distance({"weight": table}, positions.distances), positions)
 
 
 class SharesItsWeight(Shaw):

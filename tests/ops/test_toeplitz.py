@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_posenc.core import tables
-from fairseq_posenc.ops import toeplitz, trilinear
+from fairseq_posenc.ops import shifting, toeplitz, trilinear
 from fairseq_posenc.positions import Positions
 
 CPU = torch.device("cpu")
@@ -101,7 +101,7 @@ def test_products_in_the_form_for_a_compiler_equal_the_sums(case: Case) -> None:
 
 
 def test_a_product_that_reads_the_wrong_vector_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    shift = toeplitz.shift
+    shift = shifting.shift
     monkeypatch.setattr(toeplitz, "shift", lambda x, keys: shift(x.roll(1, -1), keys))
     with pytest.raises(AssertionError, match="q·a"):
         check(Case(5, 2, 1, 1, per_head=False, clip=9, own=False, seed=0))
@@ -116,3 +116,15 @@ def test_the_gradient_of_a_row_is_summed_in_float32(rows: slice | Tensor, dtype:
     product = toeplitz.query_product(q, table, Positions(6, 6, CPU), rows).float()
     (gradient,) = torch.autograd.grad(product.sum(), table)
     assert float(gradient.double().sum()) == pytest.approx(10 * 100 * 6 * 6 * 8, rel=0.01)
+
+
+@pytest.mark.parametrize("few", [0, 16], ids=["vectors", "products"])
+def test_the_gradient_of_a_row_is_summed_in_float32_at_own_positions(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At equal positions, all pairs of all samples read the same row."""
+    monkeypatch.setattr(toeplitz, "FEW", few)
+    table = torch.zeros(1, 11, 8, dtype=torch.bfloat16, requires_grad=True)
+    q = torch.ones(200, 1, 6, 8, dtype=torch.bfloat16)
+    positions = Positions(6, 6, CPU, ids=torch.zeros(200, 6, dtype=torch.long))
+    product = toeplitz.query_product(q, table, positions, torch.tensor([5])).float()
+    (gradient,) = torch.autograd.grad(product.sum(), table)
+    assert float(gradient.double().sum()) == pytest.approx(200 * 6 * 6 * 8, rel=0.01)

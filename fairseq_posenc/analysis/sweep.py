@@ -5,9 +5,10 @@ Source: Table 4 of Huang et al. 2020 (M1-M4) compares M4 with k from 2 to 512, a
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..encodings.building import parse
 from .results import ResultsError, Score
 from .style import MARKERS, Row, panels, styled
 
@@ -45,10 +46,12 @@ def data(items: list[Score], name: str) -> list[Point]:
 
 
 def _point(item: Score, name: str) -> Point | None:
-    option = re.search(rf"[\[,]((?:\w+\.)?{re.escape(name)}=([\d.]+))(?=[,\]])", item.encoding)
-    if option:
-        rest = item.encoding.replace(option[1], "").replace("[,", "[").replace(",]", "]").replace("[]", "")
-        return Point(f"{item.group} {rest}", float(option[2]), item)
+    with suppress(ValueError):  # the label is not one encoding, or the option is not a number
+        spec = parse(item.encoding)
+        for options in spec.options.values():
+            if name in options:
+                number = float(options.pop(name))
+                return Point(f"{item.group} {spec.label}", number, item)
     value = item.settings.get(name)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None

@@ -21,6 +21,7 @@ from tabulate import tabulate
 
 from ..core.families import FAMILIES
 from ..core.options import describe
+from ..core.syntax import names_in
 from ..core.writing import write_whole
 from ..encodings import Composition, StackShape, get, names, specs
 from .listing import CAPABILITIES, declared, on_meta
@@ -71,7 +72,7 @@ def scored(text: str) -> set[str]:
     labels = [label.strip() for what in quotes for label in what.rpartition(" | ")[2].split(";")]
     labels += re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE)
     stacks = [stack for label in labels for stack in label.split("/")]  # ENCODER/DECODER
-    return {name for stack in stacks for name in split(stack)[0].split("+")} & set(names())
+    return {name for stack in stacks for name in names_in(stack)} & set(names())
 
 
 def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:

@@ -20,6 +20,7 @@ from ..core import tables
 from ..core.factors import rank_of
 from ..core.words import visible
 from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, specs
+from ..encodings.building import parse
 from ..encodings.linformer import slots_of
 from ..papers.reading import figures
 from . import whole_models
@@ -140,8 +141,8 @@ def _printed_memory(label: str) -> str:
 
 def split(label: str) -> tuple[str, str]:
     """Split a label of recipes and tables into its name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
-    encoding, _, options = label.strip().removesuffix("]").partition("[")
-    return encoding, options
+    spec = parse(label)
+    return spec.name, spec.args or ""
 
 
 def at_base_size(encoding: str, options: str) -> Composition:

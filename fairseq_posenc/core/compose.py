@@ -46,7 +46,7 @@ class Composition(nn.Module):
                     f", or call the second one {name}-2 and let them be active in different layers (option layers)"
                 )
                 cure = "remove one of them" + ("" if "embed" in member.hooks else layered)
-                raise InputError(f"--pos-enc contains {name} twice; {cure}")
+                raise InputError(f"{stack.name_flag} contains {name} twice; {cure}")
             self.add_module(name, member)
         refuse_conflicts(dict(members), stack.layers)
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])

@@ -1,6 +1,6 @@
-"""Define the options of encodings: dataclasses that are filled from a text such as `clip=64,share=head-wise`.
+"""Define the options of encodings: dataclasses that are filled with the values that `syntax.py` parses.
 
-Unknown names and wrong values raise errors; no part of the text is ignored.
+Unknown names and wrong values raise errors; no value is ignored.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from . import schedule
 from .refusal import InputError
+from .syntax import option_name
 from .words import suggestion
 
 #: Bound of options that may not exceed the stack's maximum length. The encoding checks this bound, because it knows the
@@ -21,7 +22,6 @@ from .words import suggestion
 N = "n"
 #: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
 NUMBERS = tuple[float, ...]
-FLAG = "--pos-enc-args"  # the setting that errors name, unless the caller names another one
 _KIND_NAMES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -100,35 +100,6 @@ def names(cls: type[Options]) -> list[str]:
     return [written(field) for field in [*own_fields(cls), *dataclasses.fields(Options)]]
 
 
-def parse(text: str | Mapping[str, Any] | None, flag: str = FLAG) -> dict[str, Any]:
-    """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}, or copy a mapping.
-
-    `-` in the name of an option is replaced by `_`. Errors name the setting `flag`.
-
-    Raises:
-        ValueError: The text is not a list of name=value, or a name appears twice.
-    """
-    if text is None:
-        return {}
-    values: dict[str, Any] = {}
-    for key, value in text.items() if isinstance(text, Mapping) else _pairs(text, flag):
-        if _name(key) in values:
-            raise InputError(f"{flag} contains {key.strip()!r} twice; remove one of them")
-        values[_name(key)] = value
-    return values
-
-
-def _pairs(text: str, flag: str) -> Iterator[tuple[str, str]]:
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        key, sign, value = part.partition("=")
-        if not sign or not key.strip() or not value.strip():
-            raise InputError(
-                f"{flag}: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all, and several "
-                "values of one option with colons between them, such as layers=4:8:12"
-            )
-        yield key, value.strip()
-
-
 def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
     """Return the options of an encoding from parsed values.
 
@@ -168,10 +139,6 @@ def _row(field: dataclasses.Field[Any]) -> dict[str, Any]:
     }
 
 
-def _name(text: str) -> str:
-    return text.strip().replace("-", "_").removesuffix("_")
-
-
 def _show(value: Any) -> str:
     if isinstance(value, tuple):
         return ":".join(map(str, value))
@@ -192,7 +159,7 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
     if not choices:
         return converted
     for choice in choices:
-        if _name(choice) == _name(str(converted)):
+        if option_name(choice) == option_name(str(converted)):
             return choice
     ours = (field.metadata["elsewhere"] or {}).get(str(value).lower())
     hint = f"; did you mean {ours}?" if ours else suggestion(str(value), choices)

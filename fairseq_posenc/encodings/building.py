@@ -9,13 +9,12 @@ from itertools import combinations
 from typing import Any
 
 from ..core import options as opts
+from ..core import syntax
 from ..core.base import PositionEncoding, StackShape
 from ..core.compose import Composition
 from ..core.refusal import InputError
 from ..core.words import suggestion
 from .registry import ENCODINGS, kind_of
-
-NAME_FLAG = "--pos-enc"  # in errors about a name that no stack of layers was built with
 
 
 def names() -> list[str]:
@@ -37,16 +36,13 @@ def spec_of(name: str) -> str:
     return f"{companion}+{name}" if companion else name
 
 
-def get(name: str) -> type[PositionEncoding]:
+def get(name: str, flag: str = syntax.NAME_FLAG) -> type[PositionEncoding]:
     """Return the class of the encoding with the given name.
 
     Raises:
-        ValueError: There is no encoding of this name. The message suggests the most similar name and lists all names.
+        ValueError: There is no encoding of this name. The message names the setting `flag`, suggests the most similar
+            name and lists all names.
     """
-    return _class_of(name, NAME_FLAG)
-
-
-def _class_of(name: str, flag: str) -> type[PositionEncoding]:
     if name not in ENCODINGS:
         hint = suggestion(name, ENCODINGS, titles=_titles())
         raise InputError(f"{flag}: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
@@ -75,84 +71,108 @@ def _class_at(place: str) -> type[PositionEncoding]:
     return cls
 
 
-def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) -> Composition:
+def build(spec: str, args: syntax.Args, stack: StackShape) -> Composition:
     """Build the encoding of a stack, from --pos-enc and --pos-enc-args.
 
     Args:
-        spec: A name, or several names joined by `+`, for example `learned+m4m`. If an encoding occurs twice, the second
-            one gets a number, as in `rope+rope-2`.
-        args: Options such as `clip=64,share=head-wise`. If several of the combined encodings have an option, write the
-            encoding's name before the option: `m4m.clip=64`.
+        spec: A name, or several names joined by `+`, for example `learned+m4m`. Brackets hold the options of an
+            encoding, as in `shaw[clip=16]+t5`. If an encoding occurs twice, the second one gets a number, as in
+            `rope+rope-2`.
+        args: More options, such as `clip=64,share=head-wise`. If several of the combined encodings have an option,
+            write the encoding's name before the option: `m4m.clip=64`.
         stack: The stack of layers that the encoding is built for.
 
     Raises:
         TypeError: `spec` is not a text.
-        ValueError: A name, option or value is unknown, or the encodings cannot be combined.
+        ValueError: A name, option or value is unknown, an option is set twice, or the encodings cannot be combined.
     """
     if not isinstance(spec, str):
         raise TypeError(
             f"{stack.name_flag} must be a name such as 'rope' ('none' means no positions), but it is {spec!r}"
         )
-    classes = _classes(spec, stack.name_flag)
-    values = _split(opts.parse(args, stack.args_flag), dict(classes), stack.args_flag)
-    encodings = [(name, _build_encoding(name, cls, values[name], stack)) for name, cls in classes]
+    chosen = parse(spec, args, stack.name_flag, stack.args_flag)
+    classes = _classes(chosen.names, stack.name_flag)
+    encodings = [(name, _build_encoding(name, cls, chosen, stack)) for name, cls in classes]
     _refuse_overlaps(dict(encodings), stack.name_flag)
     return Composition(encodings, stack)
 
 
-def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `args` with an encoding's name before each option (`m4m.clip`), so that more encodings can be added.
+def parse(
+    spec: str, args: syntax.Args = None, name_flag: str = syntax.NAME_FLAG, args_flag: str = syntax.ARGS_FLAG
+) -> syntax.Spec:
+    """Return the encodings and options that --pos-enc and --pos-enc-args name; see `syntax.parse_spec`.
 
     Raises:
-        ValueError: An encoding or option is unknown, or several of the encodings have the option.
+        ValueError: An encoding or option is unknown, or an option is set twice.
     """
-    split = _split(opts.parse(args), dict(_classes(spec)))
-    return {f"{_prefix(name)}{key}": value for name, own in split.items() for key, value in own.items()}
+
+    def options_of(name: str) -> list[str]:
+        return opts.names(get(kind_of(name), name_flag).Options)
+
+    return syntax.parse_spec(spec, args, options_of, name_flag, args_flag)
 
 
-def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
+def spelled_out(
+    spec: str, args: str | None, name_flag: str = syntax.NAME_FLAG, args_flag: str = syntax.ARGS_FLAG
+) -> tuple[str, str | None]:
+    """Return an encoding without brackets, and the options of its brackets together with `args`.
+
+    Settings of models and checkpoints store this form, so that both spellings of an option give the same settings.
+
+    Raises:
+        ValueError: An encoding or option is unknown, or an option is set twice.
+    """
+    if "[" not in spec and "]" not in spec:
+        return spec, args
+    chosen = parse(spec, args, name_flag, args_flag)
+    return chosen.name, chosen.args
+
+
+def with_defaults(
+    spec: str,
+    args: syntax.Args,
+    defaults: str | None,
+    name_flag: str = syntax.NAME_FLAG,
+    args_flag: str = syntax.ARGS_FLAG,
+) -> dict[str, Any]:
     """Return `args` plus the `defaults` (such as 'sinusoidal.freq=t2t') of the encodings that `spec` names.
 
     Raises:
-        ValueError: The defaults name an unknown encoding or option.
+        ValueError: An encoding or option is unknown, or an option is set twice.
     """
-    options = opts.parse(args)
-    members = [part.strip() for part in spec.split("+")]
-    for key, value in opts.parse(defaults).items():
+    options, chosen = syntax.parse_options(args, args_flag), parse(spec, args, name_flag, args_flag)
+    for key, value in syntax.parse_options(defaults, "--pos-enc-defaults").items():
         owner, _, option = key.rpartition(".")
         kind = next((name for name in ENCODINGS if name.replace("-", "_") == owner), owner)
-        opts.fill(get(kind).Options, {option: value})
-        for member in members:
-            if kind_of(member) == kind and option not in options:
-                options.setdefault(f"{_prefix(member)}{option}", value)
+        opts.fill(get(kind, "--pos-enc-defaults").Options, {option: value})
+        unset = [name for name in chosen.names if kind_of(name) == kind and option not in chosen.options[name]]
+        options |= {f"{syntax.prefix(name)}{option}": value for name in unset}
     return options
 
 
-def _classes(spec: str, flag: str = NAME_FLAG) -> list[tuple[str, type[PositionEncoding]]]:
+def _classes(members: list[str], flag: str) -> list[tuple[str, type[PositionEncoding]]]:
     """Return the members of a composition with their classes.
 
     Raises:
         ValueError: An encoding is unknown, or the number in a name such as `rope-2` is wrong.
     """
-    members = [part.strip() for part in spec.split("+")]
     kinds = [kind_of(member) for member in members]
     for number, (member, kind) in enumerate(zip(members, kinds, strict=True)):
         before = kinds[:number].count(kind)
         name = f"{kind}-{before + 1}" if before else kind
         if member not in (kind, name):
+            spec = "+".join(members)
             raise InputError(f"{flag} {spec}: {member} must be called {name}, because it is {kind} number {before + 1}")
-    return [(member, _class_of(kind, flag)) for member, kind in zip(members, kinds, strict=True)]
+    return [(member, get(kind, flag)) for member, kind in zip(members, kinds, strict=True)]
 
 
-def _build_encoding(
-    name: str, cls: type[PositionEncoding], values: Mapping[str, Any], stack: StackShape
-) -> PositionEncoding:
+def _build_encoding(name: str, cls: type[PositionEncoding], chosen: syntax.Spec, stack: StackShape) -> PositionEncoding:
     try:
-        options = opts.fill(cls.Options, values)
+        options = opts.fill(cls.Options, chosen.options[name])
         encoding = form_of(cls, options)(options, stack)
         _refuse_unlayered(encoding)
     except InputError as error:
-        raise InputError(f"{stack.args_flag}: {name}: {error}") from None
+        raise InputError(f"{chosen.flag_of(name) or stack.args_flag}: {name}: {error}") from None
     return encoding
 
 
@@ -170,37 +190,7 @@ def _refuse_overlaps(members: Mapping[str, PositionEncoding], flag: str) -> None
     for (first, one), (second, other) in combinations(members.items(), 2):
         both = sorted(set(one.layer_numbers) & set(other.layer_numbers))
         if kind_of(first) == kind_of(second) and both:
-            cure = f"set {_prefix(first)}layers and {_prefix(second)}layers to different layers"
+            cure = f"set {syntax.prefix(first)}layers and {syntax.prefix(second)}layers to different layers"
             if "embed" in one.hooks:
                 raise InputError(f"{flag}: {first} and {second} both add vectors at the input; use only one of them")
             raise InputError(f"{flag}: {first} and {second} are both active in layer {both[0]}; {cure}")
-
-
-def _split(
-    values: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]], flag: str = opts.FLAG
-) -> dict[str, dict[str, Any]]:
-    """Return the options of each encoding by the encoding's name; errors name the setting `flag`."""
-    split: dict[str, dict[str, Any]] = {name: {} for name in classes}
-    for key, value in values.items():
-        owner, dot, option = key.rpartition(".")
-        owners = _owners(owner, classes) if dot else [n for n, c in classes.items() if option in opts.names(c.Options)]
-        if not owners:
-            known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
-            hint = suggestion(option, [name for c in classes.values() for name in opts.names(c.Options)])
-            raise InputError(f"{flag}: there is no option {key}{hint}; known options: {known}")
-        if len(owners) > 1:
-            choices = " or ".join(f"{name}.{option}" for name in owners)
-            raise InputError(f"{flag}: several encodings have the option {option}; write {choices}")
-        if option in split[owners[0]]:
-            raise InputError(f"{flag} sets the option {option} of {owners[0]} twice; remove one of them")
-        split[owners[0]][option] = value
-    return split
-
-
-def _prefix(member: str) -> str:
-    """Return the prefix of the options of a member of a composition, for example `diet_rel.` for `diet-rel`."""
-    return f"{member.replace('-', '_')}."
-
-
-def _owners(owner: str, classes: Mapping[str, type[PositionEncoding]]) -> list[str]:
-    return [name for name in classes if name.replace("-", "_") == owner]

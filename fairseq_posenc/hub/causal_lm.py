@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ..attention import KeyValueCache
 from ..data.documents import SEQUENCE, of_next_tokens
 from ..encodings import StackShape
+from ..encodings.building import spelled_out
 from ..stack import Norms, Stack
 
 
@@ -60,6 +61,12 @@ class CausalConfig:
     eos: int = 2
     unk: int = 3
     first: int = 2
+
+    def __post_init__(self) -> None:
+        """Move options in brackets from `pos_enc` to `pos_enc_args`, so that both spellings give equal settings."""
+        name, args = spelled_out(self.pos_enc, self.pos_enc_args, "pos_enc", "pos_enc_args")
+        object.__setattr__(self, "pos_enc", name)  # because the class is frozen
+        object.__setattr__(self, "pos_enc_args", args)
 
     @property
     def stack(self) -> StackShape:

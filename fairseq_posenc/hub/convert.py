@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ..compat.checkpoints import CheckpointError
-from ..core import options as opts
+from ..core.syntax import Spec
 from ..encodings import Composition
+from ..encodings.building import parse
 from ..encodings.registry import kind_of
 from . import names
 from .model import MaskedLM, ModelConfig
@@ -99,36 +100,23 @@ def initialised(kind: Callable[[Any], Model], config: Any, source: Any, report: 
         report: Report that gets notes about M4M and about encodings that are active in other layers.
         seed: Random seed.
     """
-    options, members = opts.parse(config.pos_enc_args), config.pos_enc.split("+")
-    new = [member for member in members if member not in source.pos_enc.split("+")]
-    report.notes += _changed_schedules(source, config.pos_enc, options)
+    chosen, earlier = (parse(each.pos_enc, each.pos_enc_args) for each in (config, source))
+    new = [member for member in chosen.names if member not in earlier.names]
+    report.notes += _changed_schedules(earlier, chosen)
     for member in (member for member in new if kind_of(member) == "m4m"):
         report.notes += [M4M_FACTS] if M4M_FACTS not in report.notes else []
-        if not _set(options, member, "init") and not _set(options, member, "init_std"):
-            options[f"{_key(member)}.init_std"] = M4M_STD
-    text = ",".join(f"{key}={value}" for key, value in options.items()) or None
+        if not {"init", "init_std"} & set(chosen.options[member]):
+            chosen.options[member]["init_std"] = M4M_STD
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return kind(replace(config, pos_enc_args=text))
+        return kind(replace(config, pos_enc_args=chosen.args))
 
 
-def _key(member: str) -> str:
-    """Return the prefix of an encoding's options, such as `diet_rel` for the encoding `diet-rel`."""
-    return member.replace("-", "_")
-
-
-def _set(options: Mapping[str, Any], member: str, option: str) -> bool:
-    return option in options or f"{_key(member)}.{option}" in options
-
-
-def _changed_schedules(source: Any, pos_enc: str, options: Mapping[str, Any]) -> list[str]:
+def _changed_schedules(earlier: Spec, chosen: Spec) -> list[str]:
     """Return a note for each encoding that is active in other layers than in the source."""
     notes = []
-    for member in (member for member in pos_enc.split("+") if member in source.pos_enc.split("+")):
-        old, new = (
-            values.get(f"{_key(member)}.layers", values.get("layers"))
-            for values in (opts.parse(source.pos_enc_args), options)
-        )
+    for member in (member for member in chosen.names if member in earlier.names):
+        old, new = (spec.options[member].get("layers") for spec in (earlier, chosen))
         if old != new:
             changed = f"layers={new or 'unset'} instead of layers={old or 'unset'}"
             notes.append(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..compat.checkpoints import CheckpointError
 from ..core.words import visible
+from ..encodings.building import spelled_out
 from . import gpt2
 from .convert import converted
 from .folder import CHECKPOINT
@@ -19,7 +20,7 @@ from .pretrained import SPECIALS, read, reordered
 EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hugging Face hub first):
   huggingface-cli download google-bert/bert-base-uncased --local-dir bert
   %(prog)s bert --pos-enc m4 --output bert-m4
-  %(prog)s roberta --pos-enc learned+m4m --pos-enc-args gate_offset=1 --output roberta-m4m
+  %(prog)s roberta --pos-enc 'learned+m4m[gate_offset=1]' --output roberta-m4m
   %(prog)s gpt2 --pos-enc rope --output gpt2-rope
   fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" --finetune-from-model bert-m4/checkpoint.pt ...
   python -c "import fairseq_posenc; model = fairseq_posenc.load('bert-m4')"
@@ -43,9 +44,10 @@ def _parser() -> argparse.ArgumentParser:
         "--pos-enc",
         required=True,
         metavar="NAME",
-        help="Position encoding of the new model, as in fairseq-train. `learned` keeps the table of positions.",
+        help="Position encoding of the new model, as in fairseq-train, for example 'm4[clip=64]'. `learned` keeps the "
+        "table of positions.",
     )
-    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding, such as clip=64.")
+    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="More options of the position encoding.")
     parser.add_argument(
         "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: the length of the source."
     )
@@ -85,7 +87,7 @@ def _import_masked(args: argparse.Namespace) -> list[str]:
 
     original = read(args.source)
     source = reordered(original)
-    encoding = (args.pos_enc, args.pos_enc_args)
+    encoding = spelled_out(args.pos_enc, args.pos_enc_args)
     model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     save(model, report, args.output, args.source)
     lines = report.lines()
@@ -99,7 +101,7 @@ def _import_lm(args: argparse.Namespace) -> list[str]:
     from . import import_lm
 
     source = gpt2.reordered(gpt2.read(args.source))
-    encoding = (args.pos_enc, args.pos_enc_args)
+    encoding = spelled_out(args.pos_enc, args.pos_enc_args)
     model, report = import_lm.converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     import_lm.save(model, report, args.output, args.source)
     order = f"{', '.join(SPECIALS)}, the other pieces; </s> is GPT-2's end of text"

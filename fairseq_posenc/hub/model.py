@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..encodings import StackShape
+from ..encodings.building import spelled_out
 from ..positions import Positions
 from ..stack import ACTIVATIONS, Norms, Stack
 
@@ -50,6 +51,12 @@ class ModelConfig:
     eos: int = 2
     unk: int = 3
     mask: int | None = None
+
+    def __post_init__(self) -> None:
+        """Move options in brackets from `pos_enc` to `pos_enc_args`, so that both spellings give equal settings."""
+        name, args = spelled_out(self.pos_enc, self.pos_enc_args, "pos_enc", "pos_enc_args")
+        object.__setattr__(self, "pos_enc", name)  # because the class is frozen
+        object.__setattr__(self, "pos_enc_args", args)
 
     @property
     def stack(self) -> StackShape:

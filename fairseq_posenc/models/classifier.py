@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from ..core.refusal import InputError
 from .classifier_config import LONGEST, ClassifierConfig
-from .config import register_sizes, values_of
+from .config import register_sizes, spell_out, values_of
 from .masked_lm import SentenceEncoder
 from .presets import CLASSIFIER
 from .weight_decay import refuse_without_effect
@@ -124,6 +124,7 @@ class PosEncClassifier(FairseqEncoderModel):
         longest = values.max_positions or task.max_positions() or LONGEST
         model = cls(values, ClassifierEncoder(values, task.source_dictionary, longest))
         refuse_without_effect(values, model.encoder.sentence_encoder)
+        spell_out(cfg)
         return model
 
     def register_classification_head(self, name: str, num_classes: int, **unused: Any) -> None:

@@ -16,7 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from ..attention import PATHS
 from ..core.options import option
 from ..core.refusal import InputError
-from ..encodings.building import with_defaults
+from ..core.syntax import names_in
+from ..encodings.building import spelled_out, with_defaults
 
 Field = tuple[str, Any, Any]
 
@@ -53,7 +54,10 @@ REFUSED = {
 REFUSED_IN_TRANSLATION = {**REFUSED, "adaptive_input": "Translation models have no adaptive input."}
 
 #: end of the help texts of --pos-enc
-SEVERAL = "Join several with '+'. `python -m fairseq_posenc list` shows all."
+SEVERAL = (
+    "Join several with '+', and write options into brackets: 'shaw[clip=16]+t5'. `python -m fairseq_posenc list` shows "
+    "all."
+)
 
 
 @dataclasses.dataclass
@@ -61,7 +65,9 @@ class PosEncConfig(FairseqDataclass):
     """Hold the options that this plugin adds to every model."""
 
     pos_enc: str = option("sinusoidal", f"Position encoding of all self-attention layers. {SEVERAL}")
-    pos_enc_args: Optional[str] = option(None, "Options of the position encoding, such as 'clip=64,share=head-wise'.")
+    pos_enc_args: Optional[str] = option(
+        None, "More options of the position encoding, such as 'clip=64,share=head-wise', besides those in brackets."
+    )
     pos_enc_defaults: Optional[str] = option(
         None,
         "Default options of single encodings, such as 'sinusoidal.freq=t2t', which are usually set by a preset. "
@@ -98,11 +104,11 @@ class StacksPosEncConfig(PosEncConfig):
 
     pos_enc_encoder: Optional[str] = option(None, "Position encoding of the encoder. Default: --pos-enc.")
     pos_enc_encoder_args: Optional[str] = option(
-        None, "Options of the encoder's position encoding, used instead of --pos-enc-args."
+        None, "Options of the encoder's position encoding, used instead of those of --pos-enc and --pos-enc-args."
     )
     pos_enc_decoder: Optional[str] = option(None, "Position encoding of the decoder. Default: --pos-enc.")
     pos_enc_decoder_args: Optional[str] = option(
-        None, "Options of the decoder's position encoding, used instead of --pos-enc-args."
+        None, "Options of the decoder's position encoding, used instead of those of --pos-enc and --pos-enc-args."
     )
 
 
@@ -200,33 +206,50 @@ class Chosen(NamedTuple):
 def encoding_of(config: Any, side: str) -> Chosen:
     """Return the encoding of one `side` of the model: encoder or decoder.
 
-    --pos-enc-args applies only to a side for which no other flag sets the encoding or its options.
+    --pos-enc-args and the options in the brackets of --pos-enc apply only to a side for which no other flag sets the
+    encoding or its options.
     """
     own_name, own_args = (getattr(config, f"pos_enc_{side}{part}", None) for part in ("", "_args"))
     name = config.pos_enc if own_name is None else own_name
     inherits = own_name is None and own_args is None
-    return Chosen(
-        name,
-        with_defaults(name, config.pos_enc_args if inherits else own_args, config.pos_enc_defaults),
-        name_flag="--pos-enc" if own_name is None else f"--pos-enc-{side}",
-        args_flag="--pos-enc-args" if inherits else f"--pos-enc-{side}-args",
+    flags = (
+        "--pos-enc" if own_name is None else f"--pos-enc-{side}",
+        "--pos-enc-args" if inherits else f"--pos-enc-{side}-args",
     )
+    if own_name is None and not inherits:
+        name = "+".join(names_in(name, flags[0]))
+    args = config.pos_enc_args if inherits else own_args
+    return Chosen(name, with_defaults(name, args, config.pos_enc_defaults, *flags), *flags)
+
+
+def spell_out(flat: Any) -> None:
+    """Move the options in brackets from --pos-enc to --pos-enc-args in the options of a model that was built.
+
+    Checkpoints store these options, so a training can be resumed with either spelling.
+    """
+    for name in ("pos_enc", "pos_enc_encoder", "pos_enc_decoder"):
+        spec, args = getattr(flat, name, None), getattr(flat, f"{name}_args", None)
+        if spec is not None and spelled_out(spec, args) != (spec, args):
+            spec, args = spelled_out(spec, args)
+            setattr(flat, name, spec)
+            setattr(flat, f"{name}_args", args)
 
 
 def check_overrides(config: Any) -> None:
-    """Raise if --pos-enc-args applies neither to the encoder nor to the decoder.
+    """Raise if the options of --pos-enc-args or --pos-enc apply neither to the encoder nor to the decoder.
 
     Raises:
-        ValueError: --pos-enc-args is set, but both the encoder and the decoder have flags of their own.
+        ValueError: Such options are set, but both the encoder and the decoder have flags of their own.
     """
     own = all(
         getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None
         for side in ("encoder", "decoder")
     )
-    if own and config.pos_enc_args is not None:
+    options = "--pos-enc-args" if config.pos_enc_args is not None else "[...] in --pos-enc"
+    if own and (config.pos_enc_args is not None or "[" in config.pos_enc):
         raise InputError(
-            "--pos-enc-args has no effect, because the encoder and the decoder both have flags of their own, such as "
-            "--pos-enc-encoder and --pos-enc-decoder-args. Leave --pos-enc-args out."
+            f"{options} has no effect, because the encoder and the decoder both have flags of their own, such as "
+            f"--pos-enc-encoder and --pos-enc-decoder-args. Leave {options} out."
         )
 
 

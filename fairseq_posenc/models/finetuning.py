@@ -7,7 +7,7 @@ sizes, encoding and weights, so loading it does not need the pretrained model.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from fairseq.tasks import FairseqTask
 
 from ..compat.checkpoints import CheckpointError
 from ..core.refusal import InputError
-from ..encodings.building import get, of_members
+from ..core.syntax import names_in, prefix
+from ..encodings.building import get, parse
 from ..hub import names
 from ..hub.convert import converted
 from ..hub.model import ModelConfig
@@ -132,36 +133,37 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
 
     Args:
         own: Settings of the pretrained model.
-        name: Value of --pos-enc, or None for the pretrained model's encoding.
+        name: Value of --pos-enc, with or without options in brackets, or None for the pretrained model's encoding.
         args: Value of --pos-enc-args, or None.
         segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
         ValueError: An encoding or an option is unknown, or the model already has segments of another kind.
     """
-    chosen = name or own.pos_enc
-    added = SEGMENTS[segments]
-    if segments == "none" or added in chosen.split("+"):
-        spec = chosen
-    elif present := [name for name in SEGMENTS.values() if name and name in chosen.split("+")]:
+    written = name or own.pos_enc
+    members, added = names_in(written), SEGMENTS[segments]
+    if segments == "none" or added in members:
+        spec = written
+    elif present := [name for name in SEGMENTS.values() if name and name in members]:
         raise InputError(f"--segments {segments}: the model already has {present[0]}. Leave --segments out.")
     else:
-        spec = f"{chosen}+{added}"
-    own_options = of_members(chosen, own.pos_enc_args) if chosen == own.pos_enc else {}
-    options = {**own_options, **of_members(spec, args)}
-    if segments == "head" and spec != chosen and (share := _shared(chosen, options)):
+        spec = f"{written}+{added}"
+    chosen = parse(spec, args)
+    own_options = parse(own.pos_enc, own.pos_enc_args).by_owner() if members == names_in(own.pos_enc) else {}
+    options = {**own_options, **chosen.by_owner()}
+    if segments == "head" and spec != written and (share := _shared(members, options)):
         options.setdefault("segments.share", share)
-    return spec, ",".join(f"{key}={value}" for key, value in options.items()) or None
+    return chosen.name, ",".join(f"{key}={value}" for key, value in options.items()) or None
 
 
-def _shared(chosen: str, options: Mapping[str, Any]) -> str:
+def _shared(members: Sequence[str], options: Mapping[str, Any]) -> str:
     """Return the `share` option of a DIET encoding, so that added segment tables can use it too.
 
     Return an empty string if the position table is not shared, or if the encoding is not DIET.
     """
-    member = next((name for name in chosen.split("+") if name in _DIET), None)
+    member = next((name for name in members if name in _DIET), None)
     if member is None:
         return ""
-    share = str(options.get(f"{member.replace('-', '_')}.share", asdict(get(member).Options())["share"]))
+    share = str(options.get(f"{prefix(member)}share", asdict(get(member).Options())["share"]))
     return "" if share == "none" else share
 
 

@@ -14,7 +14,7 @@ from ..attention.memory import SegmentMemory
 from ..core.refusal import InputError
 from ..data.documents import SEQUENCE, of_next_tokens
 from .adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
-from .config import register_sizes
+from .config import register_sizes, spell_out
 from .decoder import PosEncDecoder
 from .documents import check_language_model, without_memory
 from .lm_config import LMPosEncConfig, decoder_config
@@ -110,6 +110,7 @@ class PosEncTransformerLM(FairseqLanguageModel):
         model = cls(decoder)
         if config.init_std is not None:
             model.draw(config.init_std)
+        spell_out(cfg)
         return model
 
     def draw(self, std: float) -> None:

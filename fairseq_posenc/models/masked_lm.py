@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..core.refusal import InputError
 from ..data.documents import SEQUENCE, of_tokens
-from .config import register_sizes
+from .config import register_sizes, spell_out
 from .documents import check_masked_language_model
 from .encoder import PosEncEncoder
 from .masked_lm_config import PretrainingPosEncConfig, stack_config
@@ -175,6 +175,7 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
         model.encoder.sentence_encoder.use_documents(within)
         set_epsilon(model, cfg.layer_norm_eps)
         refuse_without_effect(cfg, model.encoder.sentence_encoder)
+        spell_out(cfg)
         return model
 
 

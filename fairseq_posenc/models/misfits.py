@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, as_dict, safe_load, settings_of
 from ..compat.patching import replace
+from ..encodings.building import parse
 from .misfit_words import ENCODING, Settings, differences, refusal
 
 logger = logging.getLogger(__name__)
@@ -42,8 +44,8 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
         state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
         if state is None:
             return original(trainer, filename, *args, **kwargs)
-        theirs = {**_length(settings_of(state, "task")), **settings_of(state, "model")}
-        mine = {**_length(as_dict(trainer.cfg.task)), **as_dict(trainer.cfg.model)}
+        theirs = {**_length(settings_of(state, "task")), **_by_owner(settings_of(state, "model"))}
+        mine = {**_length(as_dict(trainer.cfg.task)), **_by_owner(as_dict(trainer.cfg.model))}
         _check_dictionary(trainer.task, state, filename)
         if other_heads := differences(theirs, mine, _HEADS):
             raise CheckpointError(refusal(filename, other_heads, [], theirs, mine))
@@ -78,6 +80,21 @@ def _state(filename: str) -> Any:
 def _length(task: Settings) -> Settings:
     """Return the maximum length from the task's options, for models without --max-positions."""
     return {name: task[name] for name in ("tokens_per_sample",) if task.get(name)}
+
+
+def _by_owner(settings: Settings) -> Settings:
+    """Return settings in which the name of an encoding stands before each of its options.
+
+    `--pos-enc 'shaw[clip=16]+t5'` and `--pos-enc shaw+t5 --pos-enc-args clip=16` then give equal settings.
+    """
+    options = {}
+    for stack in ("", "_encoder", "_decoder"):
+        name, args = f"pos_enc{stack}", f"pos_enc{stack}_args"
+        if settings.get(args):
+            with suppress(ValueError):  # such as an option that another version had
+                chosen = parse(str(settings.get(name) or settings.get("pos_enc")), settings[args])
+                options[args] = ",".join(f"{key}={value}" for key, value in sorted(chosen.by_owner().items()))
+    return {**settings, **options}
 
 
 def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..core.refusal import InputError
 from . import copying
-from .config import register_sizes
+from .config import register_sizes, spell_out
 from .copying import Copied, Copier, known
 from .decoder import PosEncDecoder
 from .masked_lm import SentenceEncoder, set_epsilon
@@ -151,6 +151,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         refuse_without_effect(config, encoder, model.decoder)
         if values["freeze_encoder"]:
             model.freeze()
+        spell_out(cfg)
         return model
 
     @property

@@ -8,7 +8,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
-from .config import TransformerPosEncConfig, check_overrides, nested_config, register_sizes
+from .config import TransformerPosEncConfig, check_overrides, nested_config, register_sizes, spell_out
 from .decoder import PosEncDecoder
 from .encoder import PosEncEncoder
 from .presets import PRESETS
@@ -34,6 +34,7 @@ class PosEncTransformer(TransformerModelBase):
         check_overrides(config)
         model: PosEncTransformer = super().build_model(config, task)
         refuse_without_effect(config, model.encoder, model.decoder)
+        spell_out(cfg)
         return model
 
     @classmethod

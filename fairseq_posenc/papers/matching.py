@@ -5,7 +5,7 @@ This file needs nothing but Python, so that recipes load it without torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 #: What options without a default mean in the papers' pretrained models: the rank is the head size (768 / 12), and
 #: nothing is clipped, because the clip distance is not below the longest input.
@@ -16,29 +16,23 @@ EITHER_SHARING = "M1-M4"
 
 
 def option_values(
-    names: Iterable[str],
-    written: str,
+    chosen: Mapping[str, Mapping[str, object]],
     options: Callable[[str], Mapping[str, object]],
     unset: Mapping[str, object] | None = None,
 ) -> dict[str, str]:
     """Return the values of all options, including defaults, keyed by names such as `m4.clip`, in a standard spelling.
 
     Args:
-        names: Names of the combined encodings.
-        written: The options that are set, such as `clip=16,m4.share=none`.
+        chosen: The options that are set, by the names of the combined encodings.
         options: Function that returns the options of an encoding and their defaults, keyed by name.
         unset: Values that the options without a default have in the paper's models.
     """
     values = {
         f"{name.replace('-', '_')}.{option}": (unset or {}).get(option) if default is None else default
-        for name in names
+        for name in chosen
         for option, default in options(name).items()
     }
-    for part in filter(None, written.split(",")):
-        key, _, value = part.partition("=")
-        key = key.replace("-", "_")
-        named = [name for name in values if key in (name, name.rpartition(".")[2])]
-        values |= dict.fromkeys(named or [key], value)
+    values |= {f"{name.replace('-', '_')}.{key}": value for name, own in chosen.items() for key, value in own.items()}
     return {name: _plain(value) for name, value in values.items()}
 
 

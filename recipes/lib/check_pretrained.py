@@ -14,6 +14,7 @@ from typing import Any
 
 import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
+from fairseq_posenc.encodings import building
 from fairseq_posenc.hub import vocabulary
 from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
@@ -39,17 +40,12 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
         longer = f"python -m fairseq_posenc import-hf {source} --pos-enc {own.pos_enc} --output LONGER --pos-enc-args"
         check_length(pos, longest, "items", "Give --longest LIMIT, or use another encoding.", longer)
     return {
-        "encoding": labelled(own.pos_enc, own.pos_enc_args),
+        "encoding": building.parse(own.pos_enc, own.pos_enc_args).label,
         "updates": updates(source) if source.is_file() else None,
         "parameters": sum(tensor.numel() for tensor in pretrained.tensors.values()),
         "pieces": len(symbols),
         **{name: getattr(own, name) for name in ("layers", "dim", "heads", "ffn", "max_length")},
     }
-
-
-def labelled(name: str, args: str | None) -> str:
-    """Return the label of an encoding, such as `m4[clip=16]`."""
-    return f"{name}[{args}]" if args else name
 
 
 def differs(first: str, second: str) -> bool:

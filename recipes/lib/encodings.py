@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .package import ENCODINGS, Figure, are_those_of, kind_of, nearest, option_values
+from .package import ENCODINGS, Figure, InputError, are_those_of, kind_of, nearest, option_values, parse_spec
 from .recipe import ROOT
 from .stages import read_json
 from .values import Refused
@@ -87,40 +87,30 @@ Either = Encoding | Stacks
 
 
 def parse(label: str) -> Encoding:
-    """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`.
+    """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`, or as several of these joined by `+`.
+
+    The model checks the values of the options when it is built.
 
     Raises:
         Refused: The name or an option is unknown, or the label has another form.
     """
     label = label.replace(" ", "")
-    match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
-    if not match:
-        raise Refused(f"--pos-enc {label}: this is not an encoding. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
-    encoding = Encoding(label, match[1], match[2] or "")
-    for name in encoding.names:
-        if kind_of(name) not in ENCODINGS:
-            raise Refused(f"--pos-enc {label}: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
-    _refuse_unknown_options(encoding)
-    return encoding
+    try:
+        spec = parse_spec(label, None, option_names)
+    except InputError as error:
+        raise Refused(str(error)) from None
+    return Encoding(label, spec.name, spec.args or "")
 
 
-def _refuse_unknown_options(encoding: Encoding) -> None:
-    """Refuse unknown options, because the model would refuse them only when it is built. The model checks the values
-    of the options.
+def option_names(name: str) -> list[str]:
+    """Return the names of an encoding's options.
+
+    Raises:
+        InputError: There is no such encoding.
     """
-    if not encoding.args:
-        return
-    options = {name.replace("-", "_"): [*facts(name)["options"], *COMMON] for name in encoding.names}
-    known = {option for names in options.values() for option in names}
-    of_one = {f"{name}.{option}" for name, names in options.items() for option in names}  # such as m4.clip
-    for part in encoding.args.split(","):
-        option, _, value = part.partition("=")
-        if not option or not value:
-            problem = f"'{part}' does not have the form OPTION=VALUE. Write, for example, clip=16"
-            raise Refused(f"--pos-enc {encoding.label}: {problem}.")
-        if option.replace("-", "_") not in known | of_one:
-            near = nearest(option, of_one if "." in option else known)
-            raise Refused(f"--pos-enc {encoding.label}: {encoding.name} has no option '{option}'{near}")
+    if kind_of(name) not in ENCODINGS:
+        raise InputError(f"--pos-enc: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
+    return [*facts(name)["options"], *COMMON]
 
 
 def add_option(parser: argparse.ArgumentParser, purpose: str) -> None:
@@ -219,7 +209,8 @@ def published(
 
 def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) -> dict[str, str]:
     """Return the values of all options, including defaults, keyed by names such as `m4.clip`."""
-    return option_values(encoding.names, encoding.args, lambda name: facts(name)["options"], unset)
+    chosen = parse_spec(encoding.name, encoding.args, option_names).options
+    return option_values(chosen, lambda name: facts(name)["options"], unset)
 
 
 def with_option(option: str) -> list[str]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.reading import read_lines as read_lines
     from fairseq_posenc.core.reading import read_utf8 as read_utf8
     from fairseq_posenc.core.reading import utf16_problem as utf16_problem
+    from fairseq_posenc.core.refusal import InputError as InputError
+    from fairseq_posenc.core.syntax import parse_spec as parse_spec
     from fairseq_posenc.core.training_log import Curve as Curve
     from fairseq_posenc.core.training_log import Divergence as Divergence
     from fairseq_posenc.core.training_log import Points as Points
@@ -62,7 +64,9 @@ else:
             *("Curve", "Divergence", "Points"),
             *("read_divergence", "read_losses", "read_parameters", "read_validations"),
         ),
+        "core/refusal.py": ("InputError",),
         "core/words.py": ("nearest", "suggestion", "visible", "vocabulary_problem"),
+        "core/syntax.py": ("parse_spec",),  # it imports the two files above it
         "core/writing.py": (
             *("FULL", "NoSpaceError", "free_bytes", "named_when_full"),
             *("whole", "whole_folder", "write_whole"),

@@ -145,7 +145,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     try:
         args.subjects = [Subject.of(name) for name in names]
     except ValueError as error:
-        command.error(f"--encodings: {error}")
+        command.error(str(error))
     args.parts = ["layer", "decode", "memory"] if args.quick else args.parts
     args.command = list(sys.argv[1:] if argv is None else argv)
     args.dtype = getattr(torch, args.dtype or ("float32" if args.device == "cpu" else "bfloat16"))

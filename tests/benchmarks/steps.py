@@ -11,7 +11,7 @@ Legend: B batch size, n tokens, h heads, D head width, d width.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from fairseq_posenc.attention import KeyValueCache, Projected, SelfAttention, attend
 from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.encodings.building import parse
 from fairseq_posenc.ops.content import dot_products, of_values
 from fairseq_posenc.positions import Positions, restart_ids
 from fairseq_posenc.stack import Stack
@@ -39,28 +40,30 @@ class Subject:
     options: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Subject:
+    def of(cls, text: str, flag: str = "--encodings") -> Subject:
         """Parse a text such as `m4[clip=64]`.
 
         Raises:
-            ValueError: The name or the options of the encoding are unknown.
+            ValueError: The name or the options of the encoding are unknown; the message names the setting `flag`.
         """
-        name, _, options = text.partition("[")
-        if options and not options.endswith("]"):
-            raise ValueError(f"{text!r} does not end with a bracket. Write, for example, m4[clip=64].")
-        subject = cls(name, options.removesuffix("]"))
-        subject.causal()
+        spec = parse(text, None, flag)
+        subject = cls(spec.name, spec.args or "")
+        subject.causal(flag)
         return subject
 
     def __str__(self) -> str:
         return f"{self.encoding}[{self.options}]" if self.options else self.encoding
 
-    def causal(self) -> bool:
-        """Return whether the encoding is measured in a decoder, because it does not work in encoders."""
+    def causal(self, flag: str = "--encodings") -> bool:
+        """Return whether the encoding is measured in a decoder, because it does not work in encoders.
+
+        Raises:
+            ValueError: The encoding does not work in decoders either; the message names the setting `flag`.
+        """
         if self.works(causal=False):
             return False
         with torch.device("meta"):
-            build(self.encoding, self.options, _shape(causal=True))
+            build(str(self), None, replace(_shape(causal=True), name_flag=flag, args_flag=flag))
         return True
 
     def works(self, *, causal: bool) -> bool:

@@ -77,9 +77,7 @@ class Task:
         flags = f"{self.flags} {self.base if on_gpu else self.tiny} {'--bf16' if on_gpu else '--cpu'}"
         if model == "stock":
             return [str(data), "--arch", self.stock, *f"{self.task} {flags}".split(), *COMMON]
-        subject = Subject.of(model)
-        options = ["--pos-enc-args", subject.options] if subject.options else []
-        words = [*f"{self.task_of_ours or self.task} {flags}".split(), *COMMON, "--pos-enc", subject.encoding, *options]
+        words = [*f"{self.task_of_ours or self.task} {flags}".split(), *COMMON, "--pos-enc", model]
         return [str(data), "--arch", self.ours, *words]
 
 
@@ -166,9 +164,9 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     args.updates = args.updates or (90 if args.on_gpu else 6)
     try:
         for model in args.models:
-            model == "stock" or Subject.of(model)
+            model == "stock" or Subject.of(model, "--models")
     except ValueError as error:
-        command.error(f"--models: {error}")
+        command.error(str(error))
     return args
 
 

@@ -39,7 +39,6 @@ from fairseq_posenc import compat
 from fairseq_posenc.analysis.report import page, runs, tables
 from fairseq_posenc.analysis.results import ResultsError
 from fairseq_posenc.compat import CheckpointError
-from fairseq_posenc.core import options
 from fairseq_posenc.core.reading import NotTextError, read_utf8
 from fairseq_posenc.core.training_log import read_losses
 from fairseq_posenc.data import answers, question_pieces, words
@@ -479,7 +478,7 @@ def test_a_record_of_downloads_is_read_or_named(tmp_path: Path) -> None:
 @given(st.text(max_size=30) | st.from_regex(r"(clip|share|layers|init_std|x)=[-0-9a-z.:]{0,8}(,\w+=\w*)?"))
 def test_options_of_encodings_are_used_or_refused(text: str) -> None:
     shape = StackShape(layers=2, heads=2, dim=8, max_length=8)
-    error = raised(lambda: build("shaw", options.parse(text), shape), (ValueError,))
+    error = raised(lambda: build("shaw", text, shape), (ValueError,))
     assert error is None or (str(error) and not isinstance(error, UnicodeError))
 
 

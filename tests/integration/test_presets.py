@@ -14,7 +14,7 @@ from fairseq.dataclass import utils
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_posenc.core import options as opts
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models.config import StacksPosEncConfig, check_overrides, encoding_of, nested_config
 from fairseq_posenc.models.presets import PRESETS
 
@@ -126,7 +126,7 @@ def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: s
         name, _, args = text.partition(" ")
         chosen = encoding_of(model, side)
         assert chosen.name == name
-        assert {key.rpartition(".")[2]: value for key, value in chosen.args.items()} == opts.parse(args)
+        assert {key.rpartition(".")[2]: value for key, value in chosen.args.items()} == parse_options(args)
 
 
 def test_other_presets_have_the_formulas_own() -> None:

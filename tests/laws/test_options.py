@@ -11,6 +11,7 @@ import torch
 
 from fairseq_posenc.core import options as opts
 from fairseq_posenc.core.options import Options, option
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.encodings import build, get, names
 
 from . import broken
@@ -182,9 +183,9 @@ def test_an_option_may_be_called_as_a_word_of_python() -> None:
     assert opts.names(Keyword) == ["lambda", "layers"]
     assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
     for text in ("lambda=2", "lambda_=2"):
-        assert str(opts.fill(Keyword, opts.parse(text))) == "lambda=2.0"
+        assert str(opts.fill(Keyword, parse_options(text))) == "lambda=2.0"
     assert_refused(lambda: opts.fill(Keyword, {"lambda": "wide"}), "lambda=wide must be a number")
-    assert_refused(lambda: opts.parse("lambda=2,lambda_=2"), "twice")
+    assert_refused(lambda: parse_options("lambda=2,lambda_=2"), "twice")
 
 
 SAME = [

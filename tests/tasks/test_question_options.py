@@ -12,7 +12,7 @@ pytest.importorskip("fairseq")
 import support_questions as q
 from omegaconf import OmegaConf
 
-from fairseq_posenc.core import options as opts
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models.config import PosEncConfig
 from fairseq_posenc.models.presets import QUESTION_GENERATION
 from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
@@ -63,4 +63,4 @@ def test_what_has_no_effect_is_refused(arguments: str, message: str, data: Path)
 def test_only_the_decoder_takes_the_encoding(data: Path) -> None:
     model, _ = q.built(data, "--pos-enc", "t5", "--pos-enc-args", "buckets=8")
     assert (model.encoder.pos.name, model.decoder.pos.name) == ("learned+segments-input", "t5")
-    assert opts.parse("buckets=8") == {"buckets": "8"}
+    assert parse_options("buckets=8") == {"buckets": "8"}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...core.options import describe
 from ...encodings import get
+from ...encodings.building import parse
 from ...encodings.registry import kind_of
 from ...papers.matching import PRETRAINED, are_those_of, option_values
 from ...papers.reading import Figure, every
@@ -143,16 +144,13 @@ def _same_segments(entry: Entry, figure: Figure) -> bool:
 
 def _same_encoding(label: str, figure: Figure) -> bool:
     """Return whether a label and a paper's row have the same encoding with the same values of all options."""
-    if label.partition("[")[0] != figure.encoding.partition("[")[0]:
+    try:
+        ours, theirs = parse(label), parse(figure.encoding)
+    except ValueError:  # a model without a position encoding of this package, or with different ones in its two stacks
         return False
-    return are_those_of(figure.paper, _values(figure.encoding, figure), _values(label, figure))
-
-
-def _values(label: str, figure: Figure) -> dict[str, str]:
-    """Return the values of all options of an encoding, as they are in the paper's models."""
-    spec, _, written = label.removesuffix("]").partition("[")
     unset = {} if (figure.paper, figure.table) in PLACES else PRETRAINED
-    return option_values(filter(None, spec.split("+")), written, _options, unset)
+    printed, own = (option_values(spec.options, _options, unset) for spec in (theirs, ours))
+    return ours.names == theirs.names and are_those_of(figure.paper, printed, own)
 
 
 def _options(name: str) -> dict[str, object]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.training_log import Curve, Points, read_losses
+from ...encodings.building import parse
 from ..results import SCORES, ResultsError, Score, is_number, read, score
 
 #: Scores in the order of the table, the recipes' main scores first.
@@ -36,6 +37,8 @@ class Entry:
     """Hold a row of a recipe run's results.
 
     Args:
+        label: Encoding with its options, as `--pos-enc` takes it, or the name of another model.
+        encoding, options: The two parts of the label.
         scores: The scores, keyed by column name.
         added: Number of parameters in addition to those of the model with the run's first encoding.
         speed: Training speed in units of `speed_unit`.
@@ -48,6 +51,7 @@ class Entry:
     run: str
     recipe: str
     task: str
+    label: str
     encoding: str
     options: str
     scores: Mapping[str, Score]
@@ -61,11 +65,6 @@ class Entry:
     commit: str
     command: str
     facts: Mapping[str, Any]
-
-    @property
-    def label(self) -> str:
-        """Return the encoding with its options, as `--pos-enc` takes it."""
-        return f"{self.encoding}[{self.options}]" if self.options else self.encoding
 
     @property
     def slug(self) -> str:
@@ -132,15 +131,15 @@ def _names(folders: list[Path]) -> list[str]:
 def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
     recipe = facts["recipe"].removeprefix("recipes/")
     label = str(row.get("encoding") or row.get("model") or "unknown")
-    encoding, bracket, options = label.partition("[")
-    unsplit = not (bracket and options.endswith("]") and "[" not in options)  # a composition may have several brackets
+    encoding, options = _parts(label)
     speed = next((name for name in SPEEDS if is_number(row.get(name))), None)
     return Entry(
         run=run,
         recipe=recipe,
         task=_task(facts, row),
-        encoding=label if unsplit else encoding,
-        options="" if unsplit else options.removesuffix("]"),
+        label=label,
+        encoding=encoding,
+        options=options,
         scores={
             name: score(facts, row, name)._replace(column=title_of(name)) for name in SHOWN if is_number(row.get(name))
         },
@@ -155,6 +154,15 @@ def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
         command=str(row.get("command") or ""),
         facts=row,
     )
+
+
+def _parts(label: str) -> tuple[str, str]:
+    """Return the encoding and the options of a label; a label that is not one encoding has no options."""
+    try:
+        spec = parse(label)
+    except ValueError:  # encodings of two stacks, such as `rope/t5`, or a model without an encoding of this package
+        return label, ""
+    return spec.name, spec.args or ""
 
 
 def _number(value: Any) -> float | None:

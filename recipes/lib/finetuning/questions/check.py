@@ -18,12 +18,11 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import fairseq_posenc.models  # noqa: F401  registers the architectures
 from fairseq_posenc.compat.checkpoints import CheckpointError
-from fairseq_posenc.encodings.building import build
+from fairseq_posenc.encodings.building import build, parse
 from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.finetuning import encoding
 from fairseq_posenc.tasks.squad import check_windows
-from recipes.lib.check_pretrained import labelled
 from recipes.lib.package import write_whole
 
 
@@ -44,9 +43,8 @@ def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
         pos = build(name, args, own.stack)
     check_windows(pos, longest)
     sizes = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
-    if args and "+" not in name:  # shorten m4[m4.clip=16] to m4[clip=16]
-        args = args.replace(f"{name.replace('-', '_')}.", "")
-    return {"encoding": labelled(name, args), "pretrained": labelled(own.pos_enc, own.pos_enc_args), **sizes}
+    labels = {"encoding": parse(name, args).label, "pretrained": parse(own.pos_enc, own.pos_enc_args).label}
+    return {**labels, **sizes}
 
 
 def main() -> None:

@@ -1,0 +1,88 @@
+"""Test the one syntax of encodings with options, `m4[clip=64]`, as build, Stack and all commands take it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.encodings.building import parse, spelled_out
+from fairseq_posenc.hub.model import ModelConfig
+from fairseq_posenc.stack import Stack
+
+ROOT = Path(__file__).parents[2]
+SHAPE = StackShape(layers=2, heads=2, dim=8, max_length=8, name_flag="--pos-enc", args_flag="--pos-enc-args")
+
+SPELLINGS = [
+    ("m4[clip=4]", None, "m4", "clip=4"),
+    (" m4 [ clip = 4 , init-std=0.5] ", None, "m4", "clip=4,init_std=0.5"),
+    ("m4[clip=4]", "share=none", "m4", "clip=4,share=none"),
+    ("shaw[clip=3]+t5", None, "shaw+t5", "clip=3"),
+    ("shaw[clip=3,share=none]+t5[share=all]", None, "shaw+t5", "clip=3,shaw.share=none,t5.share=all"),
+    ("shaw+t5[clip=3]", None, "shaw+t5", "clip=3"),  # t5 has no option clip
+    ("shaw+t5[shaw.share=none,share=all]", None, "shaw+t5", "shaw.share=none,t5.share=all"),
+    ("rope[layers=1,base=1e+6]+rope-2[layers=2]", None, "rope+rope-2", "rope.layers=1,rope.base=1e+6,rope_2.layers=2"),
+    ("shaw+t5[buckets=8]", {"clip": "3"}, "shaw+t5", "clip=3,buckets=8"),
+]
+
+
+@pytest.mark.parametrize(("text", "args", "name", "options"), SPELLINGS)
+def test_brackets_hold_the_options_of_the_encoding_before_them(
+    text: str, args: str | dict[str, str] | None, name: str, options: str
+) -> None:
+    spec = parse(text, args)
+    assert (spec.name, spec.args, spec.label) == (name, options, f"{name}[{options}]")
+    assert parse(spec.name, spec.args).options == parse(spec.label).options == spec.options
+    assert str(build(text, args, SHAPE)) == str(build(name, options, SHAPE))
+
+
+def test_an_encoding_without_brackets_is_not_changed() -> None:
+    assert spelled_out("rope", "  base=1e6") == ("rope", "  base=1e6")
+    assert parse("rope").args is None
+    assert parse("rope").label == "rope"
+
+
+REFUSED = [
+    ("m4[clip=64", None, "--pos-enc: 'm4[clip=64' is not an encoding. Write NAME or 'NAME[OPTION=VALUE,...]'"),
+    ("m4]", None, "is not an encoding"),
+    ("m4[]", None, "is not an encoding"),
+    ("[clip=1]", None, "is not an encoding"),
+    ("m4[clip=1]share=all", None, "is not an encoding"),
+    ("m4[clip]", None, "--pos-enc: 'clip' is not NAME=VALUE"),
+    ("m4[clpi=1]", None, "--pos-enc: there is no option clpi; did you mean clip?; known options: m4: clip"),
+    ("m4[t5.clip=1]", None, "--pos-enc: there is no option t5.clip"),
+    ("m4", "clpi=1", "--pos-enc-args: there is no option clpi; did you mean clip?"),
+    ("shw[clip=1]", None, "--pos-enc: unknown position encoding 'shw'; did you mean shaw?"),
+    ("m4[clip=-1]", None, "--pos-enc: m4: clip=-1 must be"),
+    ("m4", "clip=-1", "--pos-enc-args: m4: clip=-1 must be"),
+    ("m4[clip=1,clip=2]", None, "--pos-enc contains 'clip' twice"),
+    ("m4[clip=1,m4.clip=2]", None, "--pos-enc sets the option clip of m4 twice"),
+    ("m4[clip=1]", "clip=1", "--pos-enc and --pos-enc-args both set the option clip of m4; remove one of them"),
+    ("shaw[share=all]+t5", "shaw.share=all", "--pos-enc and --pos-enc-args both set the option share of shaw"),
+    ("learned+shaw+t5[layers=1]+xl[share=all]", None, "--pos-enc: several encodings have the option share"),
+]
+
+
+@pytest.mark.parametrize(("text", "args", "message"), REFUSED)
+def test_errors_name_the_flag_that_the_user_gave(text: str, args: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        build(text, args, SHAPE)
+
+
+def test_a_stack_and_the_settings_of_a_model_take_options_in_brackets() -> None:
+    assert Stack("m4[clip=1]", None, SHAPE).pos.m4.weight.shape[-2] == 3
+    config = ModelConfig(
+        layers=1, dim=8, ffn=8, heads=2, max_length=8, vocabulary=9, pos_enc="m4[clip=1]", pos_enc_args="share=none"
+    )
+    assert (config.pos_enc, config.pos_enc_args) == ("m4", "clip=1,share=none")
+
+
+def test_no_other_code_splits_options_in_brackets() -> None:
+    """Refuse a second parser: a file that looks for the brackets itself."""
+    parsers = re.compile(r"""partition\(["']\[["']\)|removesuffix\(["']\]["']\)""")
+    folders = ("fairseq_posenc", "recipes", "tests/benchmarks")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 100
+    assert [str(file) for file in files if parsers.search(file.read_text(encoding="utf-8"))] == []

@@ -1,11 +1,14 @@
-"""Run `python -m fairseq_posenc COMMAND`."""
+"""Run `python -m fairseq_posenc COMMAND`, or `fairseq-posenc COMMAND` where the package is installed."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
+from .core.arguments import Parser
 from .core.closed_pipe import discard_output
 
 COMMANDS = {
@@ -27,35 +30,58 @@ COMMANDS = {
 #: Commands that import nothing but their own modules, so they run even if this installation is broken.
 ALWAYS = ("doctor", "path")
 
+EXAMPLES = """\
+examples:
+  python -m fairseq_posenc list 'm4[clip=64]' t5
+  python -m fairseq_posenc params --arch posenc_transformer_small --pos-enc 'shaw[clip=16]+t5'
+  fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" --arch posenc_transformer_small --pos-enc rope ...
 
-def usage() -> str:
-    """Return the usage text, with one line per command."""
-    lines = [f"  {name:<13} {help}" for name, (_, help) in COMMANDS.items()]
-    return (
-        "usage: python -m fairseq_posenc COMMAND [options]\n       python -m fairseq_posenc --version\n\n"
-        + "\n".join(lines)
+`python -m fairseq_posenc COMMAND --help` shows the flags of a command."""
+
+
+class _Command(argparse.ArgumentParser):
+    """Take all words that follow the name of a command.
+
+    The module of the command parses them. It is imported only then, because most commands need torch.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        return argparse.Namespace(words=list(args)), []
+
+
+def _parser() -> Parser:
+    from . import __version__
+
+    parser = Parser(
+        prog="python -m fairseq_posenc",
+        description="Use any position encoding in fairseq, PyTorch and transformers.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument(
+        "--version", action="version", version=f"fairseq_posenc {__version__}", help="Print the version of the package."
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=_Command)
+    for name, (_, text) in COMMANDS.items():
+        commands.add_parser(name, help=text)
+    return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run a command and return its exit status."""
-    if argv and argv[0] in ("-h", "--help"):
-        print(usage())
-        return 0
-    if argv and argv[0] == "--version":
-        from . import __version__
-
-        print(f"fairseq_posenc {__version__}")
-        return 0
-    if not argv or argv[0] not in COMMANDS:
-        print(f"unknown command {argv[0]!r}\n" if argv else "no command given\n", usage(), sep="\n", file=sys.stderr)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv`, or else the command line, names. Return its exit status."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
         return 2
-    if argv[0] not in ALWAYS and (refusal := import_module(".commands.doctor.imported", __package__).refusal()):
+    if arguments.command not in ALWAYS and (
+        refusal := import_module(".commands.doctor.imported", __package__).refusal()
+    ):
         print(refusal, file=sys.stderr)
         return 1
-    run: Callable[[Sequence[str]], int] = import_module(f".{COMMANDS[argv[0]][0]}", __package__).main
+    run: Callable[[Sequence[str]], int] = import_module(f".{COMMANDS[arguments.command][0]}", __package__).main
     try:
-        status = run(argv[1:])
+        status = run(arguments.words)
         sys.stdout.flush()
     except BrokenPipeError:  # a reader such as `head` stopped reading
         return discard_output()
@@ -63,4 +89,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, load_model
+from ..core.arguments import Parser
 from ..core.words import visible
 from ..core.writing import whole
 
@@ -147,8 +148,8 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     return [checkpoints[n] for n in needed]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m fairseq_posenc average",
         description="Average the parameters of several checkpoints of one model.",
     )

@@ -24,6 +24,7 @@ from ..analysis import (
 from ..analysis.style import Row, save
 from ..analysis.trained import FigureError, Stack, load
 from ..compat.checkpoints import CheckpointError
+from ..core.arguments import Parser
 from ..core.words import visible
 
 if TYPE_CHECKING:
@@ -236,9 +237,9 @@ def _numbers(text: str) -> list[int]:
     return [_whole(1)(part) for part in text.split(",")]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     kinds = "\n".join(f"  {name:<19} {kind.text} ({kind.paper})" for name, kind in KINDS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m fairseq_posenc figures",
         description=f"Draw figures of the papers.\n\nfigures:\n{kinds}",
         epilog=EPILOG,

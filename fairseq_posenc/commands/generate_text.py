@@ -16,6 +16,7 @@ import torch
 
 from ..compat.checkpoints import CheckpointError
 from ..compat.registration import register
+from ..core.arguments import Parser
 from ..core.quiet import warnings_only
 from ..core.reading import colon_problem, read_lines
 from ..core.words import visible
@@ -70,8 +71,8 @@ def _number(least: float, most: float = float("inf"), *, whole: bool = False) ->
     return number
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m fairseq_posenc generate-text",
         description="Continue prompts with a language model (posenc_transformer_lm).",
         epilog=EPILOG,

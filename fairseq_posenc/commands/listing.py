@@ -12,9 +12,13 @@ from typing import Any
 
 import torch
 
+from ..core.arguments import Parser
 from ..core.options import describe, describe_common
 from ..core.quiet import warnings_only
+from ..core.syntax import NAME_FLAG, Args, Spec, prefix
 from ..encodings import Composition, PositionEncoding, StackShape, build, get, names, spec_of
+from ..encodings.building import parse
+from ..encodings.registry import kind_of
 
 CAPABILITIES = {
     "causal": "works in decoders",
@@ -35,39 +39,61 @@ def rows() -> list[dict[str, Any]]:
 
 def main(argv: Sequence[str]) -> int:
     """Print the encodings as text or, with --json, as a JSON list."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m fairseq_posenc list",
         description="List the position encodings that --pos-enc takes, with their options (--pos-enc-args).",
-        epilog="examples:\n  python -m fairseq_posenc list shaw t5\n  python -m fairseq_posenc list --json",
+        epilog="examples:\n  python -m fairseq_posenc list shaw t5\n  python -m fairseq_posenc list 'm4[clip=64]'\n"
+        "  python -m fairseq_posenc list --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="Encodings to list. Default: all.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="Encodings to list, such as t5 or 'm4[clip=64]'. Default: all."
+    )
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
     args = parser.parse_args(argv)
     try:
         with warnings_only():  # what encodings log is for training
-            listed = [_row(name) for name in args.names] or rows()
+            listed = [_row(label, "NAME") for label in args.names] or rows()
     except ValueError as error:
         parser.error(str(error))
     print(json.dumps(listed, indent=2) if args.json else "\n\n".join(_text(row) for row in listed))
     return 0
 
 
-def _row(name: str) -> dict[str, Any]:
-    cls = get(name)
+def _row(label: str, flag: str = NAME_FLAG) -> dict[str, Any]:
+    """Return the row of an encoding or a composition; its capabilities are those with the options in brackets.
+
+    Raises:
+        ValueError: An encoding, an option or a value is unknown, or the encodings cannot be combined. The message names
+            the setting `flag`.
+    """
+    spec = parse(label, None, flag)
+    facts = [get(kind_of(name)).facts for name in spec.names]
+    joined = {
+        key: "; ".join(dict.fromkeys(getattr(each, key) for each in facts)) for key in ("paper", "equation", "formula")
+    }
     return {
-        "name": name,
-        "title": cls.facts.title,
-        "paper": cls.facts.paper,
-        "equation": cls.facts.equation,
-        "formula": cls.facts.formula,
-        "parameters": cls.facts.count,
-        "options": describe(cls.Options) + (describe_common() if acts_in_layers(name) else []),
-        "capabilities": _capabilities(name),
+        "name": spec.label,
+        "title": " + ".join(each.title for each in facts),
+        **joined,
+        "parameters": " ".join(each.count for each in facts),
+        "options": [row for name in spec.names for row in _options(name, spec)],
+        "capabilities": _capabilities(spec, flag),
     }
 
 
-def declared(spec: str, options: str | None = None) -> dict[str, bool]:
+def _options(name: str, spec: Spec) -> list[dict[str, Any]]:
+    """Return a row for each option of an encoding, with its `value` if it is set."""
+    options = describe(get(kind_of(name)).Options)
+    options += describe_common() if acts_in_layers(kind_of(name)) else []
+    before, values = prefix(name) if len(spec.names) > 1 else "", spec.options[name]
+    return [
+        {**row, "name": before + row["name"]} | ({"value": values[row["name"]]} if row["name"] in values else {})
+        for row in options
+    ]
+
+
+def declared(spec: str, options: Args = None) -> dict[str, bool]:
     """Return which capabilities the encoding has in encoders, in decoders or in both.
 
     The encoders have a [CLS] only if the encoding does not work in encoders or decoders without one.
@@ -75,7 +101,7 @@ def declared(spec: str, options: str | None = None) -> dict[str, bool]:
     return _declared(spec, options, has_cls=False) or _declared(spec, options, has_cls=True)
 
 
-def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
+def _declared(spec: str, options: Args, has_cls: bool) -> dict[str, bool]:
     capabilities: dict[str, bool] = {}
     for causal in (True, False):
         shape = StackShape(layers=12, heads=12, dim=768, max_length=512, causal=causal, has_cls=has_cls)
@@ -91,7 +117,7 @@ def acts_in_layers(name: str) -> bool:
     return any(on_meta(spec_of(name), {f"{name}.layers": "2"}, shape) for shape in shapes)
 
 
-def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:
+def on_meta(spec: str, options: Args, shape: StackShape) -> Composition | None:
     """Build an encoding without allocating its parameters. Return None if the encoding does not support this shape."""
     try:
         with torch.device("meta"):
@@ -137,8 +163,12 @@ def _built(name: str, setting: str, stack: StackShape) -> PositionEncoding | Non
         return None
 
 
-def _capabilities(name: str) -> list[str]:
-    return [key for key, value in declared(spec_of(name)).items() if value]
+def _capabilities(spec: Spec, flag: str) -> list[str]:
+    name = spec_of(spec.name) if spec.name in names() else spec.name
+    capabilities = declared(name, spec.by_owner())
+    if not capabilities:  # build it again, for the error that says why
+        build(spec.label, None, StackShape(12, 12, 768, 512, has_cls=True, name_flag=flag, args_flag=flag))
+    return [key for key, value in capabilities.items() if value]
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -152,7 +182,8 @@ def _text(row: dict[str, Any]) -> str:
     for option in row["options"]:
         allowed = "|".join(option["choices"]) or option["range"]
         allowed = f" [{allowed}]" if allowed else ""
-        lines.append(_wrapped(f"  {option['name']}={option['default']}{allowed}  {option['help']}", 6))
+        value = f"{option['value']} (default {option['default']})" if "value" in option else option["default"]
+        lines.append(_wrapped(f"  {option['name']}={value}{allowed}  {option['help']}", 6))
     return "\n".join([_wrapped(f"{row['name']}: {row['title']}", 2), *lines])
 
 

@@ -6,7 +6,6 @@ also writes a file with facts about the encodings, which recipes read before tor
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from ..core.arguments import Parser
 from ..core.options import describe, fill
 from ..core.writing import write_whole
 from ..encodings import get, names, spec_of
@@ -228,7 +228,7 @@ def main(argv: Sequence[str]) -> int:
 
     Return 1 if a block cannot be filled, and 0 otherwise.
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m fairseq_posenc docs",
         description="Write a page for every encoding and an index of these pages. Also update the following files if "
         f"they exist: the notebook of {notebook.PAGE}, {KNOWN}, and the generated blocks of {choosing.PAGE} and "

@@ -17,11 +17,14 @@ from tabulate import tabulate
 
 from ..compat.registration import register
 from ..core import tables
+from ..core.arguments import Parser
 from ..core.factors import rank_of
-from ..core.words import visible
+from ..core.syntax import NAME_FLAG
+from ..core.words import nearest, visible
 from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, specs
 from ..encodings.building import parse
 from ..encodings.linformer import slots_of
+from ..encodings.registry import kind_of
 from ..papers.reading import figures
 from . import whole_models
 from .listing import on_meta
@@ -94,10 +97,16 @@ NOTES = {
 }
 
 
-def rows() -> list[dict[str, Any]]:
-    """Return a row for each printed number, and a row for each formula or encoding without a printed number."""
+def rows(chosen: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a row for each printed number, and a row for each formula or encoding without a printed number.
+
+    Args:
+        chosen: Encodings to count, such as `m4[clip=64]`, instead of all.
+    """
     formulas = {row.encoding: row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="formula")}
     formulas |= FORMULAS
+    if chosen:
+        return [_row(label, formulas.get(label), printed) for label in chosen for printed in _printed(label)]
     labels = dict.fromkeys([*formulas, *specs()])
     counted = [_row(label, formulas.get(label), printed) for label in labels for printed in _printed(label)]
     order = {spec.split("+")[-1]: number for number, spec in enumerate(specs())}
@@ -121,7 +130,7 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
     return {
         "encoding": encoding,
         "options": options,
-        "formula": formula or get(encoding.split("+")[-1]).facts.count,
+        "formula": formula or _formula(label),
         "count": count,
         "printed": printed,
         **whole_models.whole(label, count if is_total else None, BASE),
@@ -130,6 +139,13 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
         "printed memory": _printed_memory(label),
         "note": note,
     }
+
+
+def _formula(label: str) -> str:
+    """Return the formula for the number of parameters with default options; an empty text with other options."""
+    spec = parse(label)
+    counted = spec.names[-1:] if label in specs() else spec.names  # the companion of an encoding is not counted
+    return "" if spec.args else " + ".join(get(kind_of(name)).facts.count for name in counted)
 
 
 def _printed_memory(label: str) -> str:
@@ -145,12 +161,16 @@ def split(label: str) -> tuple[str, str]:
     return spec.name, spec.args or ""
 
 
-def at_base_size(encoding: str, options: str) -> Composition:
-    """Build an encoding at base size without allocating its tensors: for an encoder if possible, else for a decoder."""
+def at_base_size(encoding: str, options: str | None, flag: str = NAME_FLAG) -> Composition:
+    """Build an encoding at base size without allocating its tensors: for an encoder if possible, else for a decoder.
+
+    Raises:
+        ValueError: The encoding cannot be built. The message names the setting `flag`.
+    """
     if built := on_meta(encoding, options, BASE):
         return built
     with torch.device("meta"):
-        return build(encoding, options, StackShape(12, 12, 768, 512, causal=True))
+        return build(encoding, options, StackShape(12, 12, 768, 512, causal=True, name_flag=flag, args_flag=flag))
 
 
 def cost(built: Composition, resource: int) -> str:
@@ -217,8 +237,8 @@ def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
     if arch not in ARCH_MODEL_REGISTRY or not arch.startswith("posenc_"):
-        known = ", ".join(sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")))
-        raise ValueError(f"--arch {arch}: the plugin has no such architecture. Choose from {known}.")
+        known = [name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")]
+        raise ValueError(f"--arch {arch}: the plugin has no such architecture{nearest(arch, known)}")
     options = {field.name for field in fields(MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY[arch]])}
     surplus = [flag for flag in flags if _field(flag) not in options]
     if surplus:
@@ -244,14 +264,17 @@ def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
 
 def main(argv: Sequence[str]) -> int:
     """Print the counts as text or, with --json, as a JSON list. Return 1 if the architecture or a flag is wrong."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m fairseq_posenc params",
         description="Count the parameters of each encoding at base size: 12 layers, 12 heads, width 768, n = 512.",
-        epilog="examples:\n  %(prog)s --json\n  %(prog)s --arch posenc_transformer_small --pos-enc shaw\n"
+        epilog="examples:\n  %(prog)s --json\n  %(prog)s t5 'm4[clip=64]'\n"
+        "  %(prog)s --arch posenc_transformer_small --pos-enc shaw\n"
         "  %(prog)s --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
+    text = "Encodings to count, such as t5 or 'm4[clip=64]'. Default: all, and those that papers count."
+    parser.add_argument("names", nargs="*", metavar="NAME", help=text)
     parser.add_argument(
         "--arch", metavar="NAME", help="Instead, count the parameters of a whole model with this architecture."
     )
@@ -263,10 +286,14 @@ def main(argv: Sequence[str]) -> int:
         parser.add_argument(flag, metavar=metavar, help=text)
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
+    if args.names and args.arch:
+        parser.error(f"NAME cannot be used with --arch. Give --pos-enc {args.names[0]} instead.")
     if flags and not args.arch:
         parser.error(f"{', '.join(flags)} can only be used with --arch. Add --arch NAME.")
     try:
-        counted = [of_architecture(args.arch, {"--pos-enc": "none", **flags})] if args.arch else rows()
+        for label in args.names:
+            at_base_size(label, None, "NAME")
+        counted = [of_architecture(args.arch, {"--pos-enc": "none", **flags})] if args.arch else rows(args.names)
     except ValueError as error:
         print(f"params: {visible(error)}", file=sys.stderr)
         return 1
@@ -284,6 +311,8 @@ def _text(rows: list[dict[str, Any]]) -> str:
     align = ("left", "left", "right", "right")
     widths = [SENTENCES if name in ("formula", "note") else None for name in head]
     table = tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align, maxcolwidths=widths)
+    if not any(row["printed"].endswith("M") for row in rows):
+        return table
     title = "Parameters of whole models, compared with Table 6 of the DIET paper:"
     return "\n\n".join([table, title, whole_models.text(rows), whole_models.ROUNDED])
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+from ..core.arguments import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the folder of the plugin."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m fairseq_posenc path",
         description="Print the folder of the plugin, for --user-dir.",
         epilog='Example: fairseq-train data-bin --user-dir "$(python -m fairseq_posenc path)" ...',

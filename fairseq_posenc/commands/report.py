@@ -12,6 +12,7 @@ from ..analysis.report.page import page
 from ..analysis.report.runs import read_runs
 from ..analysis.report.tables import to_csv, to_latex
 from ..analysis.results import ResultsError
+from ..core.arguments import Parser
 from ..core.words import visible
 from ..core.writing import write_all_whole
 
@@ -23,8 +24,8 @@ The page loads nothing from the network. The main table of the page is also writ
 FILE.tex)."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m fairseq_posenc report",
         description="Write a page that compares runs of recipes: their scores, losses, costs, figures and commands.",
         epilog=EPILOG,

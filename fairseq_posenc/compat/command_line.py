@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..core.arguments import with_choice
 from . import checkpoint_names, flags, limits, quiet, refusals, resuming, unknown_words
 from .patching import replace, running, say_once
 
@@ -72,7 +73,8 @@ def _of_generate(original: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
 
 
 def _without_usage(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-    refusals.fail(" ".join(filter(None, (f"{message}.", flags.advice(parser, message), "--help lists the flags."))))
+    advice = flags.advice(parser, message)
+    refusals.fail(" ".join(filter(None, (f"{with_choice(message)}.", advice, "--help lists the flags."))))
 
 
 def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:

@@ -6,9 +6,9 @@ import argparse
 import contextlib
 from collections.abc import Collection, Iterator
 
+from ..core.arguments import unknown
 from ..core.words import suggestion
 
-_UNKNOWN = "unrecognized arguments: "
 _STACKS = "layers embed-dim ffn-embed-dim attention-heads normalize-before layerdrop layers-to-keep output-dim".split()
 #: Flags that set the same thing in different tasks and models.
 _SAME = (
@@ -23,9 +23,7 @@ _COMMANDS = {"training": "fairseq-train", "generation": "fairseq-generate", "eva
 
 def advice(parser: argparse.ArgumentParser, message: str) -> str:
     """Return sentences about the unknown flags in an error message of a parser; an empty text if there are none."""
-    words = message.partition(_UNKNOWN)[2].split()
-    unknown = dict.fromkeys(word.partition("=")[0] for word in words if word.startswith("--"))
-    return " ".join(filter(None, (_about(flag, _of_parser(parser)) for flag in unknown)))
+    return " ".join(filter(None, (_about(flag, _of_parser(parser)) for flag in unknown(message))))
 
 
 def _about(flag: str, known: Collection[str]) -> str:

@@ -54,7 +54,7 @@ class Spec:
         The name of an encoding stands only before options that several of the encodings have.
         """
         texts = (
-            f"{prefix(name) if len(_having(option, self.known)) > 1 else ''}{option}={_shown(value)}"
+            (prefix(name) if len(_having(option, self.known)) > 1 else "") + _pair(option, value)
             for name, options in self.options.items()
             for option, value in options.items()
         )
@@ -62,8 +62,9 @@ class Spec:
 
     @property
     def label(self) -> str:
-        """Return the encodings with their options, such as `m4[clip=64]`."""
-        return f"{self.name}[{self.args}]" if self.args else self.name
+        """Return the encodings with their options, such as `shaw[clip=16]+t5`."""
+        texts = {name: ",".join(_pair(*pair) for pair in options.items()) for name, options in self.options.items()}
+        return "+".join(f"{name}[{texts[name]}]" if texts[name] else name for name in self.names)
 
     def by_owner(self) -> dict[str, Any]:
         """Return the options with the name of an encoding before each, such as `m4.clip`."""
@@ -192,5 +193,5 @@ def _having(option: str, known: Mapping[str, Collection[str]]) -> list[str]:
     return [name for name, options in known.items() if option in options]
 
 
-def _shown(value: Any) -> str:
-    return ":".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _pair(option: str, value: Any) -> str:
+    return f"{option}={':'.join(map(str, value)) if isinstance(value, list | tuple) else value}"

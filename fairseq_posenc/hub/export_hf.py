@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..core.arguments import Parser
 from ..core.words import visible
 from . import export_lm, language_model, names, sums, tokenizer
 from .code import ENTRY, code
@@ -143,8 +144,8 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
     return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m fairseq_posenc export-hf",
         description="Export a masked language model or a language model of fairseq to a folder that transformers and "
         "fairseq_posenc.load read.",

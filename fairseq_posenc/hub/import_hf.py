@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..compat.checkpoints import CheckpointError
+from ..core.arguments import Parser
 from ..core.words import visible
 from ..encodings.building import spelled_out
 from . import gpt2
@@ -27,8 +28,8 @@ EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hug
 """
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m fairseq_posenc import-hf",
         description="Convert a pretrained BERT, RoBERTa or GPT-2 to a fairseq checkpoint with any position encoding.",
         epilog=EXAMPLES,

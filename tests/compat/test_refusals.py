@@ -228,6 +228,25 @@ def test_flags_of_another_command_are_named(
     assert re.search(message, capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--arch", "posenc_transfomer_tiny"], r"--arch/-a: invalid choice: 'posenc_transfomer_tiny'; did you mean"),
+        (["--task", "posenc_lm_memry"], r"--task: invalid choice: 'posenc_lm_memry'; did you mean posenc_lm_memory\?"),
+        (["--arch", "zzzzzzzzzz"], r"invalid choice: 'zzzzzzzzzz' \(choose from .*posenc_roberta_tiny"),
+    ],
+)
+def test_a_misspelt_name_is_refused_with_the_nearest(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """argparse itself lists all names: fairseq has more than 200 architectures."""
+    monkeypatch.setattr("sys.argv", ["fairseq-train"])
+    with pytest.raises(SystemExit, match="2"):
+        options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line), line
+
+
 def test_hydra_says_nothing_about_fairseq() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -7,12 +7,12 @@ Then call the function in `all_checks`.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Sequence
 
+from ...core.arguments import Parser
 from ...core.quiet import importing_fairseq
 from . import apex, imported, machine, plugin, report, stack
 from .report import Check
@@ -37,7 +37,7 @@ def all_checks() -> list[Check]:
 
 def main(argv: Sequence[str]) -> int:
     """Print the results of all checks. Return 1 if a check fails."""
-    parser = argparse.ArgumentParser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
+    parser = Parser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="Print the results as a JSON list and nothing else.")
     options = parser.parse_args(argv)
     # Packages print while they are imported; this must not mix with the answer on stdout.

@@ -50,17 +50,13 @@ class _Command(argparse.ArgumentParser):
 
 
 def _parser() -> Parser:
-    from . import __version__
-
     parser = Parser(
         prog="python -m fairseq_posenc",
         description="Use any position encoding in fairseq, PyTorch and transformers.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--version", action="version", version=f"fairseq_posenc {__version__}", help="Print the version of the package."
-    )
+    parser.add_argument("--version", action="store_true", help="Print the version of the package.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=_Command)
     for name, (_, text) in COMMANDS.items():
         commands.add_parser(name, help=text)
@@ -71,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv`, or else the command line, names. Return its exit status."""
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.version:
+        from . import __version__  # missing if Python imports the clone instead of the package in it, see `imported.py`
+
+        print(f"fairseq_posenc {__version__}")
+        return 0
     if arguments.command is None:
         parser.print_help(sys.stderr)
         return 2

@@ -1,4 +1,7 @@
-"""Keep the last batch of a data set, which fairseq drops without a message (data/data_utils.py:357)."""
+"""Keep the last batch of a data set, which fairseq drops without a message (data/data_utils.py:357).
+
+If a sentence is longer than --max-tokens, an error names the sentence and the flags; fairseq has an assertion.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.refusal import InputError
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -29,7 +33,11 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
         indices = np.fromiter(indices, dtype=np.int64, count=-1)
     if len(indices) == 0:
         return []  # fairseq would raise an IndexError at b[-1]
-    batches = original(indices, *args, **kwargs)
+    try:
+        batches = original(indices, *args, **kwargs)
+    except AssertionError as error:
+        refuse_longer(indices, _argument(kwargs, args, "num_tokens_fn", 0), _argument(kwargs, args, "max_tokens", 2))
+        raise error
     tail = indices[sum(len(batch) for batch in batches) :]
     # With fixed shapes (TPU, --num-batch-buckets), batches are not consecutive runs of indices, and none is dropped.
     if len(tail) == 0 or _argument(kwargs, args, "fixed_shapes", 5) is not None:
@@ -41,6 +49,23 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
         f"of --required-batch-size-multiple {multiple}.",
     )
     return [*batches, tail]
+
+
+def refuse_longer(indices: np.ndarray, size_of: Callable[[int], int], most: int | None) -> None:
+    """Raise ValueError if a sentence has more than `most` tokens, so that no batch can hold it.
+
+    Args:
+        indices: Numbers of the sentences.
+        size_of: Function that returns the number of tokens of a sentence.
+        most: Value of --max-tokens, or None.
+    """
+    number = next((number for number in indices if most and size_of(number) > most), None)
+    if number is not None:
+        raise InputError(
+            f"sentence {number}, counted from 0, has {size_of(number)} tokens, which exceeds max_tokens={most}, the "
+            "tokens of a batch. Raise --max-tokens (for validation, --max-tokens-valid), give --batch-size instead, or "
+            "shorten the sentence."
+        )
 
 
 def _argument(kwargs: dict[str, Any], args: tuple[Any, ...], name: str, place: int) -> Any:

@@ -75,7 +75,7 @@ def test_a_stopped_run_goes_on(seconds: dict[str, float], tmp_path: Path, capsys
     ("words", "message"),
     [
         ("--encodings shw", "--encodings: .*shaw"),
-        ("--encodings m4[clip=64", "ends? with a bracket"),
+        ("--encodings m4[clip=64", "--encodings: 'm4.clip=64' is not an encoding"),
         ("--sizes 512", "512x4"),
         ("--sizes 0x4", "512x4"),
         ("--device cuda", "torch sees no GPU"),

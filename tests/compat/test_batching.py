@@ -12,6 +12,8 @@ pytest.importorskip("fairseq")
 
 from fairseq.data import data_utils
 
+from fairseq_posenc.core.refusal import InputError
+
 from .data import pair_dataset
 
 
@@ -39,6 +41,18 @@ def test_batches_without_a_multiple_and_with_fixed_shapes_do_not_change() -> Non
         shipped = data_utils.batch_by_size.__wrapped__(np.arange(13), **arguments)
         mended = data_utils.batch_by_size(iter(range(13)), **arguments)
         assert [list(b) for b in mended] == [list(b) for b in shipped]
+
+
+@pytest.mark.parametrize("by", ["function", "vector"])
+def test_a_sentence_beyond_max_tokens_is_named(by: str) -> None:
+    sizes = np.array([3, 4, 9, 10])
+    vector = {"num_tokens_vec": sizes} if by == "vector" else {}
+    arguments = {"num_tokens_fn": lambda i: sizes[i], "max_tokens": 8, **vector}
+    with pytest.raises(AssertionError, match="max_tokens"):
+        data_utils.batch_by_size.__wrapped__(np.arange(4), **arguments)
+    message = r"sentence 2, counted from 0, has 9 tokens, which exceeds max_tokens=8, .* --max-tokens-valid"
+    with pytest.raises(InputError, match=message):
+        data_utils.batch_by_size(np.arange(4), **arguments)
 
 
 def test_no_sentences_make_no_batches() -> None:

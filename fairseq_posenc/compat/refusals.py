@@ -133,7 +133,8 @@ def refuse_arch(words: Sequence[str]) -> None:
         return
     from fairseq.models import ARCH_MODEL_REGISTRY
 
-    if arch not in ARCH_MODEL_REGISTRY or arch.startswith("posenc_"):
+    model = ARCH_MODEL_REGISTRY.get(arch)
+    if model is None or model.__module__.partition(".")[0] != "fairseq":  # also a user's preset of our models
         return
     known = [name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")]
     like = f"posenc_{arch}"

@@ -1,4 +1,6 @@
-"""Fill the generated blocks of docs/which-encoding.md and README.md; the rest of these pages is written by hand.
+"""Fill the generated blocks of docs/which-encoding.md, docs/training.md and README.md.
+
+The rest of these pages is written by hand.
 
 The first line of a block says what the block contains:
 
@@ -6,6 +8,7 @@ The first line of a block says what the block contains:
     <!-- derived: all -->                 the same table for every encoding
     <!-- derived: without evidence -->    the encodings that are in no table of scores
     <!-- derived: families -->            a table with a line for each family of encodings, with links to their pages
+    <!-- derived: flags -->               the flags that the plugin adds to fairseq's commands
     <!-- derived: quote PAGE | ... -->    rows of a table on another page (see `quoting.py`)
     <!-- end -->
 """
@@ -24,6 +27,7 @@ from ..core.options import describe
 from ..core.syntax import names_in
 from ..core.writing import write_whole
 from ..encodings import Composition, StackShape, get, names, specs
+from . import training_flags
 from .listing import CAPABILITIES, declared, on_meta
 from .params import BASE, at_base_size, split
 from .quoting import MARK, quote
@@ -81,6 +85,8 @@ def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:
         body = ", ".join(f"`{name}`" for name in unseen) or "None."
     elif what == "families":
         body = families()
+    elif what == "flags":
+        body = training_flags.table()
     elif what.startswith(MARK):
         body = quote(what, folder)
     else:

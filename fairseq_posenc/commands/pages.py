@@ -1,7 +1,7 @@
 """`python -m fairseq_posenc docs`: write a page for every encoding and an index of them, from the registry's facts.
 
-The command also fills the generated blocks of docs/which-encoding.md and README.md (see `choosing.py`). The command
-also writes a file with facts about the encodings, which recipes read before torch is installed.
+The command also fills the generated blocks of hand-written pages (see `choosing.py`), and writes a file with facts
+about the encodings, which recipes read before torch is installed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from . import choosing, notebook, whole_models
 from .listing import CAPABILITIES, acts_in_layers, constant, declared
 from .params import rows
 
+TRAINING = "training.md"
 KNOWN = "recipes/lib/encodings.json"
 #: Explains the values of the options that many encodings have.
 OPTIONS = """\
@@ -54,7 +55,7 @@ value with `every` must leave out at least one layer. If a table normally has an
 for the active layers only. The layer number in the formula of `lfhc` is still the number of the layer in the whole
 stack.
 
-In a composition, write the name of the encoding before the option: `--pos-enc learned+t5 --pos-enc-args t5.layers=1-4`.
+In a composition, write the option into the brackets of its encoding: `--pos-enc 'learned+t5[layers=1-4]'`.
 Encodings that cannot be combined in one layer can be combined in different layers, for example `rope` and `m4m`. An
 encoding can also occur several times with different options, if each layer has only one of them. For example, the
 second `rope` is called `rope-2`, in `--pos-enc`, in its options and in the names of its parameters; a third one is
@@ -63,11 +64,10 @@ called `rope-3`.
 Three published language models can serve as examples. The examples set only the position encoding; the models also
 differ from this plugin's models in other ways, such as attention that is limited to a window.
 
-- SmolLM3 and Llama 4 use RoPE, but every 4th layer has no positions: `--pos-enc rope --pos-enc-args
-  layers=every-4-skip`.
+- SmolLM3 and Llama 4 use RoPE, but every 4th layer has no positions: `--pos-enc 'rope[layers=every-4-skip]'`.
 - Gemma 3 uses RoPE. In every 6th layer, attention is global and the base of RoPE is 1,000,000; in all other layers,
-  attention is local and the base is 10,000: `--pos-enc rope+rope-2 --pos-enc-args
-  rope.layers=every-6-skip,rope-2.layers=every-6,rope-2.base=1000000`."""
+  attention is local and the base is 10,000:
+  `--pos-enc 'rope[layers=every-6-skip]+rope-2[layers=every-6,base=1000000]'`."""
 
 
 WHOLE = """\
@@ -231,8 +231,8 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="python -m fairseq_posenc docs",
         description="Write a page for every encoding and an index of these pages. Also update the following files if "
-        f"they exist: the notebook of {notebook.PAGE}, {KNOWN}, and the generated blocks of {choosing.PAGE} and "
-        "README.md.",
+        f"they exist: the notebook of {notebook.PAGE}, {KNOWN}, and the generated blocks of {choosing.PAGE}, "
+        f"{TRAINING} and README.md.",
         epilog="Example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument(
@@ -251,7 +251,7 @@ def main(argv: Sequence[str]) -> int:
     if (folder.parent / notebook.PAGE).exists():
         text = (folder.parent / notebook.PAGE).read_text(encoding="utf-8")
         write_whole((folder.parent / notebook.PAGE).with_suffix(".ipynb"), notebook.of_page(text))
-    pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")
+    pages_by_hand = (folder.parent / choosing.PAGE, folder.parent / TRAINING, top / "README.md")
     return max([_fill(page) for page in pages_by_hand if page.exists()], default=0)
 
 

@@ -54,11 +54,11 @@ def _owners(flag: str, known: Collection[str]) -> Iterator[str]:
     for kind, classes in kinds.items():
         choice = f"--{kind.replace('_', '-')}"
         for name, cls in classes.items():
-            if flag in _of_class(cls):
+            if flag in of_class(cls):
                 yield f"{choice} {name}" if choice in known else f"fairseq-train {choice} {name}"
 
 
-def _of_class(cls: type) -> set[str]:
+def of_class(cls: type) -> set[str]:
     """Return the flags that a task, a model or another class adds to a command."""
     from fairseq.dataclass.utils import gen_parser_from_dataclass
 

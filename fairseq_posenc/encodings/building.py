@@ -71,7 +71,7 @@ def _class_at(place: str) -> type[PositionEncoding]:
     return cls
 
 
-def build(spec: str, args: syntax.Args, stack: StackShape) -> Composition:
+def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) -> Composition:
     """Build the encoding of a stack, from --pos-enc and --pos-enc-args.
 
     Args:

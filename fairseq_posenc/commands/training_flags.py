@@ -1,0 +1,128 @@
+"""List the flags that the plugin adds to fairseq's commands, for the table of docs/training.md.
+
+The rows come from the dataclasses from which fairseq makes its flags, and so does the test that no flag is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tabulate import tabulate
+
+from ..compat import checkpoint_names, flags, resuming
+from ..compat.registration import register
+
+#: The page that says more about a flag.
+DETAILS = {
+    "--pos-enc": "encodings/index.md",
+    "--pos-enc-args": "encodings/index.md#options",
+    "--pos-enc-encoder": "faq.md#can-encoder-and-decoder-have-different-encodings",
+    "--pos-enc-log-interval": "faq.md#can-i-watch-the-attention-while-a-model-trains",
+    "--pos-enc-no-decay": "encodings/index.md",
+    "--pos-enc-path": "speed.md#paths",
+    "--pos-enc-random": "positions.md",
+    "--allow-checkpoint-names": "fairseq-corrections.md#which-checkpoints-can-be-loaded",
+    "--attend-within": "masked-lm.md",
+    "--encoder-from": "question-model.md",
+    "--mem-length": "language-models.md",
+    "--metrics": "glue.md",
+    "--pretrained": "glue.md#with-fairseqs-commands",
+    "--restore-previous": "plain-commands.md#continue-after-a-kill",
+    "--rouge-variant": "question-generation.md",
+    "--segments": "glue.md",
+}
+MAIN = "posenc_transformer"  # the model whose help texts and defaults come first
+
+
+class Flag(NamedTuple):
+    """Hold the description of a flag.
+
+    Args:
+        owners: What has the flag, such as `--task posenc_lm_memory`.
+        defaults: Its different defaults, in the order of the owners.
+    """
+
+    name: str
+    owners: list[str]
+    defaults: list[Any]
+    help: str
+
+
+def table() -> str:
+    """Return a table of the flags that the plugin adds to fairseq; those of the encodings come first."""
+    own = sorted(all_flags(), key=lambda flag: (not flag.name.startswith("--pos-enc"), flag.name))
+    lines = [[f"`{flag.name}`", _owners(flag), _defaults(flag), _meaning(flag)] for flag in own]
+    return tabulate(lines, ["flag", "of", "default", "meaning"], tablefmt="pipe", disable_numparse=True)
+
+
+def all_flags() -> list[Flag]:
+    """Return the flags of the plugin's models, tasks and so on, without those that mean the same in fairseq."""
+    found: dict[str, Flag] = {}
+    classes = [*_classes()]
+    for owner, _, options in sorted(classes, key=lambda row: MAIN not in row[0]):
+        if options is None or not options.__module__.startswith("fairseq_posenc."):
+            continue
+        for field in dataclasses.fields(options):
+            # Options of fairseq were not made by `core.options.option`; the data folder is not a flag.
+            if "elsewhere" not in field.metadata or field.name == "data":
+                continue
+            name = f"--{field.name.replace('_', '-')}"
+            flag = found.setdefault(name, Flag(name, [], [], field.metadata["help"]))
+            flag.owners.append(owner)
+            flag.defaults.extend([field.default] if field.default not in flag.defaults else [])
+    theirs = {name for _, cls, _ in classes if cls.__module__.startswith("fairseq.") for name in flags.of_class(cls)}
+    return [flag for name, flag in found.items() if name in DETAILS or name not in theirs] + [*_of_commands()]
+
+
+def _classes() -> Iterator[tuple[str, type, type | None]]:
+    """Yield each registered class with the flag that chooses it, and the dataclass of its options."""
+    register()
+    from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+
+    kinds: dict[str, tuple[Mapping[str, type], Mapping[str, type]]] = {
+        "arch": (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY),
+        "task": (TASK_REGISTRY, TASK_DATACLASS_REGISTRY),
+    }
+    kinds |= {kind: (parts["registry"], parts["dataclass_registry"]) for kind, parts in REGISTRIES.items()}
+    for kind, (classes, options) in kinds.items():
+        for name, cls in classes.items():
+            if isinstance(cls, type):
+                yield f"--{kind.replace('_', '-')} {name}", cls, options.get(name)
+
+
+def _of_commands() -> Iterator[Flag]:
+    """Yield the flags that the plugin adds to fairseq's commands, whatever the model."""
+    adders: dict[str, Callable[[Any], None]] = {
+        "all commands": checkpoint_names.add_flag,
+        "fairseq-train": resuming.add_flag,
+    }
+    for owner, add in adders.items():
+        parser = argparse.ArgumentParser(add_help=False)
+        add(parser)
+        for action in parser._actions:
+            yield Flag(action.option_strings[0], [owner], [action.default], str(action.help))
+
+
+def _owners(flag: Flag) -> str:
+    models = [owner for owner in flag.owners if owner.startswith("--arch")]
+    if flag.name.startswith("--pos-enc") and len(models) > 2:
+        return "all models"
+    return ", ".join(f"`{owner}`" if owner.startswith("--") else owner for owner in flag.owners)
+
+
+def _defaults(flag: Flag) -> str:
+    words = {None: "unset", False: "off"}
+    texts = [
+        words.get(value, f"`{value}`") if not isinstance(value, tuple) else f"`{value}`" for value in flag.defaults
+    ]
+    return " or ".join(texts)
+
+
+def _meaning(flag: Flag) -> str:
+    page = DETAILS.get(flag.name)
+    return flag.help.replace("|", r"\|") + (f" [More]({page})" if page else "")

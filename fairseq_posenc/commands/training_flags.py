@@ -10,8 +10,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tabulate import tabulate
-
 from ..compat import checkpoint_names, flags, resuming
 from ..compat.registration import register
 
@@ -55,7 +53,8 @@ def table() -> str:
     """Return a table of the flags that the plugin adds to fairseq; those of the encodings come first."""
     own = sorted(all_flags(), key=lambda flag: (not flag.name.startswith("--pos-enc"), flag.name))
     lines = [[f"`{flag.name}`", _owners(flag), _defaults(flag), _meaning(flag)] for flag in own]
-    return tabulate(lines, ["flag", "of", "default", "meaning"], tablefmt="pipe", disable_numparse=True)
+    head = [["flag", "of", "default", "meaning"], ["---"] * 4]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [*head, *lines])  # unpadded, because texts are long
 
 
 def all_flags() -> list[Flag]:
@@ -116,11 +115,8 @@ def _owners(flag: Flag) -> str:
 
 
 def _defaults(flag: Flag) -> str:
-    words = {None: "unset", False: "off"}
-    texts = [
-        words.get(value, f"`{value}`") if not isinstance(value, tuple) else f"`{value}`" for value in flag.defaults
-    ]
-    return " or ".join(texts)
+    words = {"None": "unset", "False": "off"}
+    return " or ".join(words.get(str(value), f"`{value}`") for value in flag.defaults)
 
 
 def _meaning(flag: Flag) -> str:

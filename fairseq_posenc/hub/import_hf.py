@@ -11,7 +11,7 @@ from pathlib import Path
 from ..compat.checkpoints import CheckpointError
 from ..core.arguments import Parser
 from ..core.words import visible
-from ..encodings.building import spelled_out
+from ..encodings.building import parse, spelled_out
 from . import gpt2
 from .convert import converted
 from .folder import CHECKPOINT
@@ -82,13 +82,19 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _encoding(args: argparse.Namespace) -> tuple[str, str | None]:
+    """Return the encoding and its options; an error about them names the flags of this command."""
+    parse(args.pos_enc, args.pos_enc_args)
+    return spelled_out(args.pos_enc, args.pos_enc_args)
+
+
 def _import_masked(args: argparse.Namespace) -> list[str]:
     """Convert a BERT or RoBERTa, and return the lines to print."""
     from .checkpoint import TASK, flags, save
 
     original = read(args.source)
     source = reordered(original)
-    encoding = spelled_out(args.pos_enc, args.pos_enc_args)
+    encoding = _encoding(args)
     model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     save(model, report, args.output, args.source)
     lines = report.lines()
@@ -102,7 +108,7 @@ def _import_lm(args: argparse.Namespace) -> list[str]:
     from . import import_lm
 
     source = gpt2.reordered(gpt2.read(args.source))
-    encoding = spelled_out(args.pos_enc, args.pos_enc_args)
+    encoding = _encoding(args)
     model, report = import_lm.converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     import_lm.save(model, report, args.output, args.source)
     order = f"{', '.join(SPECIALS)}, the other pieces; </s> is GPT-2's end of text"

@@ -190,6 +190,15 @@ def serves(name: str) -> bool:
 ENCODERS = [name for name in names() if serves(name)]
 
 
+def test_options_may_stand_in_brackets(tmp_path: Path) -> None:
+    folder = saved(random_model("bert", "tiny"), tmp_path / "hf")
+    first = imported(folder, tmp_path / "first", "--pos-enc", "m4[clip=3]")
+    second = imported(folder, tmp_path / "second", "--pos-enc", "m4", "--pos-enc-args", "clip=3")
+    one, other = (fairseq_posenc.load(out / "checkpoint.pt") for out in (first, second))
+    assert one.config == other.config
+    assert one.encoder.pos.m4.weight.shape[-2] == 7
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_model_can_get_any_encoding(name: str, tmp_path: Path) -> None:
     source = reordered(read(saved(random_model("bert", "tiny"), tmp_path / "hf")))
@@ -279,6 +288,7 @@ def test_an_exported_model_keeps_its_logits(name: str, data: Path, tmp_path: Pat
         ["--pos-enc", "sinusoidal", "--pos-enc-defaults", "sinusoidal.freq=t2t"],
         ["--activation-fn", "relu", "--layer-norm-eps", "1e-3"],
         ["--pos-enc", "learned+m4m", "--pos-enc-args", "m4m.clip=5,gate_offset=1"],
+        ["--pos-enc", "shaw[clip=5]+t5[share=none]"],
     ],
 )
 def test_an_exported_model_keeps_its_settings(flags: list[str], data: Path, tmp_path: Path) -> None:

@@ -110,8 +110,13 @@ def test_bad_folders_are_named_and_nothing_is_left(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--pos-enc", "m5"], "unknown position encoding"),
-        (["--pos-enc", "m4", "--pos-enc-args", "klip=3"], "no option klip"),
+        (["--pos-enc", "m5"], "--pos-enc: unknown position encoding"),
+        (["--pos-enc", "m4", "--pos-enc-args", "klip=3"], "--pos-enc-args: there is no option klip"),
+        (["--pos-enc", "m4[klip=3]"], "--pos-enc: there is no option klip; did you mean clip?"),
+        (
+            ["--pos-enc", "m4[clip=3]", "--pos-enc-args", "clip=3"],
+            "--pos-enc and --pos-enc-args both set the option clip",
+        ),
         (["--pos-enc", "xpos"], "xpos"),
     ],
 )

@@ -155,6 +155,14 @@ def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
     assert encoding(config("learned+segments-input"), None, None, "input")[0] == "learned+segments-input"
 
 
+def test_options_may_stand_in_brackets() -> None:
+    own = config("shaw[clip=4,share=none]")
+    assert encoding(own, "shaw[clip=8]", None, "none") == encoding(own, None, "clip=8", "none")
+    assert encoding(own, "m4[clip=3]", "m4.share=none", "head") == ("m4+segments", "m4.clip=3,m4.share=none")
+    with pytest.raises(ValueError, match="--pos-enc and --pos-enc-args both set the option clip of m4"):
+        encoding(own, "m4[clip=3]", "clip=4", "input")
+
+
 def test_segments_per_head_are_shared_as_diets_tables_are() -> None:
     """Segment biases are shared as the position table is, in DIET-ABS and DIET-REL (Chen et al. 2021)."""
     assert encoding(config("diet-abs"), None, None, "head") == ("diet-abs+segments", "segments.share=layer-wise")

@@ -86,8 +86,8 @@ def models(labels: list[str], *, once: bool = False) -> list[Model]:
     Raises:
         Refused: A label names no encoding.
     """
-    unique = dict.fromkeys(label.replace(" ", "") for label in labels)
-    return [Model(parse(label.removesuffix(RANDOM)), label.endswith(RANDOM), once) for label in unique]
+    unique, flag = dict.fromkeys(label.replace(" ", "") for label in labels), "--once" if once else "--pos-enc"
+    return [Model(parse(label.removesuffix(RANDOM), flag), label.endswith(RANDOM), once) for label in unique]
 
 
 @dataclass(kw_only=True)

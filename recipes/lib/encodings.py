@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .package import ENCODINGS, Figure, InputError, are_those_of, kind_of, nearest, option_values, parse_spec
@@ -86,30 +86,30 @@ class Stacks:
 Either = Encoding | Stacks
 
 
-def parse(label: str) -> Encoding:
+def parse(label: str, flag: str = "--pos-enc") -> Encoding:
     """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`, or as several of these joined by `+`.
 
     The model checks the values of the options when it is built.
 
     Raises:
-        Refused: The name or an option is unknown, or the label has another form.
+        Refused: The name or an option is unknown, or the label has another form. The message names the option `flag`.
     """
     label = label.replace(" ", "")
     try:
-        spec = parse_spec(label, None, option_names)
+        spec = parse_spec(label, None, partial(option_names, flag=flag), flag)
     except InputError as error:
         raise Refused(str(error)) from None
     return Encoding(label, spec.name, spec.args or "")
 
 
-def option_names(name: str) -> list[str]:
+def option_names(name: str, flag: str = "--pos-enc") -> list[str]:
     """Return the names of an encoding's options.
 
     Raises:
-        InputError: There is no such encoding.
+        InputError: There is no such encoding; the message names the option `flag` of the recipe.
     """
     if kind_of(name) not in ENCODINGS:
-        raise InputError(f"--pos-enc: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
+        raise InputError(f"{flag}: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
     return [*facts(name)["options"], *COMMON]
 
 

@@ -20,19 +20,23 @@ why_failed() {
   elif grep -qiE "name resolution|connection (error|refused|broken|timed)|max retries|timed out|proxyerror" "$LOG"; then
     echo "the package index cannot be reached. Check the network, PIP_INDEX_URL and PIP_PROXY"
   elif grep -qiE "no matching distribution|could not find a version" "$LOG"; then
-    echo "the package index has no pinned version for this Python. Use Python 3.11, which is tested"
+    echo "the package index has no pinned version for this Python. Use Python 3.12, which is tested"
   fi
 }
 
-# step LABEL COMMAND...: run the command with its output in the log; on a terminal, show the seconds.
+# step LABEL COMMAND...: run the command with its output in the log; if it fails, exit.
+step() { attempt "$@" || fail_step "$1"; }
+
+# attempt LABEL COMMAND...: run the command with its output in the log; on a terminal, show the seconds.
 # The command runs in the foreground, so that Ctrl-C ends it too.
-step() {
-  local label=$1 started=$SECONDS ticker=
+attempt() {
+  local label=$1 started=$SECONDS status=0 ticker=
   shift
   printf '\n== %s: %s\n' "$label" "$*" >>"$LOG"
   if [[ -t 1 ]]; then tick "$label" & ticker=$!; fi
-  "$@" >>"$LOG" 2>&1 </dev/null || fail_step "$label" "$ticker"
+  "$@" >>"$LOG" 2>&1 </dev/null || status=$?
   stop_tick "$ticker"
+  if ((status)); then return "$status"; fi
   printf '  %-36s %4ds\n' "$label" $((SECONDS - started))
 }
 
@@ -52,9 +56,8 @@ stop_tick() {
   fi
 }
 
-# fail_step LABEL TICKER: show the end of the log and the cause of the failure, then exit.
+# fail_step LABEL: show the end of the log and the cause of the failure, then exit.
 fail_step() {
-  stop_tick "$2"
   echo >&2
   tail -n 15 "$LOG" >&2
   local why

@@ -12,7 +12,7 @@ done
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 export PYTHONPATH="$POSENC_ROOT${PYTHONPATH:+:$PYTHONPATH}"
-for python in python python3 python3.11; do
+for python in python python3 python3.12 python3.11; do
   # -P keeps Python from importing a folder `recipes` in the user's folder. Pythons before 3.11 refuse this option.
   if "$python" -P -c '' 2>/dev/null; then exec "$python" -P -m "recipes.$recipe" "$@"; fi
 done

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_subwords import NEEDS_FASTBPE
 
 from recipes.lib.command import main
 from recipes.lib.invented import sentences
@@ -26,7 +27,7 @@ ENCODINGS = ["none", "shaw[clip=4]"]
 ENVIRONMENT = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
 
 
-pytestmark = pytest.mark.usefixtures("forked_stages")
+pytestmark = [NEEDS_FASTBPE, pytest.mark.usefixtures("forked_stages")]
 
 
 def recipe(*words: str) -> tuple[int, str]:

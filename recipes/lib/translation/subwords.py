@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import chain, islice
 from multiprocessing import get_context
@@ -269,6 +270,11 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.kind != "sentencepiece" and arguments.character_coverage != 1:
         parser.error("--character-coverage is only for --kind sentencepiece. Leave this option out.")
+    if arguments.kind == "fastbpe" and find_spec("fastBPE") is None:
+        raise SystemExit(
+            "error: --subwords fastbpe needs the package fastBPE, which is not installed. Install a C++ compiler and "
+            "run: pip install fastBPE. Or give --subwords sentencepiece."
+        )
     try:
         with whole_folder(arguments.output) as partial:
             prepare(arguments, partial)

@@ -20,6 +20,7 @@ import pytest
 from support_full_disk import no_larger_files
 from support_parallel import Lines, lines
 from support_scripts import SCRIPTS, hashes, kill_often, symbols, timed
+from support_subwords import KINDS, NEEDS_FASTBPE
 
 pytest.importorskip("fairseq")
 
@@ -191,13 +192,14 @@ def test_a_run_that_is_ended_leaves_no_process(
 
 @pytest.mark.usefixtures("in_process")
 @pytest.mark.long
-@pytest.mark.parametrize("kind", subwords.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_processes_changes_no_byte(prepared: Path, tmp_path: Path, kind: str) -> None:
     for workers in (1, 2):
         assert run(prepared, tmp_path / f"{workers}", "--subwords", kind, "--workers", workers) == 0
     assert hashes(tmp_path / "1") == hashes(tmp_path / "2")
 
 
+@NEEDS_FASTBPE
 @pytest.mark.usefixtures("in_process")
 def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
     assert run(prepared, tmp_path / "out", "--subwords", "fastbpe", "--separate", "--vocabulary", 90) == 0
@@ -211,7 +213,7 @@ def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
     assert texts == lines(prepared / "test.de")
 
 
-@pytest.mark.parametrize("kind", subwords.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, tmp_path: Path, kind: str) -> None:
     options = argparse.Namespace(raw=prepared, languages=["en", "de"], kind=kind, model_type="bpe", vocabulary=60)
     options.character_coverage = 1.0

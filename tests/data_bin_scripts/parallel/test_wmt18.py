@@ -25,6 +25,7 @@ from support_fetch import tar
 from support_http import Site
 from support_parallel import Lines, Parallel, lines, sentences, sgm_pair
 from support_scripts import hashes, script
+from support_subwords import NEEDS_FASTBPE
 
 from recipes.lib.translation import parallel as recipe
 
@@ -149,6 +150,7 @@ def test_a_corpus_of_the_other_pair_and_a_part_of_it(statmt: Statmt) -> None:
     assert [path for path, _ in statmt.site.asked] == ["/training-parallel-nc-v13.tgz", "/dev.tgz", "/test.tgz"]
 
 
+@NEEDS_FASTBPE
 @pytest.mark.long
 def test_from_the_archives_to_what_fairseq_reads(statmt: Statmt) -> None:
     told = statmt.run("--data-bin=bin", "--subwords=fastbpe", "--separate", "--vocabulary", 60)

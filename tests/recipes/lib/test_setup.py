@@ -39,11 +39,12 @@ def tools(tmp_path: Path) -> Path:
     return folder
 
 
-def setup(checkout: Path, tools: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    kept = {"HOME": os.environ.get("HOME", "/"), "PATH": str(tools)}
+def setup(checkout: Path, tools: Path, level: str = "demo", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run setup_env.sh. The home is an empty folder, so that no version manager of this machine offers a Python."""
+    kept = {"HOME": str(checkout.parent / "home"), "PATH": str(tools)}
     script = checkout / "recipes" / "lib" / "setup_env.sh"
     return subprocess.run(
-        ["bash", str(script), "demo"],
+        ["bash", str(script), level],
         env={**kept, **env},
         capture_output=True,
         text=True,
@@ -61,41 +62,163 @@ def assert_says(result: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in line
 
 
-def good_machine(tools: Path) -> dict[str, str]:
-    command(tools / "c++", "exit 0")
-    return {"PYTHON": sys.executable}
+#: A Python that answers `-c CODE` as if it had another version, and whose sysconfig names the usual platform.
+ANSWERS = "import sys, sysconfig; sys.version_info = {version}; sysconfig.get_platform = lambda: 'linux-x86_64'; "
+
+
+def fake_python(path: Path, minor: int, *before: str) -> Path:
+    """Write a Python 3 with this minor version. It cannot install anything, and runs the lines `before` first."""
+    answers = ANSWERS.format(version=(3, minor, 0, "final", 0)) + "exec(sys.argv.pop(1))"
+    command(path, *before, 'if [ "$1" != -c ]; then exit 1; fi', "shift", f'exec {sys.executable} -c "{answers}" "$@"')
+    return path
+
+
+NO_SPACE = {"POSENC_MIN_SPACE_MB": "999999999999"}  # ends the setup after the checks of Python and of the compiler
 
 
 def test_no_python(checkout: Path, tools: Path) -> None:
-    assert_says(setup(checkout, tools), "none of these Pythons works", "Install Python 3.11")
+    tried = "python3.12 python3.11 python3.13 python3"
+    assert_says(setup(checkout, tools), f"no Python 3.11 or newer works (tried: {tried})", "Install Python 3.12")
 
 
 def test_a_python_that_does_not_exist(checkout: Path, tools: Path) -> None:
-    assert_says(setup(checkout, tools, PYTHON="python3.99"), "python3.99")
+    assert_says(setup(checkout, tools, PYTHON="python3.99"), "PYTHON=python3.99 does not work")
 
 
 def test_too_old_python(checkout: Path, tools: Path) -> None:
-    command(tools / "python3", "echo 3.8")
-    assert_says(setup(checkout, tools), "Python 3.8", "too old", "make setup PYTHON=python3.11")
+    old = fake_python(tools / "python3", 8)
+    assert_says(setup(checkout, tools), "no Python 3.11 or newer works")
+    assert_says(setup(checkout, tools, PYTHON=str(old)), "Python 3.8", "too old", "make setup PYTHON=python3.12")
 
 
-def test_a_shim_without_its_python_is_passed_over(checkout: Path, tools: Path) -> None:
-    command(tools / "python3.11", "exit 127")
-    command(tools / "python3", "echo 3.8")
-    assert_says(setup(checkout, tools), "Python 3.8 (python3)")
+def chosen(checkout: Path, tools: Path, **env: str) -> str:
+    """Return the Python that the setup chooses: the last one that it runs before it finds too little space."""
+    result = setup(checkout, tools, **NO_SPACE, **env)
+    assert "MB of free space" in result.stderr, result.stderr
+    return (checkout.parent / "chosen").read_text().strip()
 
 
-def test_missing_compiler(checkout: Path, tools: Path) -> None:
-    assert_says(setup(checkout, tools, PYTHON=sys.executable), "no C++ compiler", "apt install g++")
+def recorded(path: Path, minor: int, checkout: Path) -> Path:
+    """Write a Python that writes its path to the file `chosen` whenever it runs."""
+    return fake_python(path, minor, f"echo {path} > {checkout.parent / 'chosen'}")
+
+
+def test_the_best_version_is_chosen_and_a_shim_without_its_python_is_passed_over(checkout: Path, tools: Path) -> None:
+    command(tools / "c++", "exit 0")
+    oldest = recorded(tools / "python3.11", 11, checkout)
+    assert chosen(checkout, tools) == str(oldest)
+    best = recorded(tools / "python3.12", 12, checkout)
+    recorded(tools / "python3.13", 13, checkout)
+    assert chosen(checkout, tools) == str(best)
+    command(best, "exit 127")
+    assert chosen(checkout, tools) == str(oldest)
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        ".pyenv/versions/3.12.1",
+        ".local/share/uv/python/cpython-3.12.7-linux-x86_64-gnu",
+        "miniconda3/envs/new",
+        "miniforge3",
+    ],
+)
+def test_a_python_of_a_version_manager_is_found_behind_its_shim(checkout: Path, tools: Path, folder: str) -> None:
+    command(tools / "c++", "exit 0")
+    command(tools / "python3.12", "exit 127")
+    recorded(tools / "python3.11", 11, checkout)
+    kept = recorded(checkout.parent / "home" / folder / "bin" / "python3.12", 12, checkout)
+    assert chosen(checkout, tools) == str(kept)
+
+
+@pytest.mark.parametrize(
+    ("variable", "folder"), [("PYENV_ROOT", "versions/3.12.9"), ("UV_PYTHON_INSTALL_DIR", "cpython-3.12-linux")]
+)
+def test_version_managers_may_be_elsewhere(checkout: Path, tools: Path, variable: str, folder: str) -> None:
+    place = checkout.parent / "else where"
+    kept = recorded(place / folder / "bin" / "python3.12", 12, checkout)
+    assert chosen(checkout, tools, **{variable: str(place)}) == str(kept)
+
+
+def test_the_python_of_an_active_environment_comes_first_except_for_base(checkout: Path, tools: Path) -> None:
+    command(tools / "c++", "exit 0")
+    mine, best = recorded(tools / "python3", 11, checkout), recorded(tools / "python3.12", 12, checkout)
+    assert chosen(checkout, tools, VIRTUAL_ENV="x") == str(mine)
+    assert chosen(checkout, tools, CONDA_PREFIX="x", CONDA_DEFAULT_ENV="mine") == str(mine)
+    assert chosen(checkout, tools, CONDA_PREFIX="x", CONDA_DEFAULT_ENV="base") == str(best)
+
+
+def test_a_venv_keeps_the_python_from_which_it_was_built(checkout: Path, tools: Path) -> None:
+    command(tools / "c++", "exit 0")
+    recorded(tools / "python3.12", 12, checkout)
+    base = recorded(tools.parent / "base" / "python3.11", 11, checkout)
+    python = fake_python(checkout / ".venv" / "bin" / "python", 11)
+    python.write_text(python.read_text().replace("import sys,", f"import sys; sys._base_executable = '{base}'; import"))
+    assert chosen(checkout, tools) == str(base)
+
+
+def test_a_python_without_venv_is_passed_over(checkout: Path, tools: Path) -> None:
+    command(tools / "c++", "exit 0")
+    fake_python(tools / "python3.12", 12, 'case "$2" in *ensurepip*) exit 1 ;; esac')
+    assert_says(setup(checkout, tools), "Python 3.12 (python3.12) lacks the module venv", "python3.12-venv")
+    other = recorded(tools / "python3.11", 11, checkout)
+    assert chosen(checkout, tools) == str(other)
+
+
+def test_an_untested_version_is_noted(checkout: Path, tools: Path) -> None:
+    command(tools / "c++", "exit 0")
+    note = "tested with Python 3.12 and 3.11, but not with Python 3.13"
+    for minor in (11, 12, 13):
+        python = fake_python(tools / f"python3.{minor}", minor)
+        assert (note in setup(checkout, tools, PYTHON=str(python), **NO_SPACE).stdout) == (minor == 13)
+
+
+def test_a_compiler_is_asked_for_only_if_fairseq_must_be_compiled(checkout: Path, tools: Path) -> None:
+    old, new = fake_python(tools / "old", 11), fake_python(tools / "new", 12)
+    assert_says(
+        setup(checkout, tools, PYTHON=str(old)),
+        *("fairseq must be compiled for Python 3.11", "no C++ compiler works", "apt install g++", "Python 3.12"),
+    )
+    assert_says(setup(checkout, tools, PYTHON=str(new), **NO_SPACE), "MB of free space")
+
+
+def test_a_compiler_is_not_asked_for_if_fairseq_is_installed(checkout: Path, tools: Path) -> None:
+    fake_python(checkout / ".venv" / "bin" / "python", 11, 'case "$2" in *fairseq-fixed*) echo 1; exit ;; esac')
+    assert_says(setup(checkout, tools, PYTHON=str(fake_python(tools / "old", 11)), **NO_SPACE), "MB of free space")
 
 
 def test_compiler_named_by_cxx_must_run(checkout: Path, tools: Path) -> None:
-    assert_says(setup(checkout, tools, **good_machine(tools), CXX="gone"), "tried: gone")
+    command(tools / "c++", "exit 0")
+    assert_says(setup(checkout, tools, PYTHON=str(fake_python(tools / "old", 11)), CXX="gone"), "tried: gone")
+
+
+@pytest.mark.parametrize(
+    ("tool", "why"), [("other", "no C++ compiler works"), ("c++", "it could not be compiled")], ids=["none", "broken"]
+)
+def test_fastbpe_is_left_out_if_it_cannot_be_compiled(checkout: Path, tools: Path, tool: str, why: str) -> None:
+    command(tools / tool, "exit 0")
+    base = fake_python(tools.parent / "base", 12)
+    answers = ("*fastBPE*) exit 1 ;;", f"*_base_executable*) echo {base} ;;", "*) echo 1 ;;")
+    command(checkout / ".venv" / "bin" / "python", 'case "$*" in', *answers, "esac")  # pip installs all but fastBPE
+    demo = setup(checkout, tools, POSENC_MIN_SPACE_MB="0")
+    assert (demo.returncode, "fastBPE" in demo.stdout) == (0, False), demo.stderr  # the demo does not need it
+    full = setup(checkout, tools, "full", POSENC_MIN_SPACE_MB="0")
+    assert (full.returncode, full.stderr) == (0, "")
+    [note] = [line for line in full.stdout.splitlines() if "note:" in line]
+    assert f"fastBPE is left out, because {why}" in note
+    assert note.endswith("Only --subwords fastbpe and --bpe fastbpe need it.")
+    assert (checkout / ".venv" / ".ready-full").exists()
+
+
+def test_missing_headers(checkout: Path, tools: Path) -> None:
+    command(tools / "c++", "exit 0")
+    old = fake_python(tools / "old", 11)
+    old.write_text(old.read_text().replace("exec(", "sysconfig.get_path = lambda name: '/nowhere'; exec("))
+    assert_says(setup(checkout, tools, PYTHON=str(old)), "/nowhere: Python.h is missing", "python3.11-dev")
 
 
 def test_too_little_space(checkout: Path, tools: Path) -> None:
-    machine = good_machine(tools)
-    result = setup(checkout, tools, **machine, POSENC_MIN_SPACE_MB="999999999999")
+    result = setup(checkout, tools, PYTHON=str(fake_python(tools / "new", 12)), **NO_SPACE)
     assert_says(result, "MB of free space", "needs about 999999999999 MB")
     assert not (checkout / ".venv").exists()
 
@@ -111,7 +234,6 @@ def broken_index(checkout: Path, tools: Path) -> dict[str, str]:
         "esac",
     )
     command(checkout / ".venv" / "bin" / "python", *lines)
-    command(tools / "python3.11", *lines)
     command(tools / "c++", "exit 0")
     return {"POSENC_MIN_SPACE_MB": "0"}
 
@@ -148,7 +270,7 @@ def test_ready_until_the_pins_change(checkout: Path, tools: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     with (checkout / "recipes" / "lib" / "constraints.txt").open("a") as pins:
         pins.write("colorama==0.4.6\n")
-    assert_says(setup(checkout, tools), "none of these Pythons works")
+    assert_says(setup(checkout, tools), "no Python 3.11 or newer works")
 
 
 def test_torch_of_the_chosen_python_is_linked(checkout: Path, tmp_path: Path) -> None:

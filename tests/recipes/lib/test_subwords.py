@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import support_warm
+from support_subwords import KINDS
 
 from recipes.lib.invented import sentences
 from recipes.lib.lines import read
@@ -18,7 +19,6 @@ from recipes.lib.translation import subwords
 
 pytest.importorskip("fairseq")
 ROOT = Path(__file__).resolve().parents[3]
-KINDS = tuple(subwords.KINDS)
 SENTENCES = [
     "The dog's owner didn't see 3.5 cats & \"two\" birds.",
     "Die Katze (schwarz-weiß) läuft über die Straße, z.B. heute!",
@@ -49,6 +49,15 @@ def learned(request: pytest.FixtureRequest, raw: Path, tmp_path_factory: pytest.
     process = run(raw, output, request.param)
     assert process.returncode == 0, process.stderr
     return request.param, output
+
+
+def test_without_fastbpe_one_line_says_what_to_do(raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subwords, "find_spec", lambda name: None)
+    words = f"subwords --raw {raw} --output {tmp_path / 'out'} --languages en de --kind fastbpe --vocabulary 120"
+    monkeypatch.setattr(sys, "argv", words.split())
+    with pytest.raises(SystemExit, match=r"^error: --subwords fastbpe needs the package fastBPE.*pip install fastBPE"):
+        subwords.main()
+    assert not (tmp_path / "out").exists()
 
 
 def decode(kind: str, folder: Path, language: str, line: str) -> str:

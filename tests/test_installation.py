@@ -186,7 +186,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     top = tmp_path_factory.mktemp("installed").resolve()
     folders = work_folders(top)
     shutil.copytree(ROOT / NAME, folders["clone"] / NAME, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "setup.py", folders["clone"])
+    for name in ("setup.py", "README.md"):
+        shutil.copy(ROOT / name, folders["clone"])
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(top / "env")], check=True)
     python = top / "env" / "bin" / "python"
     offline = ("--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", "--disable-pip-version-check")
@@ -214,6 +215,7 @@ def test_an_editable_installation_is_found_from_everywhere(
     assert output(script) == f"{package / '__init__.py'}\n"
     assert output("-c", f"import {NAME}; print({NAME}.load.__name__)") == "load\n"
     assert output("-m", NAME, "path") == f"{package}\n"
+    assert output(python.with_name("fairseq-posenc"), "path") == f"{package}\n"
 
 
 #: One update of fairseq's task of invented pairs, with a worker that loads them.

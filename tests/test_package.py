@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import setuptools
 
 import fairseq_posenc
+from fairseq_posenc.commands.doctor.machine import TESTED_PYTHONS
 from fairseq_posenc.encodings import names
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +48,61 @@ def test_the_citation_has_the_papers_that_are_compared() -> None:
         titles = [paper["title"] for paper in tomllib.load(file).values()]
     assert titles
     assert [title for title in titles if title not in cited] == []
+
+
+@pytest.fixture
+def setup_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the arguments that setup.py gives to setuptools."""
+    arguments: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", arguments.update)
+    monkeypatch.setattr(setuptools, "find_packages", lambda **_: [])
+    runpy.run_path(str(ROOT / "setup.py"))
+    return arguments
+
+
+def names_of(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", requirement)[0] for requirement in requirements}
+
+
+def imported_at_once(tree: ast.AST) -> Iterator[str]:
+    """Yield the top-level packages that a module imports when it is imported, except for type checkers."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield str(node.module).partition(".")[0]
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        elif not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            yield from imported_at_once(node)
+
+
+def test_training_needs_no_packages_of_the_scores(setup_arguments: dict[str, Any]) -> None:
+    needed = names_of(setup_arguments["install_requires"])
+    assert needed == {"torch", "fairseq-fixed", "numpy", "safetensors", "tabulate"}
+    scores = names_of(setup_arguments["extras_require"]["scores"])
+    assert scores == {"sacrebleu", "scikit-learn", "scipy", "rapidfuzz"}
+    assert scores <= names_of(setup_arguments["extras_require"]["recipes"])
+    of_fairseq = {"fairseq", "fairseq_cli", "omegaconf", "hydra"}
+    # export-hf imports this file only if transformers is installed.
+    files = {*(ROOT / "fairseq_posenc").rglob("*.py")} - {ROOT / "fairseq_posenc" / "hub" / "transformers_models.py"}
+    imported = {name for file in files for name in imported_at_once(ast.parse(file.read_text("utf-8")))}
+    assert imported - sys.stdlib_module_names - needed - of_fairseq == set()
+
+
+def test_no_extra_requires_fastbpe_which_needs_a_compiler(setup_arguments: dict[str, Any]) -> None:
+    extras = setup_arguments["extras_require"]
+    assert [name for name, packages in extras.items() if "fastBPE" in packages] == ["fastbpe"]
+
+
+def test_the_pythons_that_are_tested_are_the_same_everywhere(setup_arguments: dict[str, Any]) -> None:
+    tested = [f"{major}.{minor}" for major, minor in TESTED_PYTHONS]
+    checks = (ROOT / "recipes" / "lib" / "setup_checks.sh").read_text("utf-8")
+    assert f'TESTED_PYTHONS="{" ".join(tested)}"' in checks
+    prefix = "Programming Language :: Python :: "
+    classifiers = setup_arguments["classifiers"]
+    assert [text.removeprefix(prefix) for text in classifiers if text.startswith(prefix)] == tested
+    assert setup_arguments["python_requires"] == f">={min(tested)}"
 
 
 @pytest.mark.long

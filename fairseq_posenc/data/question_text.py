@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.refusal import InputError
+from ..metrics.rouge import rouge_l
 from . import question_pieces
 
 
@@ -39,13 +39,5 @@ class QuestionText:
         return pieces if self._surface is None else self._surface.join(pieces.split())
 
     def rouge_l(self, hypothesis: str, references: Sequence[str]) -> float:
-        """Return the ROUGE-L of a hypothesis.
-
-        Raises:
-            ValueError: The package rapidfuzz is not installed.
-        """
-        try:
-            from ..metrics.rouge import rouge_l
-        except ImportError as error:
-            raise InputError(f"--eval-rouge needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
+        """Return the ROUGE-L of a hypothesis."""
         return rouge_l(hypothesis, references, units=self.units)

@@ -7,20 +7,19 @@ passes them to `expect`, in the order in which outputs are generated.
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
+from ..core.extras import extra
 from ..core.options import option
-from ..core.refusal import InputError
+from ..metrics.rouge import VARIANTS, rouge_l
+from ..metrics.units import UNITS
 
 logger = logging.getLogger(__name__)
 
-#: the same names as in fairseq_posenc.metrics, which this file cannot import because it needs further packages
-VARIANTS = ("f1", "coco")
-UNITS = ("words", "characters", "spaces")
 AUTO = "auto"
 
 
@@ -69,7 +68,7 @@ class RougeScorer(BaseScorer):
 
     def __init__(self, cfg: RougeConfig) -> None:
         super().__init__(cfg)
-        self._rouge_l = _rouge_l()
+        extra("rapidfuzz", "--scoring rouge_l")  # raise now, not after the generation of the first text
         self._sums = [0.0, 0.0]
         self._grouped = True
         self._units = str(cfg.rouge_units)
@@ -87,7 +86,7 @@ class RougeScorer(BaseScorer):
             )
         known = _expected.popleft() if _expected else Expected([], 1.0, "words")
         self._units = known.units if self._units == AUTO else self._units
-        value = self._rouge_l(pred, known.references or [ref], units=self._units, variant=str(self.cfg.rouge_variant))
+        value = rouge_l(pred, known.references or [ref], units=self._units, variant=str(self.cfg.rouge_variant))
         self._sums = [self._sums[0] + value * known.weight, self._sums[1] + known.weight]
 
     def score(self) -> float:
@@ -99,11 +98,3 @@ class RougeScorer(BaseScorer):
         what = "sources with all of their references" if self._grouped else "texts with one reference each"
         details = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
         return f"ROUGE-L = {100 * self.score():.2f} ({details})"
-
-
-def _rouge_l() -> Callable[..., float]:
-    try:
-        from ..metrics.rouge import rouge_l
-    except ImportError as error:
-        raise InputError(f"--scoring rouge_l needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
-    return rouge_l

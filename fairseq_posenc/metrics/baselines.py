@@ -8,9 +8,8 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import LCSseq
-from rapidfuzz.process import cdist
 
+from ..core.extras import extra
 from ..core.refusal import InputError
 from .units import pattern_of, units_of
 
@@ -75,7 +74,9 @@ def _neighbours(text: str, alphabet: list[str]) -> Iterator[str]:
 
 def _means(candidates: list[str], references: list[str]) -> NDArray[np.float64]:
     """Return the mean ROUGE-L (F1) of each candidate over all references: [candidates]."""
-    common = cdist(candidates, references, scorer=LCSseq.similarity, dtype=np.int32)
+    similarity = extra("rapidfuzz.distance", "ROUGE-L").LCSseq.similarity
+    cdist = extra("rapidfuzz.process", "ROUGE-L").cdist
+    common = cdist(candidates, references, scorer=similarity, dtype=np.int32)
     lengths = np.array([*map(len, candidates)])[:, None] + np.array([*map(len, references)])
     values: NDArray[np.float64] = (2 * common / np.maximum(lengths, 1)).mean(1)
     return values

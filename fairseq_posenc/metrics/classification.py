@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
-from sklearn import metrics
 
+from ..core.extras import extra
 from ..core.refusal import InputError
 
 Metric = Callable[[ArrayLike, ArrayLike], float]
@@ -18,33 +17,38 @@ Metric = Callable[[ArrayLike, ArrayLike], float]
 
 def accuracy(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return the share of correct outputs."""
-    return float(metrics.accuracy_score(targets, outputs))
+    return float(_sklearn("accuracy").accuracy_score(targets, outputs))
 
 
 def f1(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return the F1 score of class 1, as for QQP and MRPC; 0 if neither outputs nor targets contain it."""
-    return float(metrics.f1_score(targets, outputs, zero_division=0.0))
+    return float(_sklearn("F1").f1_score(targets, outputs, zero_division=0.0))
 
 
 def matthews(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return Matthews' correlation coefficient, as for CoLA; 0 if outputs or targets are constant."""
-    return float(metrics.matthews_corrcoef(targets, outputs))
+    return float(_sklearn("Matthews' correlation").matthews_corrcoef(targets, outputs))
 
 
 def pearson(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return Pearson's correlation coefficient, as for STS-B; 0 if it is undefined (constant outputs or targets)."""
-    return _correlation(stats.pearsonr, outputs, targets)
+    return _correlation("pearsonr", outputs, targets)
 
 
 def spearman(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return Spearman's rank correlation coefficient; 0 if outputs or targets are constant."""
-    return _correlation(stats.spearmanr, outputs, targets)
+    return _correlation("spearmanr", outputs, targets)
 
 
-def _correlation(statistic: Any, outputs: ArrayLike, targets: ArrayLike) -> float:
+def _sklearn(use: str) -> Any:
+    return extra("sklearn.metrics", use)
+
+
+def _correlation(statistic: str, outputs: ArrayLike, targets: ArrayLike) -> float:
     if min(np.ptp(np.asarray(side)) for side in (outputs, targets)) == 0:
         return 0.0
-    return float(statistic(outputs, targets)[0])
+    stats = extra("scipy.stats", "a correlation")
+    return float(getattr(stats, statistic)(outputs, targets)[0])
 
 
 METRICS: Mapping[str, Metric] = {

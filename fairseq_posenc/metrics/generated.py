@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics import BLEU, CHRF
-
+from ..core.extras import extra
 from ..core.refusal import InputError
 from .rouge import mean_rouge_l
 
@@ -73,7 +72,8 @@ def score(
         mean_rouge_l(groups.hypotheses, groups.references, units=units, variant=variant) for variant in ("f1", "coco")
     )
     # Outputs may be in lower case although the references are not. Like ROUGE-L, BLEU and chrF ignore case here.
-    bleu, chrf = BLEU(tokenize=TOKENIZERS[units], lowercase=True), CHRF(lowercase=True)
+    sacrebleu = extra("sacrebleu.metrics", "BLEU")
+    bleu, chrf = sacrebleu.BLEU(tokenize=TOKENIZERS[units], lowercase=True), sacrebleu.CHRF(lowercase=True)
     columns = _columns(groups.references)
     return Scores(
         rouge_l=rouge,

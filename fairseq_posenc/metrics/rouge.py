@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rapidfuzz.distance import LCSseq
-
+from ..core.extras import extra
 from ..core.refusal import InputError
 from .units import units_of
 
@@ -66,7 +65,7 @@ def _parts(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[float, 
     """Return the precision and the recall of a hypothesis; both are 0 if either text is empty."""
     if not hypothesis or not reference:
         return 0.0, 0.0
-    common = LCSseq.similarity(hypothesis, reference)
+    common = extra("rapidfuzz.distance", "ROUGE-L").LCSseq.similarity(hypothesis, reference)
     return common / len(hypothesis), common / len(reference)
 
 

@@ -15,6 +15,7 @@ from omegaconf import II
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..core.extras import extra
 from ..core.options import option
 from ..core.refusal import InputError
 from ..data import questions
@@ -125,7 +126,7 @@ class QuestionGenerationTask(Searching):
         self.copies = model.copies
         self.longest = utils.resolve_max_positions(self.longest, model.max_positions())
         if self.cfg.eval_rouge:
-            self.spelled.rouge_l("", [""])  # raise before training, not after its first epoch
+            extra("rapidfuzz", "--eval-rouge")  # raise before training, not after its first epoch
             # The search makes one more step for </s>. The penalty keeps it from generating <unk>.
             options = Namespace(beam=1, max_len_a=0, max_len_b=self.cfg.max_target_positions - 1, unkpen=NEVER)
             self._greedy = self.build_generator([model], options)

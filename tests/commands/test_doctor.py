@@ -20,7 +20,7 @@ def missing(module: str) -> object:
 
 @pytest.mark.parametrize(
     ("version", "status"),
-    [((3, 11, 7), "ok"), ((3, 12, 1), "warn"), ((3, 10, 0), "fail")],
+    [((3, 11, 7), "ok"), ((3, 12, 1), "ok"), ((3, 13, 0), "warn"), ((3, 10, 0), "fail")],
 )
 def test_python(version: tuple[int, ...], status: str) -> None:
     check = machine.check_python(version)
@@ -142,7 +142,8 @@ def test_command_prints_one_json_list_and_nothing_else(capfd: pytest.CaptureFixt
     assert all(isinstance(value, str) for check in checks for value in check.values())
     names = [check["name"] for check in checks]
     assert len(names) == len(set(names))
-    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "sacrebleu", "disk", "plugin"} <= set(names)
+    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "disk", "plugin"} <= set(names)
+    assert {"sacrebleu", "scikit-learn", "scipy", "rapidfuzz"} <= set(names)
 
 
 def test_command_works_with_a_broken_fairseq(tmp_path: Path) -> None:

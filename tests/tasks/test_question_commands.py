@@ -78,11 +78,6 @@ def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytes
     assert sum("which items share a source" in record.message for record in caplog.records) == 1
 
 
-def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
-    assert set(rouge_scorer.UNITS) == set(metrics.UNITS)
-    assert rouge_scorer.VARIANTS == metrics.VARIANTS
-
-
 # -- lines that are typed ---------------------------------------------------------------------------------
 
 

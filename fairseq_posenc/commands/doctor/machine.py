@@ -10,30 +10,35 @@ from pathlib import Path
 
 from .report import Check
 
-TESTED_PYTHON = (3, 11)
-OLDEST_PYTHON = (3, 11)
+#: The best version comes first: fairseq has a ready build for Python 3.12 only.
+TESTED_PYTHONS = ((3, 12), (3, 11))
+OLDEST_PYTHON = min(TESTED_PYTHONS)
 # A checkpoint of a base Transformer with Adam's moments takes 0.7 GB; the recipes download several GB.
 LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 
 
 def check_python(version: Sequence[int]) -> Check:
-    """Check the Python version: fail before 3.11, and warn after 3.11, because newer versions are untested."""
+    """Check the Python version: fail before 3.11, and warn after 3.12, because newer versions are untested."""
     python = ".".join(map(str, version[:3]))
-    if tuple(version[:2]) == TESTED_PYTHON:
+    if tuple(version[:2]) in TESTED_PYTHONS:
         return Check("python", "ok", python)
     if tuple(version[:2]) < OLDEST_PYTHON:
-        return Check("python", "fail", python, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = f"{python}, untested: the plugin and the packages that it needs were tested with Python 3.11 only"
-    return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
+        return Check("python", "fail", python, "install Python 3.12, then: make setup PYTHON=python3.12")
+    tested = " and ".join(f"{major}.{minor}" for major, minor in TESTED_PYTHONS)
+    untested = f"{python}, untested: the plugin and the packages that it needs were tested with Python {tested} only"
+    return Check("python", "warn", untested, "use Python 3.12: make clean-env, make setup PYTHON=python3.12")
 
 
 def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Check:
-    """Check for a C++ compiler, which torch.compile and the installation of fairseq and fastBPE need."""
+    """Check for a C++ compiler, which torch.compile and the installation of some packages need."""
     candidates = [env["CXX"].split()[0]] if env.get("CXX", "").strip() else ["c++", "g++", "clang++"]
     compiler = next((path for name in candidates if (path := which(name))), None)
     if compiler:
         return Check("compiler", "ok", compiler)
-    mend = "install one (on Debian or Ubuntu: apt install g++) or set CXX; fairseq cannot be built without it"
+    mend = (
+        "install one (on Debian or Ubuntu: apt install g++) or set CXX; torch.compile, fastBPE and, unless Python is "
+        "3.12 on Linux x86-64, the installation of fairseq need it"
+    )
     return Check("compiler", "warn", f"found no C++ compiler (tried {', '.join(candidates)})", mend)
 
 

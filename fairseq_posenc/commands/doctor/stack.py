@@ -102,7 +102,8 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
     if not errors:
         return Check("fairseq-ext", "ok", "the compiled extensions can be imported")
     mend = "pip install --force-reinstall --no-deps --no-build-isolation fairseq-fixed==" + TESTED_FAIRSEQ
-    return Check("fairseq-ext", "fail", errors[0], f"{mend} (needs a C++ compiler, cython, numpy)")
+    needs = "cython, numpy and, unless Python is 3.12 on Linux x86-64, a C++ compiler"
+    return Check("fairseq-ext", "fail", errors[0], f"{mend} (needs {needs})")
 
 
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
@@ -126,9 +127,12 @@ def stack_checks() -> list[Check]:
     """Check all installed packages that the plugin needs. The check imports torch and fairseq."""
     torch_error = import_error("torch")
     packages = (
-        ("sacrebleu", "sacrebleu", "needed for every BLEU score", True),
+        ("sacrebleu", "sacrebleu", "needed by fairseq and for BLEU", True),
+        ("scikit-learn", "sklearn", "needed by fairseq and for the scores of classifiers", True),
+        ("scipy", "scipy", "needed for confidence intervals and correlations", False),
+        ("rapidfuzz", "rapidfuzz", "needed for ROUGE-L", False),
         ("sentencepiece", "sentencepiece", "needed by recipes with a SentencePiece model", False),
-        ("fastBPE", "fastBPE", "needed for `--bpe fastbpe`", False),
+        ("fastBPE", "fastBPE", "needed for `--bpe fastbpe` and `--subwords fastbpe`; compiled by pip", False),
     )
     return [
         check_torch(installed("torch"), None if torch_error else cuda_build(), torch_error),

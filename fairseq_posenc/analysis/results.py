@@ -9,8 +9,6 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple, TypeGuard
 
-from ..core.extras import extra
-
 #: Columns of scores, in the order in which they are looked for.
 SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
@@ -131,5 +129,7 @@ def _is_median(row: Mapping[str, Any], column: str) -> bool:
 
 def half_width(values: Sequence[float]) -> float:
     """Return half the width of the 95 % confidence interval of the mean of independent values (Student's t)."""
-    quantile = extra("scipy.stats", "the confidence interval").t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
+    from scipy import stats  # imported here, because recipes read results without it
+
+    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
     return float(quantile * stdev(values) / sqrt(len(values)))

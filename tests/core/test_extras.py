@@ -10,7 +10,6 @@ import pytest
 from support_processes import without_fairseq
 
 from fairseq_posenc import metrics
-from fairseq_posenc.analysis.results import half_width
 from fairseq_posenc.core.extras import extra
 from fairseq_posenc.core.refusal import InputError
 from fairseq_posenc.metrics import classification
@@ -24,7 +23,6 @@ from fairseq_posenc.metrics import classification
         ("sacrebleu.metrics", "sacrebleu", lambda: metrics.score(["a b"], [["a c"]], [1])),
         ("sklearn.metrics", "scikit-learn", lambda: classification.accuracy([1, 0], [1, 1])),
         ("scipy.stats", "scipy", lambda: classification.pearson([1, 2], [1, 3])),
-        ("scipy.stats", "scipy", lambda: half_width([1.0, 2.0])),
     ],
 )
 def test_the_error_says_what_to_install(

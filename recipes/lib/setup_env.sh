@@ -94,7 +94,7 @@ pin_present() {
 }
 
 # pip_install ARGS...: install with the pinned versions. Isolated builds are off, because they download a second torch.
-# To compile all 18,000 modules would take 40 seconds, so the step "first import" compiles those that every command needs.
+# To compile all 18,000 modules would take 40 seconds, so the imports below compile the 3,600 that every command needs.
 pip_install() {
   "$VENV/bin/python" -m pip install --no-build-isolation --no-compile --constraint "$PINS" "$@"
 }
@@ -107,6 +107,9 @@ install_all() {
   torch=$(python_of_venv "$TORCH_VERSION")
   if [[ -z $torch ]]; then step "torch (a large download)" pip_install torch; fi
   torch=$(python_of_venv "$TORCH_VERSION")
+  # Python compiles modules on one core, which is most of the time of the first import. So compile torch's in the
+  # meantime; if this fails, the first import reports it.
+  "$VENV/bin/python" -c 'import torch._dynamo' >>"$LOG" 2>&1 </dev/null &
   step "fairseq" pip_install fairseq-fixed
   step "fairseq_posenc with [${extra}]" pip_install --editable "${ROOT}[${extra}]"
   if [[ $LEVEL == full ]]; then install_fastbpe; fi
@@ -117,6 +120,7 @@ install_all() {
   # parent folder of this clone, where Python could mistake the clone for the package. That folder is added to the path
   # after the import of torch and fairseq, because it may contain other modules of these names.
   cd /
+  wait
   local first_import='import sys, torch._dynamo, fairseq_cli.train
 sys.path.insert(0, sys.argv[1])
 from fairseq_posenc import load'

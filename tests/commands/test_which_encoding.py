@@ -133,8 +133,8 @@ def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
             quoting.quote(wrong, tmp_path)
 
 
-def test_the_demo_has_these_encodings() -> None:
-    conf = tomllib.loads((ROOT / "recipes" / "demo" / "conf" / "demo.toml").read_text(encoding="utf-8"))
+def test_the_preset_eight_of_the_demo_has_these_encodings() -> None:
+    conf = tomllib.loads((ROOT / "recipes" / "demo" / "conf" / "eight.toml").read_text(encoding="utf-8"))
     assert {row[0].strip("`") for row in cells(HAND, "--pos-enc | BLEU of the demo")} == set(conf["encodings"])
 
 

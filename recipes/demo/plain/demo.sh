@@ -29,7 +29,7 @@ fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --targe
     --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
     --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
     --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --total-num-update 500 --max-update 500 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
     --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
     --no-epoch-checkpoints --save-dir "$OUT/checkpoints/none" 2>&1 | tee "$OUT/logs/none.train.log"
 
@@ -44,28 +44,6 @@ fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --ta
 python -m recipes.lib.translation.score --generated "$OUT/generated/none/generate-test.txt" \
     --reference "$OUT/raw/test.inv" --output "$OUT/scores/none"
 
-# train:learned
-fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --arch posenc_transformer_tiny --pos-enc learned --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
-    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
-    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
-    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
-    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
-    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
-    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/learned" 2>&1 | tee "$OUT/logs/learned.train.log"
-
-# generate:learned
-fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --path "$OUT/checkpoints/learned/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
-    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
-    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
-    --results-path "$OUT/generated/learned"
-
-# score:learned
-python -m recipes.lib.translation.score --generated "$OUT/generated/learned/generate-test.txt" \
-    --reference "$OUT/raw/test.inv" --output "$OUT/scores/learned"
-
 # train:sinusoidal
 fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
     --arch posenc_transformer_tiny --pos-enc sinusoidal --encoder-layers 2 --decoder-layers 2 \
@@ -73,7 +51,7 @@ fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --targe
     --encoder-attention-heads 4 --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 \
     --max-target-positions 64 --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --total-num-update 500 --max-update 500 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
     --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
     --no-epoch-checkpoints --save-dir "$OUT/checkpoints/sinusoidal" 2>&1 | tee "$OUT/logs/sinusoidal.train.log"
 
@@ -95,7 +73,7 @@ fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --targe
     --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
     --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
     --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --total-num-update 500 --max-update 500 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
     --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
     --no-epoch-checkpoints --save-dir "$OUT/checkpoints/shaw" 2>&1 | tee "$OUT/logs/shaw.train.log"
 
@@ -110,50 +88,6 @@ fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --ta
 python -m recipes.lib.translation.score --generated "$OUT/generated/shaw/generate-test.txt" \
     --reference "$OUT/raw/test.inv" --output "$OUT/scores/shaw"
 
-# train:t5
-fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --arch posenc_transformer_tiny --pos-enc t5 --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
-    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
-    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
-    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
-    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
-    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
-    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/t5" 2>&1 | tee "$OUT/logs/t5.train.log"
-
-# generate:t5
-fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --path "$OUT/checkpoints/t5/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
-    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
-    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
-    --results-path "$OUT/generated/t5"
-
-# score:t5
-python -m recipes.lib.translation.score --generated "$OUT/generated/t5/generate-test.txt" \
-    --reference "$OUT/raw/test.inv" --output "$OUT/scores/t5"
-
-# train:m2
-fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --arch posenc_transformer_tiny --pos-enc m2 --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
-    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
-    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
-    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
-    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
-    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
-    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/m2" 2>&1 | tee "$OUT/logs/m2.train.log"
-
-# generate:m2
-fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --path "$OUT/checkpoints/m2/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
-    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
-    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
-    --results-path "$OUT/generated/m2"
-
-# score:m2
-python -m recipes.lib.translation.score --generated "$OUT/generated/m2/generate-test.txt" \
-    --reference "$OUT/raw/test.inv" --output "$OUT/scores/m2"
-
 # train:rope
 fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
     --arch posenc_transformer_tiny --pos-enc rope --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
@@ -161,7 +95,7 @@ fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --targe
     --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
     --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
     --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --total-num-update 500 --max-update 500 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
     --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
     --no-epoch-checkpoints --save-dir "$OUT/checkpoints/rope" 2>&1 | tee "$OUT/logs/rope.train.log"
 
@@ -176,41 +110,15 @@ fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --ta
 python -m recipes.lib.translation.score --generated "$OUT/generated/rope/generate-test.txt" \
     --reference "$OUT/raw/test.inv" --output "$OUT/scores/rope"
 
-# train:alibi
-fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --arch posenc_transformer_tiny --pos-enc alibi --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
-    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
-    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
-    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
-    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
-    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
-    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
-    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/alibi" 2>&1 | tee "$OUT/logs/alibi.train.log"
-
-# generate:alibi
-fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
-    --path "$OUT/checkpoints/alibi/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
-    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
-    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
-    --results-path "$OUT/generated/alibi"
-
-# score:alibi
-python -m recipes.lib.translation.score --generated "$OUT/generated/alibi/generate-test.txt" \
-    --reference "$OUT/raw/test.inv" --output "$OUT/scores/alibi"
-
 # measure
 python -m recipes.lib.translation.measure --cpu --output "$OUT/measured.json" \
     --checkpoint "none:$OUT/checkpoints/none/checkpoint_last.pt" \
-    --checkpoint "learned:$OUT/checkpoints/learned/checkpoint_last.pt" \
     --checkpoint "sinusoidal:$OUT/checkpoints/sinusoidal/checkpoint_last.pt" \
     --checkpoint "shaw:$OUT/checkpoints/shaw/checkpoint_last.pt" \
-    --checkpoint "t5:$OUT/checkpoints/t5/checkpoint_last.pt" \
-    --checkpoint "m2:$OUT/checkpoints/m2/checkpoint_last.pt" \
-    --checkpoint "rope:$OUT/checkpoints/rope/checkpoint_last.pt" \
-    --checkpoint "alibi:$OUT/checkpoints/alibi/checkpoint_last.pt"
+    --checkpoint "rope:$OUT/checkpoints/rope/checkpoint_last.pt"
 
 # report
-python -m recipes.demo.report --output "$OUT" --encodings none learned sinusoidal shaw t5 m2 rope alibi \
-    --seed 1 --seeds 1 --least-gap 10
+python -m recipes.demo.report --output "$OUT" --encodings none sinusoidal shaw rope --seed 1 --seeds 1 \
+    --least-gap 10
 
 echo Done: "$OUT/results.json" "$OUT/results.md" "$OUT/bleu.png"

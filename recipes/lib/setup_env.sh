@@ -99,6 +99,13 @@ pip_install() {
   "$VENV/bin/python" -m pip install --no-build-isolation --no-compile --constraint "$PINS" "$@"
 }
 
+# compile_meanwhile MODULE: import the module in the background. The first import of fairseq compiles 3,600 modules, one
+# after another; in the meantime, pip can install other packages. If this fails, the step "first import" reports it.
+compile_meanwhile() {
+  wait
+  "$VENV/bin/python" -c "import $1" >>"$LOG" 2>&1 </dev/null &
+}
+
 install_all() {
   local extra torch
   case $LEVEL in demo) extra=recipes ;; full) extra="test" ;; docs) extra=docs ;; esac
@@ -107,10 +114,9 @@ install_all() {
   torch=$(python_of_venv "$TORCH_VERSION")
   if [[ -z $torch ]]; then step "torch (a large download)" pip_install torch; fi
   torch=$(python_of_venv "$TORCH_VERSION")
-  # Python compiles modules on one core, which is most of the time of the first import. So compile torch's in the
-  # meantime; if this fails, the first import reports it.
-  "$VENV/bin/python" -c 'import torch._dynamo' >>"$LOG" 2>&1 </dev/null &
+  compile_meanwhile torch._dynamo
   step "fairseq" pip_install fairseq-fixed
+  compile_meanwhile fairseq_cli.train
   step "fairseq_posenc with [${extra}]" pip_install --editable "${ROOT}[${extra}]"
   if [[ $LEVEL == full ]]; then install_fastbpe; fi
   if [[ $(python_of_venv "$TORCH_VERSION") != "$torch" ]]; then

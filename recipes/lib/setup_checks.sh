@@ -95,7 +95,8 @@ missing_to_compile() {
       "python$(minor_version "$PYTHON")-dev)"
     return
   done
-  echo "no C++ compiler works (tried: ${CXX:-c++ g++ clang++}). Install one (Debian, Ubuntu: apt install g++), or set CXX"
+  echo "no C++ compiler works (tried: ${CXX:-c++ g++ clang++})." \
+    "Install one (Debian, Ubuntu: apt install g++), or set CXX"
 }
 
 # check_compiler: fail if fairseq must be compiled, but cannot be.

@@ -120,15 +120,15 @@ class Rotary(PositionEncoding):
 def _rotate_neighbours(x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
     """Rotate pairs of neighbouring features, [..., D]; `real` and `imaginary` have R/2 columns."""
     features = 2 * real.shape[-1]
-    pairs = x[..., :features].to(real.dtype).unflatten(-1, (-1, 2))
-    return _joined(x, torch.stack(_turned_pairs(*pairs.unbind(-1), real, imaginary), -1).flatten(-2))
+    first, second = x[..., :features].to(real.dtype).unflatten(-1, (-1, 2)).unbind(-1)
+    return _joined(x, torch.stack(_turned_pairs(first, second, real, imaginary), -1).flatten(-2))
 
 
 def _rotate_halves(x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
     """Rotate pairs of features that are R/2 apart, [..., D]; `real` and `imaginary` have R/2 columns."""
     features = 2 * real.shape[-1]
-    pairs = x[..., :features].to(real.dtype).unflatten(-1, (2, -1))
-    return _joined(x, torch.cat(_turned_pairs(*pairs.unbind(-2), real, imaginary), -1))
+    first, second = x[..., :features].to(real.dtype).unflatten(-1, (2, -1)).unbind(-2)
+    return _joined(x, torch.cat(_turned_pairs(first, second, real, imaginary), -1))
 
 
 def _turned_pairs(first: Tensor, second: Tensor, real: Tensor, imaginary: Tensor) -> tuple[Tensor, Tensor]:

@@ -85,13 +85,16 @@ class Block(nn.Module):
         """
         if not self.before:
             attended, _ = self.self_attn(x, positions, tensors, memory=memory, cache=cache)
-            x = self.self_attn_layer_norm(x + self.dropout(attended))
-            return self.final_layer_norm(x + self.dropout(self._feed_forward(x)))
+            x = self.self_attn_layer_norm(x + self._dropped(attended))
+            return self.final_layer_norm(x + self._dropped(self._feed_forward(x)))
         if memory is not None:
             raise ValueError("pre-LN layers cannot use memory: leave memory out, or use Norms(before=False)")
         attended, _ = self.self_attn(self.self_attn_layer_norm(x), positions, tensors, cache=cache)
-        x = x + self.dropout(attended)
-        return x + self.dropout(self._feed_forward(self.final_layer_norm(x)))
+        x = x + self._dropped(attended)
+        return x + self._dropped(self._feed_forward(self.final_layer_norm(x)))
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return self.dropout(x) if self.training else x
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.fc2(self.activation(self.fc1(x)))

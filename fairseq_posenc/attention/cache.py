@@ -46,7 +46,7 @@ class KeyValueCache:
         return tuple(map(self._used, self._buffers))
 
     def _used(self, buffer: Tensor) -> Tensor:
-        return buffer[:, :, : self.length]
+        return buffer.narrow(2, 0, self.length)
 
     def reorder(self, order: Tensor) -> None:
         """Select and repeat the samples at the indices `order`, [B'] int64, as beam search requests."""
@@ -80,7 +80,7 @@ class KeyValueCache:
         if not self._buffers or self._buffers[0].shape[2] < self.length:
             self._grow(new, start)
         for buffer, tensor in zip(self._buffers, new, strict=True):
-            buffer[:, :, start : self.length] = tensor
+            buffer.narrow(2, start, tensor.shape[2]).copy_(tensor)
 
     def _grow(self, new: tuple[Tensor, ...], start: int) -> None:
         capacity = max(2 * self.length, 16)

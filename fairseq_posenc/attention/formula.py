@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from ..core.compose import LayerCall
 from ..ops.compiled import own_gradients
 from ..ops.content import Content, of_values
-from ..ops.precision import HALF, promoted
+from ..ops.precision import HALF, cast, promoted
 from .choice import Projected
 
 #: Float32 numbers in one AVX-512 register. Torch's softmax on a CPU does not vectorise shorter rows.
@@ -36,7 +36,7 @@ def attended(x: Projected, call: LayerCall, dropout: float = 0.0, *, exact: bool
     """
     weights = explicit_weights(x, call, None if exact else x.v.dtype)
     weights = F.dropout(weights, dropout) if dropout else weights
-    rounded = weights.to(x.v.dtype)
+    rounded = cast(weights, x.v.dtype)
     out = of_values(rounded, x.v)
     extra = call.values(rounded)
     return (out if extra is None else out + extra), weights
@@ -79,7 +79,7 @@ def _adapted(x: Projected, call: LayerCall) -> Tensor:
 
 
 def _added(content: Tensor, extra: Tensor | None) -> Tensor:
-    return content if extra is None else content + extra.to(content.dtype)
+    return content if extra is None else content + cast(extra, content.dtype)
 
 
 def softmax(scores: Tensor, dtype: torch.dtype) -> Tensor:
@@ -87,7 +87,7 @@ def softmax(scores: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype in HALF and scores.requires_grad and own_gradients():
         weights: Tensor = _RoundedSoftmax.apply(scores, dtype)
         return weights
-    return _softmax(scores).to(dtype)
+    return cast(_softmax(scores), dtype)
 
 
 class _RoundedSoftmax(torch.autograd.Function):

@@ -115,10 +115,11 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
 
 def _log_once(call: LayerCall, choice: Choice, level: int = logging.INFO) -> None:
     """Log the attention path once per stack and reason, instead of once per layer."""
-    encoding, text = call.view.encoding, str(choice)
-    if text in encoding.logged:
+    encoding = call.view.encoding
+    if choice in encoding.logged:
         return
-    encoding.logged.add(text)
+    encoding.logged.add(choice)
+    text = str(choice)
     side = "decoder" if encoding.stack.causal else "encoder"
     if choice.path == "compiled":
         text += "; the first steps take some seconds longer, because torch compiles them"

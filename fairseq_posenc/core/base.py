@@ -198,6 +198,10 @@ class Layer:
     content: Content | None = None
     inputs: Tensor | None = None
 
+    def with_content(self, content: Content) -> Layer:
+        """Return the same layer with a content product. Every layer calls this method in every decoding step."""
+        return Layer(self.index, self.rank, self.tensors, self.project_q, self.project_k, content, self.inputs)
+
 
 class PositionEncoding(nn.Module):
     """Provide the base class of all encodings. A subclass implements the hooks that its method needs, and no others.

@@ -52,8 +52,8 @@ class Composition(nn.Module):
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
         self._refuse_stack()
         self._warned = False
-        #: Messages that were already logged about this composition, so that each appears once.
-        self.logged: set[str] = set()
+        #: The paths of attention that were already logged, with their reasons, so that each appears once.
+        self.logged: set[tuple[str, str]] = set()
         #: Why torch could not compile the attention with this composition; an empty text as long as it could.
         self.uncompiled = ""
 
@@ -407,7 +407,7 @@ class LayerCall:
         """
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
         for member, layer in self._members("content_bias"):
-            of_layer = layer if content is None else replace(layer, content=content)
+            of_layer = layer if content is None else layer.with_content(content)
             terms.append(member.content_bias(q, k, self.positions, of_layer))
         return reduce(Tensor.add, terms) if terms else None
 

@@ -17,6 +17,11 @@ def promoted(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
+def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert a tensor to a dtype. If it already has this dtype, this is faster than `Tensor.to`."""
+    return x if x.dtype == dtype else x.to(dtype)
+
+
 def exact_product(x: Tensor, y: Tensor) -> Tensor:
     """Return x @ y in at least float32, even under autocast."""
     with torch.autocast(x.device.type, enabled=False):

@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 from . import single_query
 from .compiled import own_gradients
 from .content import Content
-from .precision import promoted
+from .precision import cast, promoted
 from .shifting import Lengths, padded, shift, shift_transposed, to_pairs, unshift
 
 #: Rows of a block of `_skewed`. Small blocks need fewer products, because a block is multiplied only by the vectors of
@@ -55,9 +55,9 @@ def query_product(q: Tensor, table: Tensor, positions: Lengths, rows: Tensor | s
         return _of_pairs(q, by_distance(table, rows), positions, "q")
     if _reads_pair_by_pair(table, positions, rows):
         table, index = _fewest(table, positions, rows)
-        products = promoted(with_rows(q, table.to(q.dtype)))
+        products = promoted(with_rows(q, cast(table, q.dtype)))
         return products.gather(-1, _for_heads(index, q))
-    return _skewed(q, by_distance(table, rows).to(q.dtype), positions.key_length)
+    return _skewed(q, cast(by_distance(table, rows), q.dtype), positions.key_length)
 
 
 def key_product(

@@ -16,6 +16,7 @@ The first line of a block says what the block contains:
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,9 @@ from ..core.families import FAMILIES
 from ..core.options import describe
 from ..core.syntax import names_in
 from ..core.writing import write_whole
-from ..encodings import Composition, StackShape, get, names, specs
+from ..encodings import Composition, get, names, specs
+from ..encodings.facts import BASE, at_base_size, declared, on_meta
 from . import training_flags
-from .listing import CAPABILITIES, declared, on_meta
-from .params import BASE, at_base_size, split
 from .quoting import MARK, quote
 
 PAGE = "which-encoding.md"
@@ -38,6 +38,17 @@ BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 COST = f"{MARK}speed.md"
 #: Alignment of tables whose second column contains numbers.
 ONE_NUMBER = ("left", "right")
+#: What each capability means.
+CAPABILITIES = {
+    "causal": "works in decoders",
+    "bidirectional": "works in encoders",
+    "memory": "supports segment memory",
+    "documents": "can separate the documents that share a sequence",
+    "extrapolates": "works beyond the training length",
+    "shift_invariant": "depends on distances only",
+    "directional": "distinguishes left from right",
+    "any_positions": "works at any positions",
+}
 #: Capabilities that the tables show, because readers choose an encoding by them.
 COLUMNS = {key: text for key, text in CAPABILITIES.items() if key not in ("shift_invariant", "documents")}
 
@@ -101,7 +112,7 @@ def table(labels: list[str]) -> str:
         labels: Encodings, with options in brackets.
     """
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "also reads"]
-    lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
+    lines = [[f"`{label}`", *_cells(label)] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
 
 
@@ -133,25 +144,20 @@ def _with_choices(option: dict[str, Any]) -> str:
     return f"`{option['name']}{choices}`"
 
 
-def _cells(spec: str, options: str) -> list[str]:
-    built = at_base_size(spec, options)
-    columns = declared(spec, options)
+def _cells(spec: str) -> list[str]:
+    built, columns = at_base_size(spec), declared(spec)
     count = sum(parameter.numel() for parameter in built.parameters())
-    return [
-        f"{count:,}",
-        *("yes" if columns.get(key) else "" for key in COLUMNS),
-        ", ".join(_reads(built, spec, options)),
-    ]
+    return [f"{count:,}", *("yes" if columns.get(key) else "" for key in COLUMNS), ", ".join(_reads(built, spec))]
 
 
-def _reads(built: Composition, spec: str, options: str) -> list[str]:
+def _reads(built: Composition, spec: str) -> list[str]:
     """Return the inputs that the encoding reads besides the tokens and their padding."""
     needs = {"segments": built.needs_segments, "sentence ends": built.needs_boundaries}
-    cls = _of_cls(spec, options)
+    cls = _of_cls(spec)
     return [text for text, needed in needs.items() if needed] + ([cls] if cls else [])
 
 
-def _of_cls(spec: str, options: str) -> str:
+def _of_cls(spec: str, options: str = "") -> str:
     """Return how the encoding uses a [CLS].
 
     An encoding uses [CLS] if its number of parameters depends on whether the encoder has a [CLS].
@@ -168,6 +174,5 @@ def _of_cls(spec: str, options: str) -> str:
 
 def _size(spec: str, options: str, has_cls: bool) -> int | None:
     """Return the number of parameters of the encoding in an encoder; None if it does not work in this encoder."""
-    shape = StackShape(BASE.layers, BASE.heads, BASE.dim, BASE.max_length, has_cls=has_cls)
-    built = on_meta(spec, options, shape)
+    built = on_meta(spec, options, replace(BASE, has_cls=has_cls))
     return None if built is None else sum(parameter.numel() for parameter in built.parameters())

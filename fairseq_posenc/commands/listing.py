@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import shutil
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
-
-import torch
 
 from ..core.arguments import Parser
 from ..core.options import describe, describe_common
 from ..core.quiet import warnings_only
-from ..core.syntax import NAME_FLAG, Args, Spec, prefix
-from ..encodings import Composition, PositionEncoding, StackShape, build, get, names, spec_of
+from ..core.syntax import NAME_FLAG, Spec, prefix
+from ..encodings import build, get, names, spec_of
 from ..encodings.building import parse
+from ..encodings.facts import BASE, acts_in_layers, declared
 from ..encodings.registry import kind_of
-
-CAPABILITIES = {
-    "causal": "works in decoders",
-    "bidirectional": "works in encoders",
-    "memory": "supports segment memory",
-    "documents": "can separate the documents that share a sequence",
-    "extrapolates": "works beyond the training length",
-    "shift_invariant": "depends on distances only",
-    "directional": "distinguishes left from right",
-    "any_positions": "works at any positions",
-}
 
 
 def rows() -> list[dict[str, Any]]:
@@ -93,81 +81,11 @@ def _options(name: str, spec: Spec) -> list[dict[str, Any]]:
     ]
 
 
-def declared(spec: str, options: Args = None) -> dict[str, bool]:
-    """Return which capabilities the encoding has in encoders, in decoders or in both.
-
-    The encoders have a [CLS] only if the encoding does not work in encoders or decoders without one.
-    """
-    return _declared(spec, options, has_cls=False) or _declared(spec, options, has_cls=True)
-
-
-def _declared(spec: str, options: Args, has_cls: bool) -> dict[str, bool]:
-    capabilities: dict[str, bool] = {}
-    for causal in (True, False):
-        shape = StackShape(layers=12, heads=12, dim=768, max_length=512, causal=causal, has_cls=has_cls)
-        if built := on_meta(spec, options, shape):
-            for key, value in dataclasses.asdict(built.capabilities).items():
-                capabilities[key] = value or capabilities.get(key, False)
-    return capabilities
-
-
-def acts_in_layers(name: str) -> bool:
-    """Return whether the encoding acts in the layers, so that it takes the option `layers`."""
-    shapes = (StackShape(2, 12, 768, 512, causal=causal, has_cls=not causal) for causal in (False, True))
-    return any(on_meta(spec_of(name), {f"{name}.layers": "2"}, shape) for shape in shapes)
-
-
-def on_meta(spec: str, options: Args, shape: StackShape) -> Composition | None:
-    """Build an encoding without allocating its parameters. Return None if the encoding does not support this shape."""
-    try:
-        with torch.device("meta"):
-            return build(spec, options, shape)
-    except ValueError:
-        return None
-
-
-STACKS = {
-    "encoders with a [CLS]": StackShape(layers=1, heads=2, dim=8, max_length=8, has_cls=True),
-    "encoders without [CLS]": StackShape(layers=1, heads=2, dim=8, max_length=8),
-    "decoders": StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True),
-}
-
-
-def constant(name: str) -> list[tuple[str, str, list[str]]]:
-    """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
-
-    Returns:
-        A list of tuples (part, option, stacks). `option`, such as `form=original`, is a setting with which the encoding
-        has the part; it is empty if the encoding has the part with its default options. `stacks` lists the keys of
-        `STACKS` for which the encoding has the part; the list is empty if the encoding has the part wherever it works.
-    """
-    parts: dict[str, tuple[str, str, list[str]]] = {}
-    for setting in _settings(name):
-        built = {words: encoding for words, stack in STACKS.items() if (encoding := _built(name, setting, stack))}
-        for part in sorted({part for encoding in built.values() for part in encoding.constant_along_row}):
-            where = [words for words, encoding in built.items() if part in encoding.constant_along_row]
-            parts.setdefault(part, (part, setting, where if len(where) < len(built) else []))
-    return list(parts.values())
-
-
-def _settings(name: str) -> list[str]:
-    """Return the options to try: the defaults (an empty text), then each choice of each option."""
-    options = describe(get(name).Options)
-    return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
-
-
-def _built(name: str, setting: str, stack: StackShape) -> PositionEncoding | None:
-    try:
-        return build(spec_of(name), setting, stack).members[name]
-    except ValueError:
-        return None
-
-
 def _capabilities(spec: Spec, flag: str) -> list[str]:
     name = spec_of(spec.name) if spec.name in names() else spec.name
     capabilities = declared(name, spec.by_owner())
     if not capabilities:  # build it again, for the error that says why
-        build(spec.label, None, StackShape(12, 12, 768, 512, has_cls=True, name_flag=flag, args_flag=flag))
+        build(spec.label, None, replace(BASE, name_flag=flag, args_flag=flag))
     return [key for key, value in capabilities.items() if value]
 
 

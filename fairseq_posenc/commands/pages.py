@@ -20,8 +20,9 @@ from ..core.options import describe, fill
 from ..core.writing import write_whole
 from ..encodings import get, names, spec_of
 from ..encodings.building import form_of
+from ..encodings.facts import acts_in_layers, constant, declared
 from . import choosing, notebook, whole_models
-from .listing import CAPABILITIES, acts_in_layers, constant, declared
+from .choosing import CAPABILITIES
 from .params import rows
 
 TRAINING = "training.md"

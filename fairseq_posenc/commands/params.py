@@ -19,17 +19,15 @@ from ..compat.registration import register
 from ..core import tables
 from ..core.arguments import Parser
 from ..core.factors import rank_of
-from ..core.syntax import NAME_FLAG
 from ..core.words import nearest, visible
-from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, specs
+from ..encodings import Composition, Cost, PositionEncoding, get, specs
 from ..encodings.building import parse
+from ..encodings.facts import BASE, at_base_size
 from ..encodings.linformer import slots_of
 from ..encodings.registry import kind_of
 from ..papers.reading import figures
 from . import whole_models
-from .listing import on_meta
 
-BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 SENTENCES = 36  # maximum width of the columns of the table that contain sentences
 #: Vocabulary size of the architecture for WikiText-103, with </s> and <unk>. Its word parameters are counted, too.
 TYPES = {"posenc_transformer_lm_wt103": 267_735}
@@ -159,18 +157,6 @@ def split(label: str) -> tuple[str, str]:
     """Split a label of recipes and tables into its name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
     spec = parse(label)
     return spec.name, spec.args or ""
-
-
-def at_base_size(encoding: str, options: str | None, flag: str = NAME_FLAG) -> Composition:
-    """Build an encoding at base size without allocating its tensors: for an encoder if possible, else for a decoder.
-
-    Raises:
-        ValueError: The encoding cannot be built. The message names the setting `flag`.
-    """
-    if built := on_meta(encoding, options, BASE):
-        return built
-    with torch.device("meta"):
-        return build(encoding, options, StackShape(12, 12, 768, 512, causal=True, name_flag=flag, args_flag=flag))
 
 
 def cost(built: Composition, resource: int) -> str:

@@ -9,6 +9,7 @@ from laws.test_count import COUNTS
 
 from fairseq_posenc.commands import params, whole_models
 from fairseq_posenc.encodings import specs
+from fairseq_posenc.encodings.facts import at_base_size
 from fairseq_posenc.papers.reading import figures
 
 
@@ -67,7 +68,7 @@ def test_costs_are_those_of_the_method_and_its_sharing() -> None:
     ],
 )
 def test_the_cost_is_the_largest_term_at_base_size(spec: str, options: str, time: str, memory: str) -> None:
-    built = params.at_base_size(spec, options)
+    built = at_base_size(spec, options)
     assert (params.cost(built, 0), params.cost(built, 1)) == (time, memory)
 
 

@@ -11,9 +11,10 @@ from support_which_encoding import HAND, PAGE, ROOT, cells, quoted, sections
 
 from fairseq_posenc.__main__ import COMMANDS
 from fairseq_posenc.commands import choosing, quoting
-from fairseq_posenc.commands.params import at_base_size, rows, split
+from fairseq_posenc.commands.params import rows
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
+from fairseq_posenc.encodings.facts import at_base_size
 
 QUOTES = re.findall(r"<!-- derived: quote (.+?) -->", PAGE)
 SHORT = "in-short"
@@ -52,7 +53,7 @@ def unknown(text: str) -> list[str]:
 
 def builds(label: str) -> bool:
     try:
-        at_base_size(*split(label))
+        at_base_size(label)
     except ValueError:
         return False
     return True

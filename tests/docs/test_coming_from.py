@@ -12,9 +12,9 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 
 import fairseq_posenc.models  # registers the architectures and tasks
-from fairseq_posenc.commands.params import at_base_size
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
+from fairseq_posenc.encodings.facts import at_base_size
 
 ROOT = Path(fairseq_posenc.__file__).parents[1]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")

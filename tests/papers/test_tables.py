@@ -14,7 +14,7 @@ from statistics import fmean
 
 import pytest
 
-from fairseq_posenc.commands.params import at_base_size, split
+from fairseq_posenc.encodings.facts import at_base_size
 from fairseq_posenc.papers import reading
 from fairseq_posenc.papers.reading import Figure, every, figures, read, tables
 from recipes.lib.encodings import options_of, parse, published
@@ -47,7 +47,7 @@ def test_a_cell_is_a_number_or_words_a_formula_or_a_dash(path: Path) -> None:
 
 @pytest.mark.parametrize("label", sorted({figure.encoding for figure in every()} - {""}))
 def test_every_encoding_builds(label: str) -> None:
-    at_base_size(*split(label))
+    at_base_size(label)
 
 
 def doubled(all_figures: Iterable[Figure]) -> list[tuple[object, ...]]:

@@ -75,7 +75,8 @@ lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
 	@$(ENV) shellcheck $(SCRIPTS) & mypy || { wait; exit 1; }; wait $$!
 
-docs: setup-docs ## build the pages of docs/ as a site in docs/_build/html (broken links are errors)
+docs: setup-docs ## write the generated pages, and build docs/ as a site in docs/_build/html (broken links are errors)
+	@$(ENV) python docs/_generate
 	@$(ENV) sphinx-build -M html . docs/_build -c docs --fresh-env --fail-on-warning --keep-going --nitpicky --quiet
 	@echo "Open docs/_build/html/index.html"
 

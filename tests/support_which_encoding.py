@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairseq_posenc.commands import choosing
+import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / choosing.PAGE).read_text(encoding="utf-8")
-HAND = choosing.by_hand(PAGE)
+PAGE = (ROOT / "docs" / "which-encoding.md").read_text(encoding="utf-8")
+HAND = blocks.by_hand(PAGE)
 
 
 def sections(text: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-
-from fairseq_posenc.commands import notebook
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
@@ -33,7 +30,7 @@ def run(codes: list[str]) -> dict[str, Any]:
 
 
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models are traced, but not compiled by inductor, which the notebook does; `fullgraph` refuses to split them."""
+    """Models are traced, but not compiled by inductor; `fullgraph` refuses to split them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))
     torch._dynamo.reset()
@@ -66,22 +63,9 @@ def test_an_encoder_takes_at_most_ten_lines() -> None:
     assert len([line for line in lines if line]) <= 10
 
 
-def test_the_notebook_is_the_page() -> None:
-    """If this fails, run: python -m fairseq_posenc docs."""
-    assert (DOCS / "python.ipynb").read_text(encoding="utf-8") == notebook.of_page(PAGE)
-    cells = json.loads(notebook.of_page(PAGE))["cells"]
-    assert ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"] == [
-        code.rstrip("\n") for code in blocks(PAGE)
-    ]
-
-
 @pytest.mark.long
-def test_the_notebook_runs(tmp_path: Path) -> None:
-    """This also runs inductor and the blocks about ONNX."""
+def test_every_block_runs_with_inductor_and_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert importlib.util.find_spec("onnxruntime"), "install the extra `test`, which contains the extra `onnx`"
-    import nbformat
-    from nbclient import NotebookClient
-
-    book = nbformat.read(DOCS / "python.ipynb", as_version=4)
-    NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    monkeypatch.chdir(tmp_path)
+    run(blocks(PAGE))
     assert {path.name for path in tmp_path.iterdir()} >= {"encoder.onnx", "encoder.pt", "encoder.safetensors"}

@@ -10,34 +10,19 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import blocks
 import pytest
 import torch
 
-from fairseq_posenc.commands import choosing
 from fairseq_posenc.commands.doctor.stack import TESTED_FAIRSEQ
 from fairseq_posenc.core.families import FAMILIES
-from fairseq_posenc.core.options import Options
-from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-INDEX = (ROOT / "docs" / "encodings" / "index.md").read_text(encoding="utf-8")
 MULTI30K = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
 PAPERS = tomllib.loads((ROOT / "fairseq_posenc" / "papers" / "citations.toml").read_text(encoding="utf-8"))
-
-
-def table() -> dict[str, list[str]]:
-    """Return the options of each encoding from the table in docs/encodings/index.md."""
-    rows = re.findall(r"^\| `([a-z][^`]*)` +\| [^|]+ \|(.*)\|$", INDEX.replace(r"\|", "/"), re.MULTILINE)
-    return {name: [option.partition("=")[0] for option in re.findall(r"`([^`]+)`", cell)] for name, cell in rows}
-
-
-def test_readme_and_table_have_every_encoding() -> None:
-    """If this fails, run: python -m fairseq_posenc docs."""
-    assert list(table()) == names()
-    assert choosing.filled(README, ROOT) == README
 
 
 def test_every_encoding_is_in_the_line_of_its_family() -> None:
@@ -127,7 +112,7 @@ def test_the_first_training_comes_before_reports_and_benchmarks() -> None:
 
 def test_the_readme_states_no_number_of_encodings() -> None:
     """Nobody would correct the number when an encoding is added."""
-    assert re.findall(r"\d+\s+(?:position\s+)?encodings", choosing.by_hand(README)) == []
+    assert re.findall(r"\d+\s+(?:position\s+)?encodings", blocks.by_hand(README)) == []
 
 
 def without_link(text: str) -> list[str]:
@@ -164,12 +149,6 @@ def test_the_index_leads_to_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
-
-
-@pytest.mark.parametrize("name", names())
-def test_the_table_has_every_option(name: str) -> None:
-    """The table leaves out the options that all encodings have, which a section explains."""
-    assert table()[name] + option_names(Options) == option_names(get(name).Options)
 
 
 def test_the_python_example_runs() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_posenc.__main__ import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE, RECIPES, SCRIPTS = ROOT / "fairseq_posenc", ROOT / "recipes", ROOT / "data-bin-scripts"
 
@@ -93,6 +95,13 @@ def test_every_file_is_in_a_known_room() -> None:
 
 def test_files_import_from_their_room_and_from_rooms_before_it() -> None:
     assert outward(PACKAGE) == []
+
+
+def test_no_command_imports_another() -> None:
+    """What two commands need is a fact of the core, or a file of its own."""
+    commands = {f"{PACKAGE.name}.{module}" for module, _ in COMMANDS.values()}
+    imported_by = imports(PACKAGE)
+    assert {name: others for name in commands if (others := imported_by[name] & commands)} == {}
 
 
 @pytest.mark.parametrize(("folder", "root"), [(PACKAGE, ROOT), (RECIPES, ROOT), (SCRIPTS, SCRIPTS)])

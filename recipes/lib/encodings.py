@@ -14,7 +14,7 @@ from .recipe import ROOT
 from .stages import read_json
 from .values import Refused
 
-#: Written by `python -m fairseq_posenc docs`, which must run anyway when an encoding is added.
+#: Written by `python docs/_generate`, which must run anyway when an encoding is added.
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
 COMMON = ("layers",)  # options of every encoding, which encodings.json does not repeat
 
@@ -181,7 +181,7 @@ def facts(name: str) -> dict[str, Any]:
     kind = kind_of(name)
     if kind not in _facts():
         problem = f"{FACTS.relative_to(ROOT)} has no entry for the encoding '{name}'"
-        raise Refused(f"{problem}. To update this file, run `python -m fairseq_posenc docs`.")
+        raise Refused(f"{problem}. To update this file, run `python docs/_generate`.")
     facts_of_encoding: dict[str, Any] = _facts()[kind]
     return facts_of_encoding
 

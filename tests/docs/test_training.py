@@ -17,7 +17,6 @@ pytest.importorskip("fairseq")
 
 from integration import support
 
-from fairseq_posenc.commands import choosing
 from fairseq_posenc.encodings import StackShape, build, specs
 from fairseq_posenc.models.config import StacksPosEncConfig
 from fairseq_posenc.stack import Stack
@@ -30,11 +29,6 @@ LONG = 20
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return support.write_corpus(tmp_path_factory.mktemp("corpus") / "data-bin")
-
-
-def test_the_table_of_flags_is_current() -> None:
-    """If this fails, run: python -m fairseq_posenc docs."""
-    assert choosing.filled(PAGE) == PAGE
 
 
 def test_the_table_has_every_flag_once() -> None:

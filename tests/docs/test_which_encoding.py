@@ -6,11 +6,12 @@ import re
 import tomllib
 from pathlib import Path
 
+import blocks
 import pytest
+import quoting
 from support_which_encoding import HAND, PAGE, ROOT, cells, quoted, sections
 
 from fairseq_posenc.__main__ import COMMANDS
-from fairseq_posenc.commands import choosing, quoting
 from fairseq_posenc.commands.params import rows
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
@@ -33,7 +34,7 @@ def unfounded(text: str) -> set[str]:
     """Return the numbers in prose and in the summary that no table of their section contains."""
     missing: set[str] = set()
     tables = {anchor: numbers("\n".join(lines_of(body, True))) for anchor, body in sections(text).items()}
-    for anchor, body in sections(choosing.by_hand(text)).items():
+    for anchor, body in sections(blocks.by_hand(text)).items():
         if anchor != SHORT:
             missing |= numbers("\n".join(lines_of(body, False))) - tables[anchor]
     for line in lines_of(sections(text)[SHORT], True)[2:]:
@@ -72,12 +73,12 @@ def test_names_in_backticks_are_known() -> None:
 def test_every_encoding_has_evidence_or_is_listed_without_it() -> None:
     """A row of a table is evidence; a mention, or a row about the cost, is not."""
     rows = "| `shaw` | 1 |\n| `t5+m2` | 2 |\n\n`xpos`\n\n<!-- derived: without evidence -->\n<!-- end -->\n"
-    listed = quoted(choosing.filled(rows).partition("<!--")[2])
+    listed = quoted(blocks.filled(rows).partition("<!--")[2])
     assert set(listed) == set(names()) - {"shaw", "t5", "m2"}
     quotes = "<!-- derived: quote {} | words | train | {} -->\n<!-- end -->"
-    assert choosing.scored(quotes.format("a.md", "m4[clip=3]; xl") + quotes.format("speed.md", "fire")) == {"m4", "xl"}
+    assert blocks.scored(quotes.format("a.md", "m4[clip=3]; xl") + quotes.format("speed.md", "fire")) == {"m4", "xl"}
     named = {name for label in quoted(PAGE) for name in label.split("+")}
-    assert {"rope", "alibi"} < choosing.scored(PAGE) <= set(names()) <= named
+    assert {"rope", "alibi"} < blocks.scored(PAGE) <= set(names()) <= named
 
 
 def test_numbers_in_prose_occur_in_the_tables_of_their_section() -> None:
@@ -90,7 +91,7 @@ def test_numbers_in_prose_occur_in_the_tables_of_their_section() -> None:
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", HAND))))
 def test_links_lead_somewhere(link: str) -> None:
     page, _, anchor = link.partition("#")
-    path = ROOT / "docs" / (page or choosing.PAGE)
+    path = ROOT / "docs" / (page or "which-encoding.md")
     assert path.exists()
     if anchor:
         headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)

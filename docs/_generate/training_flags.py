@@ -1,6 +1,6 @@
 """List the flags that the plugin adds to fairseq's commands, for the table of docs/training.md.
 
-The rows come from the dataclasses from which fairseq makes its flags, and so does the test that no flag is missing.
+The rows come from the dataclasses from which fairseq makes its flags.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..compat import checkpoint_names, flags, resuming
-from ..compat.registration import register
+from fairseq_posenc.compat import checkpoint_names, flags, resuming
+from fairseq_posenc.compat.registration import register
 
 #: The page that says more about a flag.
 DETAILS = {

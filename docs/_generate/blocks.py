@@ -1,15 +1,16 @@
-"""Fill the generated blocks of docs/which-encoding.md, docs/training.md and README.md.
-
-The rest of these pages is written by hand.
+"""Fill the generated blocks of pages that are otherwise written by hand.
 
 The first line of a block says what the block contains:
 
-    <!-- derived: m4m; m4[clip=32] -->    a table of these encodings, with parameters and capabilities
-    <!-- derived: all -->                 the same table for every encoding
-    <!-- derived: without evidence -->    the encodings that are in no table of scores
-    <!-- derived: families -->            a table with a line for each family of encodings, with links to their pages
-    <!-- derived: flags -->               the flags that the plugin adds to fairseq's commands
-    <!-- derived: quote PAGE | ... -->    rows of a table on another page (see `quoting.py`)
+    <!-- derived: m4m; m4[clip=32] -->      a table of these encodings, with parameters and capabilities
+    <!-- derived: all -->                   the same table for every encoding
+    <!-- derived: without evidence -->      the encodings that are in no table of scores
+    <!-- derived: capabilities -->          the papers and capabilities of every encoding
+    <!-- derived: options -->               the options of every encoding
+    <!-- derived: whole models -->          the parameters of whole models, next to those of a paper
+    <!-- derived: families -->              a table with a line for each family of encodings, with links to their pages
+    <!-- derived: flags -->                 the flags that the plugin adds to fairseq's commands
+    <!-- derived: quote PAGE | ... -->      rows of a table on another page (see `quoting.py`)
     <!-- end -->
 """
 
@@ -21,18 +22,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import training_flags
+from quoting import MARK, quote
 from tabulate import tabulate
 
-from ..core.families import FAMILIES
-from ..core.options import describe
-from ..core.syntax import names_in
-from ..core.writing import write_whole
-from ..encodings import Composition, get, names, specs
-from ..encodings.facts import BASE, at_base_size, declared, on_meta
-from . import training_flags
-from .quoting import MARK, quote
+from fairseq_posenc.commands import params, whole_models
+from fairseq_posenc.core.families import FAMILIES
+from fairseq_posenc.core.options import describe
+from fairseq_posenc.core.syntax import names_in
+from fairseq_posenc.encodings import Composition, get, names, spec_of, specs
+from fairseq_posenc.encodings.facts import BASE, at_base_size, declared, on_meta
 
-PAGE = "which-encoding.md"
+DOCS = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: Beginning of blocks that quote times and memory, which are no scores.
 COST = f"{MARK}speed.md"
@@ -53,12 +54,7 @@ CAPABILITIES = {
 COLUMNS = {key: text for key, text in CAPABILITIES.items() if key not in ("shift_invariant", "documents")}
 
 
-def write(path: Path) -> None:
-    """Fill the generated blocks of the page in the file `path`."""
-    write_whole(path, filled(path.read_text(encoding="utf-8"), path.parent))
-
-
-def filled(text: str, folder: Path = Path("docs")) -> str:
+def filled(text: str, folder: Path = DOCS) -> str:
     """Return the text of a page with its blocks filled with current content.
 
     Args:
@@ -94,12 +90,10 @@ def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:
     head, what, end = block.groups()
     if what == "without evidence":
         body = ", ".join(f"`{name}`" for name in unseen) or "None."
-    elif what == "families":
-        body = families()
-    elif what == "flags":
-        body = training_flags.table()
     elif what.startswith(MARK):
         body = quote(what, folder)
+    elif make := TABLES.get(what):
+        body = make()
     else:
         body = table(specs() if what == "all" else [label.strip() for label in what.split(";")])
     return f"{head}\n{body}\n\n{end}"
@@ -114,6 +108,22 @@ def table(labels: list[str]) -> str:
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "also reads"]
     lines = [[f"`{label}`", *_cells(label)] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
+
+
+def capabilities_table() -> str:
+    """Return a table with one row per encoding: its title, its paper and what it can do with default options."""
+    head = ["encoding", "method", "paper", *CAPABILITIES.values()]
+    lines = []
+    for name in names():
+        facts, capabilities = get(name).facts, declared(spec_of(name))
+        marks = ["yes" if capabilities.get(key) else "" for key in CAPABILITIES]
+        lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks])
+    return tabulate(lines, head, tablefmt="github", disable_numparse=True)
+
+
+def whole_models_table() -> str:
+    """Return a table with the parameters of whole models, and a note on it."""
+    return f"{whole_models.text(params.rows(), 'pipe')}\n\n{whole_models.ROUNDED}"
 
 
 def families() -> str:
@@ -142,6 +152,16 @@ def _with_choices(option: dict[str, Any]) -> str:
     is_common = option["name"] in ("share", "init", "extend")
     choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])
     return f"`{option['name']}{choices}`"
+
+
+#: What makes the content of a block, by what its first line says.
+TABLES = {
+    "families": families,
+    "flags": training_flags.table,
+    "capabilities": capabilities_table,
+    "options": options_table,
+    "whole models": whole_models_table,
+}
 
 
 def _cells(spec: str) -> list[str]:

@@ -2,9 +2,9 @@
 
 From a notebook:
 
-    from fairseq_posenc.analysis import priors
-    curves = priors.divergence(dim=512)
-    priors.draw_divergence(curves)
+    from fairseq_posenc.analysis import cosine, trained
+    similarity = cosine.data(trained.load("checkpoint_last.pt"))
+    cosine.draw([similarity])
 
 `python -m fairseq_posenc figures` writes the figures as PNG and PDF, and their data as CSV. Drawing needs matplotlib;
 the data do not.

@@ -20,7 +20,7 @@ from ..core.tables import of_layer
 from ..encodings.cope import Cope
 from ..encodings.learned import Learned
 from ..encodings.tupe import Tupe
-from .style import Row, image, panels, styled
+from .style import DISTANCE, Row, image, panels, styled
 from .trained import FigureError, Stack
 
 if TYPE_CHECKING:
@@ -97,13 +97,13 @@ def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: i
         longest = min(farthest, n - 1)
         tables = {table: _of_layer(getattr(member, table), rank) for table in member.layer_tables}
         values = member.by_distance(tables, torch.arange(-longest, longest + 1))
-        return HeatMap(_numbers(values.t()), -longest, "distance j - i", "head", place)
+        return HeatMap(_numbers(values.t()), -longest, DISTANCE, "head", place)
     if isinstance(member, RelativeTable):
         longest = min(farthest, member.clip)
         table = of_layer(member.weight, rank, member.stack.heads)[head - 1]
         table = table[member.row_of(torch.arange(-longest, longest + 1))]
         columns = table if table.dim() == 2 else table[:, None]
-        return HeatMap(_numbers(columns), -longest, "distance j - i", "dimension", at_head)
+        return HeatMap(_numbers(columns), -longest, DISTANCE, "dimension", at_head)
     if isinstance(member, Learned):
         return HeatMap(_numbers(member.weight[:shown]), 0, "position", "dimension", f"{name}, at the input")
     if isinstance(member, Cope):

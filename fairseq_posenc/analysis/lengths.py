@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .style import GREY, Row, panels, styled
+from .style import DISTANCE, GREY, Row, panels, styled, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,24 +86,20 @@ def _is_split(stem: str, split: str) -> bool:
 def draw(sets: Mapping[str, Lengths]) -> Figure:
     """Draw each data set's distribution of lengths (left) and its number of token pairs at each distance (right)."""
     with styled():
-        from matplotlib.ticker import MaxNLocator
-
         titles = [f"{name}: {what}" for name in sets for what in ("texts of each length", "pairs at each distance")]
         figure, axes = panels(titles, columns=2)
         for left, right, item in zip(axes[::2], axes[1::2], sets.values(), strict=True):
             left.bar(np.arange(len(item.counts)), item.counts, width=1.0)
-            left.yaxis.set_major_locator(MaxNLocator(integer=True))
+            whole_ticks(left)
             left.set_xlabel("length in tokens")
             left.set_ylabel("texts")
             distances = np.arange(1 - len(item.pairs), len(item.pairs))
             right.plot(distances, np.concatenate([item.pairs[:0:-1], item.pairs]))
             right.axvline(0, color=GREY, linewidth=0.6, linestyle="-")
-            right.xaxis.set_major_locator(MaxNLocator(integer=True))
-            right.set_xlabel("distance j - i")
-            right.set_ylabel("pairs of tokens")
-            if np.count_nonzero(item.counts) > 1:  # one length: a straight line, as in Figure 3
-                right.set_yscale("log")
-                right.set_ylabel("pairs of tokens (logarithmic)")
+            whole_ticks(right)
+            right.set_xlabel(DISTANCE)
+            right.set_yscale("log")
+            right.set_ylabel("pairs of tokens (logarithmic)")
     return figure
 
 

@@ -55,8 +55,8 @@ def draw(item: MeanAttention) -> Figure:
     with styled():
         figure, (panel,) = panels([item.title], height=3.0)
         image(panel, item.weights.numpy(), limits=(0.0, float(item.weights.max())), label="attention weight")
-        panel.set_xlabel("key")
-        panel.set_ylabel("query")
+        panel.set_xlabel("key position j")
+        panel.set_ylabel("query position i")
     return figure
 
 

@@ -66,16 +66,17 @@ def data(stack: Stack, layer: int = 1, length: int = 32, second_segment: int | N
 
 
 def draw(item: Patterns) -> Figure:
-    """Draw each head's pattern in a panel; all panels have the same colour scale."""
+    """Draw each head's pattern in a panel; all panels share a colour bar."""
     with styled():
         titles = [f"head {head + 1}: shift score {score:.2f}" for head, score in enumerate(item.scores.tolist())]
         figure, axes = panels(titles)
         limit = float(np.abs(item.values.numpy()).max())
         for panel, values in zip(axes, item.values, strict=True):
-            image(panel, values.numpy(), limits=(-limit, limit))
-            panel.set_xlabel("key")
-            panel.set_ylabel("query")
-        figure.suptitle(item.title, fontsize=9)
+            drawn = image(panel, values.numpy(), limits=(-limit, limit), bar=False)
+            panel.set_xlabel("key position j")
+            panel.set_ylabel("query position i")
+        figure.colorbar(drawn, ax=axes, label="position part of the logit")
+        figure.suptitle(f"{item.title} (shift score 1: the pattern depends on j - i alone)", fontsize=9)
     return figure
 
 

@@ -7,15 +7,18 @@ d_p.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .style import MARKERS, Row, panels, styled
+from ..core.factors import FactoredBias
+from .style import COLOURS, GREY, LINE, MARKERS, Row, panels, styled, whole_ticks
 from .trained import FigureError, Stack, first_columns, position_part
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ENERGY = 0.99  # share of the squared singular values that the effective rank keeps
@@ -33,6 +36,7 @@ class Ranks(NamedTuple):
             part.
         head_dim: Width D of a head.
         columns: Number n of tokens.
+        product: Rank d_p of the product of position factors that is added to each head's logits; 0 without a product.
     """
 
     title: str
@@ -41,6 +45,7 @@ class Ranks(NamedTuple):
     position: Tensor | None
     head_dim: int
     columns: int
+    product: int = 0
 
 
 def ranks(matrices: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,7 +73,9 @@ def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int 
         position = ranks(position_part(stack, layer, columns))[0]
     except FigureError:
         position = None
-    return Ranks(stack.title, numerical, effective, position, stack.encoding.stack.head_dim, columns)
+    products = (member for member in stack.members.values() if isinstance(member, FactoredBias))
+    product = sum(member.query.shape[-1] for member in products)
+    return Ranks(stack.title, numerical, effective, position, stack.encoding.stack.head_dim, columns, product)
 
 
 def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None = None, seed: int = 1) -> list[Ranks]:
@@ -88,36 +95,54 @@ def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None 
     at_input = (x + p) @ w_q @ ((x + p) @ w_k).mT, p @ w_q @ (p @ w_k).mT
     per_head = x @ w_q @ (x @ w_k).mT + left @ right.mT, left @ right.mT
     results = []
-    for title, (logits, position) in (("positions at the input", at_input), ("product per head", per_head)):
+    cases = (("positions at the input", at_input, 0), ("product per head", per_head, width))
+    for title, (logits, position), product in cases:
         numerical, effective = ranks(logits[None])
-        results.append(Ranks(f"random, {title}", numerical, effective, ranks(position)[0], head_dim, columns))
+        results.append(Ranks(f"random, {title}", numerical, effective, ranks(position)[0], head_dim, columns, product))
     return results
 
 
 def draw(items: list[Ranks]) -> Figure:
     """Draw the rank of each head's logits (left: mean and range over texts) and of their position-only part (right)."""
     with styled():
-        from matplotlib.ticker import MaxNLocator
-
         figure, (left, right) = panels(["attention logits", "position part"], columns=2)
         for number, item in enumerate(items):
-            heads, marker = range(1, item.logits.shape[1] + 1), MARKERS[number % len(MARKERS)]
+            shift = (number - (len(items) - 1) / 2) * 0.5 / len(items)  # side by side, because ranks are often equal
+            places = [head + shift for head in range(1, item.logits.shape[1] + 1)]
             mean = item.logits.double().mean(0)
-            below, above = mean - item.logits.amin(0), item.logits.amax(0) - mean
-            spread = torch.stack([below, above]).numpy()
-            # Hollow markers do not hide each other where ranks are equal.
-            left.errorbar(heads, mean.numpy(), spread, marker=marker, fillstyle="none", label=item.title, capsize=2)
+            spread = torch.stack([mean - item.logits.amin(0), item.logits.amax(0) - mean])
+            _points(left, number, item.title, places, mean)
+            if spread.any():
+                colour = COLOURS[number % len(COLOURS)]
+                left.errorbar(places, mean.numpy(), spread.numpy(), fmt="none", ecolor=colour, capsize=2)
+                left.set_title("attention logits (bar: range over the texts)")
             if item.position is not None:
-                right.plot(heads, item.position.numpy(), marker=marker, fillstyle="none", label=item.title)
-        for panel in (left, right):
-            panel.axhline(items[0].head_dim, color="black", linewidth=0.6, linestyle=":")
-            panel.annotate(" D", (1, items[0].head_dim), xycoords=("axes fraction", "data"), va="center")
-            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-            panel.set_xlabel("head")
-            panel.set_ylabel(f"rank (of {items[0].columns})")
-            panel.set_ylim(0, None)
-        left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+                _points(right, number, item.title, places, item.position)
+        _finish(left, items, [item.product for item in items if item.product])
+        _finish(right, items, [])
+        handles, labels = left.get_legend_handles_labels()
+        figure.set_figheight(2.6 + LINE * len(labels))
+        figure.legend(handles, labels, loc="outside lower center")
     return figure
+
+
+def _points(panel: Axes, number: int, title: str, places: list[float], ranks: Tensor) -> None:
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    panel.plot(places, ranks.numpy(), marker, color=colour, fillstyle="none", label=title)
+
+
+def _finish(panel: Axes, items: list[Ranks], products: Iterable[int]) -> None:
+    """Draw the upper bounds of Theorem 1 as lines, and set the axes."""
+    width, heads = items[0].head_dim, max(item.logits.shape[1] for item in items)
+    panel.axhline(width, color="black", linewidth=0.8, linestyle=":", label=f"D = {width}, the width of a head")
+    for product in sorted(set(products)):
+        text = f"D + $d_p$ = {width + product}, the bound with a product of rank $d_p$ = {product}"
+        panel.axhline(width + product, color=GREY, linewidth=0.8, linestyle="--", label=text)
+    whole_ticks(panel)
+    panel.set_xlim(0.5, heads + 0.5)
+    panel.set_ylim(0, 1.1 * float(max(item.logits.max() for item in items)))
+    panel.set_xlabel("head")
+    panel.set_ylabel(f"rank (of {items[0].columns})")
 
 
 def rows(items: list[Ranks]) -> list[Row]:

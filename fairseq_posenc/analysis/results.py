@@ -100,7 +100,8 @@ def _has(facts: Mapping[str, Any], column: str) -> bool:
 
 def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Score:
     """Return the score that a row of results has in a column."""
-    parts = [str(row[name]) for name in GROUPS if row.get(name) is not None]
+    known = {name: row[name] for name in GROUPS if row.get(name) is not None}
+    parts = [f"{name} {value}" if is_number(value) else str(value) for name, value in known.items()]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")
     within, seeds = interval(row, column)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from numpy.typing import NDArray
 
 #: The colours of Okabe and Ito, without yellow, which is too pale for lines.
@@ -25,7 +26,10 @@ MARKERS = "osD^vPX"
 GREY = "#808080"
 #: Its lightness grows with the value, also in grey.
 COLOUR_MAP = "cividis"
+LINE = 0.16  # inches of a line of a legend below the panels, which makes a figure higher
 WIDTH = 3.4  # inches of a panel; two fill a page of text
+#: Label of axes of distances, with the sign convention of all figures of checkpoints and data.
+DISTANCE = "distance j - i (key minus query)"
 SUFFIXES = ("png", "pdf", "csv")
 
 Row = Mapping[str, object]
@@ -84,13 +88,28 @@ def image(
     signed: bool = False,
     label: str = "",
     limits: tuple[float, float] | None = None,
-) -> None:
-    """Draw a matrix with a colour bar; if `signed` is true, the colour scale is symmetric about zero."""
+    bar: bool = True,
+) -> AxesImage:
+    """Draw a matrix whose rows and columns are whole numbers, with a colour bar unless `bar` is false.
+
+    If `signed` is true, the colour scale is symmetric about zero.
+    """
     low, high = limits or (float(values.min()), float(values.max()))
     if signed:
         low, high = -max(-low, high), max(-low, high)
     drawn = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)
-    axes.figure.colorbar(drawn, ax=axes, label=label)
+    whole_ticks(axes)
+    if bar:
+        axes.figure.colorbar(drawn, ax=axes, label=label)
+    return drawn
+
+
+def whole_ticks(axes: Axes) -> None:
+    """Put the ticks of both axes at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def save(figure: Figure, rows: Sequence[Row], folder: Path, name: str) -> list[Path]:

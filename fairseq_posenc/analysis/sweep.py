@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..encodings.building import parse
 from .results import ResultsError, Score
-from .style import MARKERS, Row, panels, styled
+from .style import LINE, MARKERS, Row, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDE = 8  # the axis is logarithmic if the largest value is this many times the smallest
-LINE = 0.16  # inches of a line of the legend, which makes the figure higher
 
 
 class Point(NamedTuple):
-    """Hold a point of a curve: the name of the curve, the value of the option or setting, and the score there."""
+    """Hold a point of a curve: its encoding, the value of the option or setting, and the score there."""
 
     series: str
     x: float
@@ -42,7 +41,7 @@ def data(items: list[Score], name: str) -> list[Point]:
             "option of the encodings, such as clip, or a setting of the recipe, such as longest. Give the folders of "
             "all runs with --results."
         )
-    return sorted(points, key=lambda point: (point.series, point.x))
+    return sorted(points, key=lambda point: (point.score.group, point.series, point.x))
 
 
 def _point(item: Score, name: str) -> Point | None:
@@ -51,22 +50,22 @@ def _point(item: Score, name: str) -> Point | None:
         for options in spec.options.values():
             if name in options:
                 number = float(options.pop(name))
-                return Point(f"{item.group} {spec.label}", number, item)
+                return Point(spec.label, number, item)
     value = item.settings.get(name)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return Point(f"{item.group} {item.encoding}", float(value), item)
+    return Point(item.encoding, float(value), item)
 
 
 def draw(points: list[Point], name: str) -> Figure:
-    """Draw a curve for each encoding of each recipe, with a panel for each kind of score."""
-    curves: dict[str, dict[str, list[Point]]] = {}
+    """Draw a curve for each encoding, with a panel for each recipe, task and score."""
+    curves: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for point in points:
-        curves.setdefault(point.score.column, {}).setdefault(point.series, []).append(point)
+        curves.setdefault((point.score.group, point.score.column), {}).setdefault(point.series, []).append(point)
     most = max(map(len, curves.values()))
     with styled():
-        figure, axes = panels([""] * len(curves), columns=2, height=2.8 + LINE * most)
-        for panel, (column, series) in zip(axes, curves.items(), strict=True):
+        figure, axes = panels([group for group, _ in curves], columns=2, height=2.8 + LINE * most)
+        for panel, ((_, column), series) in zip(axes, curves.items(), strict=True):
             for number, (label, own) in enumerate(series.items()):
                 within = [point.score.within or 0 for point in own]
                 values = [point.score.value for point in own]
@@ -78,7 +77,8 @@ def draw(points: list[Point], name: str) -> Figure:
                 panel.set_xscale("log", base=2)
             panel.set_xticks(places, [f"{place:g}" for place in places])
             panel.set_xlabel(f"{name} (logarithmic)" if logarithmic else name)
-            panel.set_ylabel(column)
+            bars = any(point.score.within is not None for own in series.values() for point in own)
+            panel.set_ylabel(f"{column} (bar: 95 % interval)" if bars else column)
             # The legend lies below the label of the x-axis, where it hides no curve.
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.5)
     return figure
@@ -88,7 +88,8 @@ def rows(points: list[Point], name: str) -> list[Row]:
     """Return the points of the curves as rows of a table."""
     return [
         {
-            "series": point.series,
+            "results of": point.score.group,
+            "encoding": point.series,
             name: point.x,
             "score": point.score.column,
             "value": point.score.value,

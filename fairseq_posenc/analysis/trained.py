@@ -5,9 +5,11 @@ Legend: h heads, n columns, D head width, d model width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from ..attention.module import SelfAttention
 from ..compat.registration import register
 from ..core.base import PositionEncoding
 from ..core.compose import Composition, LayerCall
+from ..core.quiet import without
 from ..core.reading import colon_problem
 
 
@@ -36,8 +39,11 @@ class Stack:
         name: Path of the checkpoint, followed by `(encoder)` or `(decoder)` if both have a position encoding.
         encoding: Position encoding, which may consist of several.
         attention: Self-attention module of each layer.
-        model, task: The fairseq model and task; None if there is no checkpoint.
+        model, task: The fairseq model and task; None if there is no checkpoint. The task is None, too, if its
+            dictionary is missing.
         side: `encoder` or `decoder`.
+        missing: What is missing, if the task is None.
+        label: Title in figures; empty for the name of the encoding.
     """
 
     name: str
@@ -46,11 +52,13 @@ class Stack:
     model: Any = None
     task: Any = None
     side: str = "encoder"
+    missing: str = ""
+    label: str = ""
 
     @property
     def title(self) -> str:
-        """Return the name with only the last folder of the checkpoint's path, which is short enough for a figure."""
-        return "/".join(Path(self.name).parts[-2:])
+        """Return what figures call this encoder or decoder."""
+        return self.label or self.encoding.name
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
@@ -88,7 +96,8 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     Args:
         checkpoint: Checkpoint of a model with a posenc_* architecture, such as a masked language model or a translation
             model.
-        data: Folder of the dictionaries and of the text; None for the folder that was used in training.
+        data: Folder of the dictionaries and of the text; None for the folder that was used in training. If that folder
+            is missing, the model is loaded without its task, and figures that need text are refused.
         side: `encoder` or `decoder`. None chooses the encoder, or the decoder if only the decoder has a position
             encoding of this package.
 
@@ -103,11 +112,13 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
         raise FigureError(f"--data {data}: {problem}")
     overrides = {"data": str(data)} if data else {}
     try:
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+        missing = ""
     except FileNotFoundError as error:
-        hint = "" if data else " Set --data to the folder that holds the dictionary."
-        raise FigureError(f"{checkpoint}: {error}.{hint}") from error
-    model = models[0].eval()
+        if data or not checkpoint.exists():
+            raise FigureError(f"{checkpoint}: {error}.") from error
+        model, task, missing = _without_dictionary(checkpoint), None, str(error)
+    model.eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}
     if not stacks or side not in (None, *stacks):
         kind = f"an {side}" if side == "encoder" else f"a {side}" if side else "an encoder or decoder"
@@ -116,7 +127,73 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
     name = side or next(iter(stacks))
     shown = str(checkpoint) if len(stacks) == 1 else f"{checkpoint} ({name})"
     module = stacks[name]
-    return Stack(shown, module.pos, tuple(layer.self_attn for layer in module.layers), model, task, name)
+    label = "" if len(stacks) == 1 else f"{module.pos.name} ({name})"
+    attention = tuple(layer.self_attn for layer in module.layers)
+    return Stack(shown, module.pos, attention, model, task, name, missing, label)
+
+
+def told_apart(stacks: Sequence[Stack]) -> list[Stack]:
+    """Return the stacks; those whose encodings have the same name get the ends of their paths as labels, too."""
+    same = Counter(stack.title for stack in stacks)
+    return [
+        replace(stack, label=f"{stack.title}: {_end(stack, stacks)}") if same[stack.title] > 1 else stack
+        for stack in stacks
+    ]
+
+
+def _end(stack: Stack, stacks: Sequence[Stack]) -> str:
+    """Return the shortest end of a stack's path, of at least a folder and a file, that no other path has."""
+    parts, *others = (Path(each.name.removesuffix(f" ({each.side})")).parts for each in (stack, *stacks))
+    ends = (parts[-length:] for length in range(2, len(parts) + 1))
+    return "/".join(next((end for end in ends if [other[-len(end) :] for other in others].count(end) == 1), parts))
+
+
+class _Sizes:
+    """Stand in for a task whose dictionaries are missing: its dictionaries have only the sizes of the word tables."""
+
+    gives_unmasked_tokens = True  # the model may limit attention to documents
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        rows = {side: _words(state["model"], side) for side in ("encoder", "decoder")}
+        self.source_dictionary = _dictionary(rows["encoder"] or rows["decoder"])
+        self.target_dictionary = _dictionary(rows["decoder"] or rows["encoder"])
+        self._longest = state["cfg"].task.get("tokens_per_sample") or state["cfg"].task.get("max_positions")
+
+    def max_positions(self) -> Any:
+        return self._longest
+
+
+def _words(weights: Mapping[str, Tensor], side: str) -> int:
+    """Return the number of rows of the word table of an encoder or decoder, which may have several parts."""
+    table = re.compile(rf"{side}\.(.+\.)?embed_tokens\.(weight|embeddings\.\d+\.0\.weight)")
+    return sum(len(weight) for name, weight in weights.items() if table.fullmatch(name))
+
+
+def _dictionary(size: int) -> Any:
+    from fairseq.data import Dictionary
+
+    dictionary = Dictionary()
+    for number in range(len(dictionary), size):
+        dictionary.add_symbol(f"word {number}")
+    return dictionary
+
+
+def _without_dictionary(checkpoint: Path) -> Any:
+    """Return the model of a checkpoint, for which a task would need the dictionary.
+
+    Heads for classification, which only a task adds to a model, are left out.
+    """
+    from fairseq import checkpoint_utils, models
+
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    settings = state["cfg"].model
+    model = models.build_model(settings, _Sizes(state))
+    missing, _ = model.load_state_dict(state["model"], strict=False, model_cfg=settings)
+    if missing:
+        raise FigureError(
+            f"{checkpoint} has no weights {missing[0]}. Set --data to the folder that holds the dictionary."
+        )
+    return model
 
 
 def _with_encoding(module: Any) -> Any:
@@ -141,17 +218,24 @@ def on_text(stack: Stack, split: str, texts: int, layer: int, columns: int = 1) 
             f"{stack.name}: {stack.encoding.name} compresses the keys, so no logit belongs to a pair of tokens. "
             "Choose a model whose encoding does not compress the keys."
         )
+    if stack.task is None:
+        raise FigureError(
+            f"{stack.name}: {stack.missing}. This figure reads text. Set --data to the folder with the dictionary and "
+            "the text."
+        )
     stack.task.load_dataset(split)
     dataset = stack.task.dataset(split)
     batches = stack.task.get_batch_iterator(dataset, max_sentences=1, required_batch_size_multiple=1)
-    samples = batches.next_epoch_itr(shuffle=False)  # in the order of their lengths
-    long_enough = (sample for sample in samples if _tokens(stack, sample).shape[1] >= columns)
-    for sample in islice(long_enough, texts):
-        with watched(stack.layer(layer)) as calls:
-            stack.model(**sample["net_input"])
-        projected, call = calls[-1]
-        own = slice(call.positions.offset, None)  # without the columns of memory
-        yield Seen(*(values(projected, call)[0, :, :, own].float() for values in (logits, explicit_weights)))
+    # fairseq always asks for pinned memory, and torch warns on a machine without a GPU.
+    with without("'pin_memory' argument is set as true", UserWarning):
+        samples = batches.next_epoch_itr(shuffle=False)  # in the order of their lengths
+        long_enough = (sample for sample in samples if _tokens(stack, sample).shape[1] >= columns)
+        for sample in islice(long_enough, texts):
+            with watched(stack.layer(layer)) as calls:
+                stack.model(**sample["net_input"])
+            projected, call = calls[-1]
+            own = slice(call.positions.offset, None)  # without the columns of memory
+            yield Seen(*(values(projected, call)[0, :, :, own].float() for values in (logits, explicit_weights)))
 
 
 def _tokens(stack: Stack, sample: Mapping[str, Any]) -> Tensor:

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..analysis import (
     cosine,
-    diagrams,
     heat_map,
     lengths,
     mean_attention,
     patterns,
-    priors,
     rank,
     results,
     scores,
     sweep,
 )
 from ..analysis.style import Row, save
-from ..analysis.trained import FigureError, Stack, load
+from ..analysis.trained import FigureError, Stack, load, told_apart
 from ..compat.checkpoints import CheckpointError
 from ..core.arguments import Parser
 from ..core.words import visible
@@ -62,7 +60,7 @@ def _stacks(options: Options) -> list[Stack]:
         raise FigureError(
             "--checkpoint: this figure needs a trained model. Name its checkpoint with --checkpoint FILE."
         )
-    return [load(path, options.data, getattr(options, "side", None)) for path in options.checkpoint]
+    return told_apart([load(path, options.data, options.side) for path in options.checkpoint])
 
 
 def _numbered(pictures: list[Picture]) -> dict[str, Picture]:
@@ -106,20 +104,10 @@ def _patterns(options: Options) -> dict[str, Picture]:
     return _numbered([Picture(patterns.draw(item), patterns.rows(item), patterns.report(item)) for item in items])
 
 
-def _prior_matrices(options: Options) -> dict[str, Picture]:
-    data = priors.matrices(options.columns, options.dim)
-    return {"": Picture(priors.draw_matrices(data), priors.matrix_rows(data))}
-
-
-def _divergence(options: Options) -> dict[str, Picture]:
-    data = priors.divergence(options.columns, options.dim)
-    return {"": Picture(priors.draw_divergence(data), priors.divergence_rows(data), priors.report(data))}
-
-
 def _lengths(options: Options) -> dict[str, Picture]:
-    own = {"--lengths": options.lengths}
-    texts = lengths.lengths_of(options.data, options.split) if options.data else own
-    sets = {name: lengths.data(each) for name, each in texts.items()}
+    if not options.data:
+        raise FigureError("--data: this figure needs prepared data. Name its folder with --data DIR.")
+    sets = {name: lengths.data(each) for name, each in lengths.lengths_of(options.data, options.split).items()}
     return {"": Picture(lengths.draw(sets), lengths.rows(sets))}
 
 
@@ -137,10 +125,6 @@ def _scores(options: Options) -> dict[str, Picture]:
 def _sweep(options: Options) -> dict[str, Picture]:
     points = sweep.data(_all_scores(options), options.over)
     return {"": Picture(sweep.draw(points, options.over), sweep.rows(points, options.over))}
-
-
-def _diagrams(options: Options) -> dict[str, Picture]:
-    return {"": Picture(diagrams.draw(), diagrams.rows())}
 
 
 MODEL = {"checkpoint": None, "data": None, "side": None}
@@ -177,20 +161,10 @@ KINDS = {
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,
     ),
-    "prior-matrices": Kind(
-        *("LFHC and GCDF, Figure 2", "Show the fixed encodings of distances in XL and GCDF."),
-        {"columns": 512, "dim": 512},
-        _prior_matrices,
-    ),
     "lengths": Kind(
         *("LFHC and GCDF, Figures 3 and 4", "Show how long the texts are, and how often each distance occurs."),
-        {"data": None, "split": "train", "lengths": [5]},
+        {"data": None, "split": "train"},
         _lengths,
-    ),
-    "divergence": Kind(
-        *("LFHC and GCDF, Figures 5 and 6", "Show how much the encodings of two distances differ in XL and GCDF."),
-        {"columns": 1024, "dim": 512},
-        _divergence,
     ),
     "scores": Kind(
         *("DIET, Figure 1", "Compare the scores in the results of recipes, with their confidence intervals."),
@@ -202,19 +176,11 @@ KINDS = {
         {"results": None, "score": None, "over": "clip"},
         _sweep,
     ),
-    "diagrams": Kind(
-        *(
-            "LFHC and GCDF, Figure 1; M1-M4, Figure 3; DIET, Figure 3",
-            "Show which row of a table each distance reads, and where in a layer each encoding acts.",
-        ),
-        {},
-        _diagrams,
-    ),
 }
 
 EPILOG = """\
 examples:
-  python -m fairseq_posenc figures divergence --output figures
+  python -m fairseq_posenc figures cosine --checkpoint learned.pt --output figures
   python -m fairseq_posenc figures rank --checkpoint learned.pt --checkpoint diet-abs.pt --output figures
   python -m fairseq_posenc figures scores --results results/demo --output figures
 
@@ -231,10 +197,6 @@ def _whole(least: int) -> Callable[[str], int]:
         return value
 
     return number
-
-
-def _numbers(text: str) -> list[int]:
-    return [_whole(1)(part) for part in text.split(",")]
 
 
 def _parser() -> Parser:
@@ -275,13 +237,6 @@ def _parser() -> Parser:
         metavar="N",
         help="Position of the first token of a second segment (default: there is only one segment).",
     )
-    add("--dim", type=_whole(2), metavar="N", help="Width of the vectors that encode the distances (default: 512).")
-    add(
-        "--lengths",
-        type=_numbers,
-        metavar="A,B",
-        help="Lengths of texts in tokens, separated by commas, for a figure without --data (default: 5).",
-    )
     add(
         "--results",
         type=Path,
@@ -304,8 +259,6 @@ def main(argv: Sequence[str]) -> int:
         known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output"
         flag = f"--{unread[0].replace('_', '-')}"
         parser.error(f"{flag} has no effect on {options.name}, which reads only {known}. Leave out {flag}.")
-    if {"data", "lengths"} <= set(vars(options)):
-        parser.error("--lengths and --data cannot be used together. Leave out one of these flags.")
     for name, default in kind.reads.items():
         setattr(options, name, getattr(options, name, default))
     try:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
+import diagrams
+import fixed_encodings
 import pytest
 import torch
 from laws.literal import heads_of, literal_embed, literal_layers, literal_logits, literal_softmax
+from matplotlib.figure import Figure
 from support_analysis import stack
 from support_figures import cut
 from torch import Tensor
 
-from fairseq_posenc.analysis import cosine, diagrams, heat_map, lengths, patterns, priors, rank, trained
-from fairseq_posenc.analysis.trained import Stack
+from fairseq_posenc.analysis import cosine, heat_map, lengths, patterns, rank, trained
+from fairseq_posenc.analysis.trained import Stack, told_apart
 from fairseq_posenc.core.factors import FactoredBias
 from fairseq_posenc.core.relative_bias import RelativeBias
 from fairseq_posenc.core.relative_table import RelativeTable
@@ -26,7 +29,7 @@ from fairseq_posenc.encodings.tupe import Tupe
 
 
 def test_gcdf_has_both_properties_and_sinusoids_neither() -> None:
-    data = priors.divergence(1024, 512)
+    data = fixed_encodings.divergence(1024, 512)
     assert data["gcdf"][2:] == (0, 0, 0)
     sinusoids = data["xl"]
     assert sinusoids.not_increasing > 400
@@ -35,20 +38,20 @@ def test_gcdf_has_both_properties_and_sinusoids_neither() -> None:
 
 def test_divergence_equals_its_closed_forms() -> None:
     """Sinusoids: d - 2 sum cos(w k). GCDF: the values of section A.2 at d = 512."""
-    rows = priors.rows_of("xl", torch.arange(6), 512)
+    rows = fixed_encodings.rows_of("xl", torch.arange(6), 512)
     squared = (rows - rows[0]).square().sum(1)
     speeds = 10000 ** (-torch.arange(0, 512, 2).double() / 512)
     for k, expected in ((1, 13.7958), (5, 132.8067)):
         assert float(squared[k]) == pytest.approx(512 - 2 * float(torch.cos(speeds * k).sum()), rel=1e-9)
         assert float(squared[k]) == pytest.approx(expected, abs=5e-5)
-    steps = priors.divergence(1024, 512)["gcdf"].by_start[[0, 10, 100, 500]]
+    steps = fixed_encodings.divergence(1024, 512)["gcdf"].by_start[[0, 10, 100, 500]]
     assert steps.tolist() == pytest.approx([23.31, 4.12, 0.489, 0.063], rel=5e-3)
-    assert priors.divergence(32, 768)["xl"].by_start.tolist() == pytest.approx([14.1023] * 27, rel=1e-4)
+    assert fixed_encodings.divergence(32, 768)["xl"].by_start.tolist() == pytest.approx([14.1023] * 27, rel=1e-4)
 
 
 def test_gcdf_goes_from_zero_to_lambda() -> None:
     """The model projects R - lambda / 2; the figure shows R itself."""
-    matrix = priors.matrices(300, 16)["gcdf"]
+    matrix = fixed_encodings.matrices(300, 16)["gcdf"]
     assert float(matrix[:, 0].amin()) == pytest.approx(0, abs=1e-6)
     assert float(matrix[:, 0].amax()) == pytest.approx(4, abs=1e-6)
     assert matrix[len(matrix) // 2].tolist() == pytest.approx([2.0] * 16)
@@ -106,14 +109,51 @@ def test_gradients_of_tokens_and_positions_are_equal_at_the_input() -> None:
     assert x.grad.abs().sum() > 0
 
 
-def test_titles_are_short() -> None:
-    """The title of a figure has the folder of the checkpoint, which recipes call by its encoding."""
-    item = replace(stack("learned"), name="results/mlm/checkpoints/diet-abs/checkpoint_last.pt (encoder)")
-    similarities = [cosine.data(item)] * 2
-    assert similarities[0].title == "diet-abs/checkpoint_last.pt (encoder)"
-    figure = cosine.draw(similarities)
+def test_figures_name_the_encoding() -> None:
+    """Models of the same encoding also get the ends of their paths, as far as these differ."""
+    named = [("a/learned/last.pt", "learned"), ("b/m4/last.pt", "m4"), ("c/m4/last.pt", "m4")]
+    stacks = told_apart([replace(stack(encoding), name=f"results/{name}") for name, encoding in named])
+    assert [item.title for item in stacks] == ["learned", "m4: b/m4/last.pt", "m4: c/m4/last.pt"]
+
+
+def test_histograms_of_models_look_different() -> None:
+    figure = cosine.draw([cosine.data(stack("learned"))] * 2)
     assert cut(figure) == []
     assert len({str(patch.get_linestyle()) for patch in figure.axes[0].patches}) == 2
+
+
+def test_the_bounds_of_theorem_1_are_named() -> None:
+    figure = rank.draw(rank.random(columns=96, dim=64, heads=4, rank=24))
+    assert cut(figure) == []
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend[2:] == ["D = 16, the width of a head", "D + $d_p$ = 40, the bound with a product of rank $d_p$ = 24"]
+
+
+def test_the_ticks_of_heads_are_whole_numbers() -> None:
+    item = stack("diet-rel", heads=1)
+    for figure in (heat_map.draw(heat_map.data(item)), rank.draw(rank.random(columns=8, dim=8, heads=1))):
+        assert [float(tick) for tick in figure.axes[0].get_xticks() if 0.5 < tick < 1.5] == [1]
+
+
+def test_patterns_share_a_colour_bar_and_have_whole_ticks() -> None:
+    figure = patterns.draw(patterns.data(stack("t5"), length=5))
+    *panels, bar = figure.axes
+    assert bar.get_ylabel() == "position part of the logit"
+    assert len(panels) == 2
+    assert all(float(tick).is_integer() for panel in panels for tick in (*panel.get_xticks(), *panel.get_yticks()))
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        diagrams.draw(),
+        fixed_encodings.draw_matrices(fixed_encodings.matrices(8, 6)),
+        fixed_encodings.draw_divergence(fixed_encodings.divergence(40, 16)),
+    ],
+    ids=["diagrams", "prior-matrices", "divergence"],
+)
+def test_nothing_of_the_drawings_in_the_documentation_is_cut_off(figure: Figure) -> None:
+    assert cut(figure) == []
 
 
 def test_shift_scores() -> None:

@@ -1,4 +1,6 @@
-"""Plot the fixed distance encodings of XL and GCDF, and how far apart the vectors of two distances are.
+"""Draw prior-matrices.png and divergence.png for docs/figures.md: `python docs/figures/fixed_encodings.py`.
+
+They show the fixed encodings of distances in XL and GCDF, and how far apart the vectors of two distances are.
 
 Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
@@ -13,20 +15,24 @@ All computations are in float64. In float32, the steps of GCDF between far dista
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # because this file is a script
 
 import torch
 from torch import Tensor
 
-from ..encodings import StackShape, build
-from ..encodings.gcdf import GCDF
-from ..encodings.xl import XL
-from .style import WIDTH, Row, image, panels, styled
+from fairseq_posenc.analysis.style import WIDTH, image, panels, save_picture, styled
+from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.encodings.gcdf import GCDF
+from fairseq_posenc.encodings.xl import XL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEP = 5  # k of property 1, in the report of the checks
+STEP = 5  # k of property 1
 ROUNDING = 1e-12  # phi(i + k, i) of sinusoids is constant but for rounding, so smaller changes are none
 ENCODINGS = ("xl", "gcdf")
 
@@ -68,23 +74,13 @@ def matrices(length: int = 512, dim: int = 512) -> dict[str, Tensor]:
 def draw_matrices(data: dict[str, Tensor]) -> Figure:
     """Draw each matrix as an image."""
     with styled():
-        figure, axes = panels(list(data))
+        figure, axes = panels(["xl: sines, then cosines", "gcdf"])  # the paper alternates sines and cosines
         for panel, values in zip(axes, data.values(), strict=True):
             longest = len(values) // 2
             image(panel, values.numpy(), extent=(0.5, values.shape[1] + 0.5, longest + 0.5, -longest - 0.5))
             panel.set_xlabel("dimension")
-            panel.set_ylabel("distance i - j")
+            panel.set_ylabel("distance i - j (query minus key)")
     return figure
-
-
-def matrix_rows(data: dict[str, Tensor]) -> list[Row]:
-    """Return the cells of the matrices as rows of a table."""
-    return [
-        {"encoding": name, "distance": row - len(values) // 2, "dimension": column + 1, "value": value}
-        for name, values in data.items()
-        for row, cells in enumerate(values.tolist())
-        for column, value in enumerate(cells)
-    ]
 
 
 def divergence(length: int = 1024, dim: int = 512) -> dict[str, Divergence]:
@@ -114,9 +110,9 @@ def draw_divergence(data: dict[str, Divergence]) -> Figure:
             faults = f"not increasing {curve.not_increasing}×, not concave {curve.not_concave}×"
             left.plot(curve.from_zero.numpy(), label=f"{name}: {faults}")
             right.plot(curve.by_start.numpy(), label=f"{name}: not decreasing {curve.not_attenuated}×")
-        left.set_xlabel("j")
+        left.set_xlabel("distance j")
         left.set_ylabel("$|R_j - R_0|$")
-        right.set_xlabel("i")
+        right.set_xlabel("distance i")
         right.set_ylabel(f"$|R_{{i+{STEP}}} - R_i|$ (logarithmic)")
         right.set_yscale("log")
         for panel in (left, right):
@@ -124,25 +120,6 @@ def draw_divergence(data: dict[str, Divergence]) -> Figure:
     return figure
 
 
-def divergence_rows(data: dict[str, Divergence]) -> list[Row]:
-    """Return the points of the curves as rows of a table; the last STEP distances have no phi(i + STEP, i)."""
-    return [
-        {
-            "encoding": name,
-            "distance": place,
-            "from zero": value,
-            f"to distance + {STEP}": float(curve.by_start[place]) if place < len(curve.by_start) else "",
-        }
-        for name, curve in data.items()
-        for place, value in enumerate(curve.from_zero.tolist())
-    ]
-
-
-def report(data: dict[str, Divergence]) -> list[str]:
-    """Return a line of text for each encoding with the number of violations of each property."""
-    return [
-        f"{name}: phi(i+{STEP}, i) fails to decrease at {curve.not_attenuated} of {len(curve.by_start) - 1} steps "
-        f"(property 1). phi(0, j) fails to increase at {curve.not_increasing} of {len(curve.from_zero) - 1} steps, and "
-        f"its slope fails to decrease at {curve.not_concave} of {len(curve.from_zero) - 2} steps (property 2)."
-        for name, curve in data.items()
-    ]
+if __name__ == "__main__":
+    save_picture(draw_matrices(matrices()), Path(__file__).with_name("prior-matrices.png"))
+    save_picture(draw_divergence(divergence()), Path(__file__).with_name("divergence.png"))

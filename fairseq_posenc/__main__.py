@@ -14,7 +14,7 @@ from .core.closed_pipe import discard_output
 COMMANDS = {
     "list": ("commands.listing", "Show the position encodings, their papers, options and capabilities."),
     "params": ("commands.params", "Count the parameters of each encoding and compare them with the papers."),
-    "figures": ("commands.figures", "Draw the figures of the papers from checkpoints, data and results."),
+    "figures": ("commands.figures", "Draw figures of the papers from checkpoints and data."),
     "report": ("commands.report", "Write a page that compares the results of recipes in tables, charts and figures."),
     "doctor": ("commands.doctor", "Check this installation and explain how to repair it."),
     "path": ("commands.path", "Print the folder of this package, for fairseq's --user-dir."),

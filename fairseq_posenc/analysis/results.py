@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple, TypeGuard
 
-#: Columns of scores, in the order in which they are looked for.
+#: Columns of the recipes' main scores, in the order in which they are looked for.
 SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
 #: Columns that tell the rows of one recipe apart, besides the encoding.
@@ -34,7 +34,6 @@ class Score(NamedTuple):
         value: Value of the score; with several seeds, the mean or, if the recipe chose it, the median of their values.
         within: Half the width of the score's 95 % interval; None if it is not known.
         seeds: Number of training runs.
-        settings: Settings of the recipe run.
         median: Whether the value is the median over several seeds.
     """
 
@@ -44,7 +43,6 @@ class Score(NamedTuple):
     value: float
     within: float | None
     seeds: int
-    settings: Mapping[str, Any]
     median: bool = False
 
 
@@ -69,33 +67,9 @@ def read(folder: Path) -> dict[str, Any]:
     raise ResultsError(f"{path} is not the result of a recipe. Run the recipe again, or name another folder.")
 
 
-def scores(folder: Path, column: str | None = None) -> list[Score]:
-    """Return the scores in one column of a run's results, and leave out rows without a number there.
-
-    Args:
-        column: Column of the score; None for the first of the known columns (`SCORES`) that occurs in the results.
-
-    Raises:
-        ResultsError: The results cannot be read, or no row has the column.
-    """
-    facts = read(folder)
-    chosen = column or next((name for name in SCORES if _has(facts, name)), None)
-    if chosen is None or not _has(facts, chosen):
-        known = ", ".join(dict.fromkeys(name for row in facts["results"] for name in row))
-        raise ResultsError(
-            f"{folder}: no row has {f'the score {column}' if column else 'a score'}. Choose a column with --score: "
-            f"{known}."
-        )
-    return [score(facts, row, chosen) for row in facts["results"] if is_number(row.get(chosen))]
-
-
 def is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value in a result is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _has(facts: Mapping[str, Any], column: str) -> bool:
-    return any(is_number(row.get(column)) for row in facts["results"])
 
 
 def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Score:
@@ -106,7 +80,7 @@ def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Scor
     name = str(row.get("encoding") or row.get("model") or "unknown")
     within, seeds = interval(row, column)
     median = seeds > 1 and _is_median(row, column)
-    return Score(group, name, column, float(row[column]), within, seeds, facts.get("settings", {}), median)
+    return Score(group, name, column, float(row[column]), within, seeds, median)
 
 
 def interval(row: Mapping[str, Any], column: str) -> tuple[float | None, int]:

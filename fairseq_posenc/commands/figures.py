@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc figures`: draw the figures of the papers from checkpoints, data and results."""
+"""`python -m fairseq_posenc figures`: draw the figures of the papers from checkpoints and data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..analysis import (
-    cosine,
-    heat_map,
-    lengths,
-    mean_attention,
-    patterns,
-    rank,
-    results,
-    scores,
-    sweep,
-)
+from ..analysis import cosine, heat_map, lengths, mean_attention, patterns, rank
 from ..analysis.style import Row, save
 from ..analysis.trained import FigureError, Stack, load, told_apart
 from ..compat.checkpoints import CheckpointError
@@ -111,22 +101,6 @@ def _lengths(options: Options) -> dict[str, Picture]:
     return {"": Picture(lengths.draw(sets), lengths.rows(sets))}
 
 
-def _all_scores(options: Options) -> list[results.Score]:
-    if not options.results:
-        raise results.ResultsError("--results: this figure needs results of recipes. Give a folder: --results DIR.")
-    return [score for folder in options.results for score in results.scores(folder, options.score)]
-
-
-def _scores(options: Options) -> dict[str, Picture]:
-    items = _all_scores(options)
-    return {"": Picture(scores.draw(items), scores.rows(items))}
-
-
-def _sweep(options: Options) -> dict[str, Picture]:
-    points = sweep.data(_all_scores(options), options.over)
-    return {"": Picture(sweep.draw(points, options.over), sweep.rows(points, options.over))}
-
-
 MODEL = {"checkpoint": None, "data": None, "side": None}
 TEXT = {"split": "valid", "texts": 8}
 KINDS = {
@@ -166,23 +140,12 @@ KINDS = {
         {"data": None, "split": "train"},
         _lengths,
     ),
-    "scores": Kind(
-        *("DIET, Figure 1", "Compare the scores in the results of recipes, with their confidence intervals."),
-        {"results": None, "score": None},
-        _scores,
-    ),
-    "sweep": Kind(
-        *("M1-M4, Table 4", "Show the scores for each value of an encoding's option or of a recipe's setting."),
-        {"results": None, "score": None, "over": "clip"},
-        _sweep,
-    ),
 }
 
 EPILOG = """\
 examples:
   python -m fairseq_posenc figures cosine --checkpoint learned.pt --output figures
   python -m fairseq_posenc figures rank --checkpoint learned.pt --checkpoint diet-abs.pt --output figures
-  python -m fairseq_posenc figures scores --results results/demo --output figures
 
 Each figure is written as NAME.png and NAME.pdf, and its data as NAME.csv."""
 
@@ -237,15 +200,6 @@ def _parser() -> Parser:
         metavar="N",
         help="Position of the first token of a second segment (default: there is only one segment).",
     )
-    add(
-        "--results",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="Output folder of a recipe; the flag may be repeated.",
-    )
-    add("--score", metavar="NAME", help="Name of the score in the results (default: the recipe's main score).")
-    add("--over", metavar="NAME", help="Option or setting on the x-axis of the figure sweep (default: clip).")
     return parser
 
 
@@ -265,7 +219,7 @@ def main(argv: Sequence[str]) -> int:
         for end, picture in kind.make(options).items():
             paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
             print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
-    except (FigureError, CheckpointError, results.ResultsError, OSError, ValueError) as error:
+    except (FigureError, CheckpointError, OSError, ValueError) as error:
         print(f"figures: {visible(error)}", file=sys.stderr)
         return 1
     return 0

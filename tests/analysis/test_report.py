@@ -50,7 +50,7 @@ def test_the_page_shows_rows_losses_figures_and_commands(tmp_path: Path) -> None
     assert page.count("data:image/png;base64,") == 2
     assert "fairseq-train data --pos-enc none" in page
     assert "translation_wmt18: validation loss" in page
-    assert "Score and cost" in page
+    assert 'id="scores"' in page
     assert len(page) < 300_000
 
 
@@ -198,6 +198,28 @@ def test_names_of_points_read_towards_the_middle_of_the_chart(tmp_path: Path) ->
     assert page.count('class="swatch again"') == 1
 
 
+def test_the_axis_shows_options_and_settings_with_several_values(tmp_path: Path) -> None:
+    short, long = [row("m4[clip=4]", 20.0), row("none", 18.0)], [row("m4[clip=64,share=none]", 22.0)]
+    runs = [
+        write_run(tmp_path / "short", short, settings={"epochs": 3, "longest": 128, "corpus": "x"}),
+        write_run(tmp_path / "long", long, settings={"epochs": 3, "longest": 512}),
+    ]
+    entries = [entry for run in read_runs(runs) for entry in run.entries]
+    assert charts.axes(entries) == {
+        **{name: text for name, text in charts.COSTS.items() if name != "added"},
+        "number longest": "longest",
+        "number clip": "clip",
+    }
+    (chart,) = charts.cost_charts(entries)
+    assert '["number clip", [4.0, {"type": "number", "value": "nan"}, 64.0]]' in json.dumps(chart.item)
+
+
+def main_score(run: Path) -> results.Score:
+    (entry,) = read_runs([run])[0].entries
+    assert entry.main
+    return entry.main
+
+
 def test_csv_and_latex_are_escaped(tmp_path: Path) -> None:
     rows = [row("=1+1", 27.3), row("a&b_c%[x\\y{z}]", 20.0, direction="#$~^<>\n|"), row("none", 1.0, **{"±": None})]
     runs = read_runs([write_run(tmp_path / "run", rows)])
@@ -214,7 +236,7 @@ def test_csv_and_latex_are_escaped(tmp_path: Path) -> None:
 
 def test_several_trainings_have_the_interval_of_their_mean(tmp_path: Path) -> None:
     seeds = {"seeds": [1, 2, 3], "BLEU of seeds": [26.0, 27.0, 28.0]}
-    (score,) = results.scores(write_run(tmp_path / "run", [row("none", 27.0, **seeds)]))
+    score = main_score(write_run(tmp_path / "run", [row("none", 27.0, **seeds)]))
     assert score.seeds == 3
     assert score.within == pytest.approx(2.4841, abs=1e-4)
 
@@ -223,7 +245,7 @@ def test_a_median_remains_the_score_and_has_no_interval_of_the_mean(tmp_path: Pa
     row = {"task": "CoLA", "model": "diet-rel", "score": 93.0, "mean": 90.0, "score of seeds": [84.0, 93.0, 93.0]}
     row |= {"paper": [{"score": 60.3}], "segments": "head", "pretrained": {"encoding": "diet-rel"}, "seeds": 3}
     run = write_run(tmp_path / "run", [row], recipe="finetune_glue")
-    (score,) = results.scores(run)
+    score = main_score(run)
     assert (score.value, score.within, score.seeds, score.median) == (93.0, None, 3, True)
     assert "<b>93 (median of 3)</b>" in build(tmp_path / "report.html", run)
 

@@ -1,9 +1,8 @@
-"""Test `figures`: every figure is drawn from its checkpoints, data or results, and errors name missing ones."""
+"""Test `figures`: every figure is drawn from its checkpoints or data, and errors name missing ones."""
 
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,9 @@ import torch
 from fairseq.data.indexed_dataset import make_builder
 from integration import lm, masked_lm, support
 from support_analysis import stack
-from support_figures import cut
 
-from fairseq_posenc.analysis import results, sweep
 from fairseq_posenc.analysis.trained import load, on_text
 from fairseq_posenc.commands import figures
-
-ROWS = [
-    {"encoding": "m4[clip=2]", "score": 80.0, "score of seeds": [79.0, 80.0, 81.0], "seeds": 3},
-    {"encoding": "m4[clip=8,share=none]", "score": 82.0, "score of seeds": [82.0, 82.0, 82.0], "seeds": 3},
-    {"encoding": "m4[clip=64]", "score": 83.0, "score of seeds": [83.0, 83.0, 83.0], "seeds": 3},
-]
 
 
 @pytest.fixture(scope="module")
@@ -238,8 +229,6 @@ def test_a_missing_split_is_refused_with_the_known_ones(tmp_path: Path, capsys: 
     ("arguments", "text"),
     [
         (["cosine"], "--checkpoint FILE"),
-        (["scores"], "--results DIR"),
-        (["scores", "--results", "nowhere"], "does not exist"),
         (["lengths"], "--data DIR"),
         (["lengths", "--data", "nowhere"], "has no split train"),
         (["embedding-heat-map", "--checkpoint", "nowhere.pt"], "nowhere.pt"),
@@ -265,58 +254,6 @@ def test_options_without_effect_are_refused(arguments: list[str], text: str, tmp
     with pytest.raises(SystemExit, match="2"):
         figures.main([*arguments, "--output", str(tmp_path)])
     assert text in capsys.readouterr().err
-
-
-# -- results of recipes --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    facts = {"recipe": "text_classification", "results": ROWS, "settings": {"longest": 128}}
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "result.json").write_text(json.dumps(facts), encoding="utf-8")
-    return tmp_path / "run"
-
-
-def test_scores_have_intervals(run: Path, tmp_path: Path) -> None:
-    rows = draw("scores", tmp_path / "out", "--results", run)
-    assert [row["encoding"] for row in rows] == [str(row["encoding"]) for row in ROWS]
-    assert float(rows[0]["±"]) == pytest.approx(2.4841, abs=1e-4)  # t(0.975, 2) / sqrt(3)
-    assert results.half_width([82.0, 82.0]) == 0
-
-
-def test_a_sweep_is_over_an_option_or_a_setting(run: Path, tmp_path: Path) -> None:
-    points = sweep.data(results.scores(run), "clip")
-    assert [(point.series, point.x) for point in points] == [("m4", 2), ("m4", 64), ("m4[share=none]", 8)]
-    assert draw("sweep", tmp_path / "out", "--results", run)
-    with pytest.raises(results.ResultsError, match=r"--over longest: .* fewer than two values"):
-        sweep.data(results.scores(run), "longest")
-
-
-@pytest.mark.parametrize("count", [1, 9])
-def test_the_legend_of_a_sweep_hides_nothing(count: int) -> None:
-    names = [f"an-encoding-with-a-long-name-{number}" for number in range(count)]
-    points = [
-        sweep.Point(name, clip, results.Score("run", name, "score", 80.0 - clip, 1.0, 3, {}))
-        for name in names
-        for clip in (2.0, 64.0)
-    ]
-    figure = sweep.draw(points, "clip")
-    assert cut(figure) == []
-    (panel,) = figure.axes
-    legend = panel.get_legend()
-    assert legend is not None
-    assert legend.get_window_extent().y1 < panel.xaxis.label.get_window_extent().y0
-    assert panel.get_window_extent().height > 1.5 * figure.dpi
-
-
-def test_results_without_scores_are_refused(run: Path) -> None:
-    columns = "encoding, score, score of seeds, seeds"
-    with pytest.raises(results.ResultsError, match=f"Choose a column with --score: {columns}"):
-        results.scores(run, "BLEU")
-    (run / "result.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(results.ResultsError, match="not the result of a recipe"):
-        results.scores(run)
 
 
 def test_every_figure_of_the_issue_is_there_and_tested() -> None:

@@ -73,14 +73,14 @@ def test_nothing_is_drawn_without_scores(tmp_path: Path) -> None:
 
 
 def test_scores_of_one_recipe_fit(tmp_path: Path) -> None:
-    items = [Score("demo", name, "BLEU", 100.0, None, 1, {}) for name in NAMES]
+    items = [Score("demo", name, "BLEU", 100.0, None, 1) for name in NAMES]
     assert cut(scores.draw(items, baseline="none")) == []
 
 
 @pytest.mark.parametrize("groups", [1, 3])
 def test_long_names_leave_room_for_the_intervals(groups: int) -> None:
     names = [LONG, f"{LONG}/xl[clamp=64]+tisa", "none"]
-    items = [Score(f"{group}", name, "BLEU", 50.0, 45.0, 1, {}) for group in range(groups) for name in names]
+    items = [Score(f"{group}", name, "BLEU", 50.0, 45.0, 1) for group in range(groups) for name in names]
     figure = scores.draw(items, baseline="none")
     assert cut(figure) == []
     assert min(panel.get_window_extent().width / figure.dpi for panel in figure.axes if panel.axison) > 1.5  # inches

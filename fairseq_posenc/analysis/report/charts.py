@@ -1,4 +1,5 @@
-"""Draw the charts of the report page with Bokeh: losses over training updates, and scores against costs.
+"""Draw the charts of the report page with Bokeh: losses over training updates, and scores against costs,
+options and settings.
 
 `page.py` writes the titles and legends as HTML. Inside a chart, texts from results occur only as data of tooltips and
 labels, which Bokeh does not interpret as HTML.
@@ -7,7 +8,7 @@ labels, which Bokeh does not interpret as HTML.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,8 @@ COSTS = {
     "step": "time of an update, relative",
     "memory": "MB",
 }
+#: Beginning of the columns of options and settings in the source of a chart.
+NUMBER = "number "
 INSTALL = "the page needs the package bokeh, which is not installed. Run: pip install bokeh"
 
 
@@ -125,30 +128,48 @@ def _loss_chart(recipe: str, kind: str, losses: Sequence[Losses], of: Callable[[
 
 
 def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
-    """Return a chart of main scores against costs for each task in which at least two rows have a score and a cost."""
+    """Return a chart of main scores for each task in which at least two rows have a score and a number for the x-axis.
+
+    The x-axis is a cost, an option of the encodings or a setting of the runs (see `axes`).
+    """
+    shown = axes(entries)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, entry in enumerate(entries):
-        if entry.main and any(_cost(entry, name) is not None for name in COSTS):
+        if entry.main and any(_place(entry, name) is not None for name in shown):
             groups.setdefault((entry.recipe, entry.task, entry.main.column), []).append(number)
     return [
-        _cost_chart(", ".join(filter(None, (recipe, task))), column, numbers, entries)
+        _cost_chart(", ".join(filter(None, (recipe, task))), column, numbers, entries, shown)
         for (recipe, task, column), numbers in groups.items()
         if len(numbers) > 1
     ]
 
 
-def costs(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the axis labels of the costs that at least one row has, keyed by the name of the cost."""
+def axes(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the labels of the x-axes that a reader can choose, keyed by column in the source of a chart.
+
+    They are the costs that at least one row has, and the options of encodings and settings of runs that have several
+    values in one recipe.
+    """
     entries = list(entries)
-    return {name: text for name, text in COSTS.items() if any(_cost(entry, name) is not None for entry in entries)}
+    values: dict[tuple[str, str], set[float]] = {}
+    for entry in entries:
+        for name, value in entry.numbers.items():
+            values.setdefault((entry.recipe, name), set()).add(value)
+    costs = {name: text for name, text in COSTS.items() if any(_place(entry, name) is not None for entry in entries)}
+    return costs | {f"{NUMBER}{name}": name for (_, name), several in values.items() if len(several) > 1}
 
 
-def _cost(entry: Entry, name: str) -> float | None:
+def _place(entry: Entry, name: str) -> float | None:
+    """Return the place of a row on an x-axis: a cost, an option or a setting."""
+    if name.startswith(NUMBER):
+        return entry.numbers.get(name.removeprefix(NUMBER))
     value: float | None = getattr(entry, name)
     return value
 
 
-def _cost_chart(title: str, column: str, numbers: list[int], entries: Sequence[Entry]) -> Chart:
+def _cost_chart(
+    title: str, column: str, numbers: list[int], entries: Sequence[Entry], shown: Mapping[str, str]
+) -> Chart:
     members = [entries[number] for number in numbers]
     colours = _colours([entry.encoding for entry in members])
     order = list(colours)
@@ -163,16 +184,17 @@ def _cost_chart(title: str, column: str, numbers: list[int], entries: Sequence[E
         "run": [entry.run for entry in members],
         "colour": [colours[entry.encoding] for entry in members],
     }
-    for name in COSTS:
-        data[name] = [nan if (cost := _cost(entry, name)) is None else cost for entry in members]
+    for name in shown:
+        data[name] = [nan if (place := _place(entry, name)) is None else place for entry in members]
         data[f"{name} side"] = _sides(data[name])
     from bokeh.core.properties import field
     from bokeh.models import ColumnDataSource
 
-    first = next(iter(costs(members)))
+    own = [name for name in shown if any(_place(entry, name) is not None for entry in members)]
+    first = own[0]
     source, view = ColumnDataSource(data), _view(len(members))
-    plot = _plot(COSTS[first], column, [("encoding", "@name"), ("run", "@run"), (column, "@score{0.00}")])
-    plot.hover.tooltips += [(text, f"@{name}{{0,0.[00]}}") for name, text in costs(members).items()]
+    plot = _plot(shown[first], column, [("encoding", "@name"), ("run", "@run"), (column, "@score{0.00}")])
+    plot.hover.tooltips += [(shown[name], f"@{{{name}}}{{0,0.[00]}}") for name in own]
     plot.segment(first, "low", first, "high", source=source, view=view, color="colour", line_width=2)
     plot.hover.renderers = [
         plot.scatter(first, "score", source=source, view=view, color="colour", marker="marker", size=10)

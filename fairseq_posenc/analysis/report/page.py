@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..results import SCORES
-from .charts import PALETTE, Chart, cost_charts, costs, library, loss_charts
+from .charts import PALETTE, Chart, axes, cost_charts, library, loss_charts
 from .columns import Column, columns
 from .markup import code, element, image, json_script, package_file, policy, wrapped
 from .papers import BOOKS, MODEL, PaperCell, PaperTable, paper_tables
@@ -30,7 +30,7 @@ def page(runs: Sequence[Run]) -> str:
         "Losses": _charts(
             losses, "loss", "Use the buttons of a chart to zoom. Point at a curve to see its training run."
         ),
-        "Score and cost": _cost_choice(entries) + _charts(scores, "cost", "Bars are 95 % intervals.") if scores else "",
+        "Scores": _cost_choice(entries) + _charts(scores, "cost", "Bars are 95 % intervals.") if scores else "",
         "Papers": _papers(paper_tables(entries)),
         "Figures": "".join(map(_figures, runs)),
         "Runs": "".join(map(_run, runs)),
@@ -124,8 +124,8 @@ def _chart(chart: Chart, identifier: str) -> str:
 
 
 def _cost_choice(entries: Sequence[Entry]) -> str:
-    options = "".join(element("option", text, value=name) for name, text in costs(entries).items())
-    return f'<div class="controls"><label for="cost">Cost</label><select id="cost">{options}</select></div>'
+    options = "".join(element("option", text, value=name) for name, text in axes(entries).items())
+    return f'<div class="controls"><label for="cost">Axis</label><select id="cost">{options}</select></div>'
 
 
 def _swatch(colour: str, again: bool) -> str:

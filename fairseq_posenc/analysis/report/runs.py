@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class Entry:
         speed: Training speed in units of `speed_unit`.
         memory: Peak memory in MB.
         step: Time per training update, divided by the time with the run's first encoding.
+        numbers: The numeric options of the encoding and settings of the run.
         command: Command of the training run.
         facts: The whole row of result.json.
     """
@@ -62,6 +64,7 @@ class Entry:
     step: float | None
     memory: float | None
     minutes: float | None
+    numbers: Mapping[str, float]
     commit: str
     command: str
     facts: Mapping[str, Any]
@@ -150,6 +153,7 @@ def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
         step=_number(row.get("time of a step", row.get("speed_ratio"))),
         memory=next((_number(row[name]) for name in MEMORY if is_number(row.get(name))), None),
         minutes=_number(row.get("minutes")),
+        numbers=_numbers(facts, label),
         commit=str(row.get("commit") or facts.get("commit") or ""),
         command=str(row.get("command") or ""),
         facts=row,
@@ -163,6 +167,18 @@ def _parts(label: str) -> tuple[str, str]:
     except ValueError:  # encodings of two stacks, such as `rope/t5`, or a model without an encoding of this package
         return label, ""
     return spec.name, spec.args or ""
+
+
+def _numbers(facts: Mapping[str, Any], label: str) -> dict[str, float]:
+    """Return the numeric settings of a run and the numeric options that a label sets, by their names."""
+    settings = facts.get("settings")
+    numbers = dict(settings) if isinstance(settings, dict) else {}
+    with suppress(ValueError):  # encodings of two stacks, or a model without an encoding of this package
+        for options in parse(label).options.values():
+            for name, value in options.items():
+                with suppress(ValueError):
+                    numbers[name] = float(value)
+    return {name: value for name, value in numbers.items() if is_number(value)}
 
 
 def _number(value: Any) -> float | None:

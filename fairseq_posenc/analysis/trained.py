@@ -90,7 +90,7 @@ class Seen(NamedTuple):
     weights: Tensor
 
 
-def load(checkpoint: Path, data: Path | None = None, side: str | None = None) -> Stack:
+def load(checkpoint: str | Path, data: Path | None = None, side: str | None = None) -> Stack:
     """Load the encoder or decoder of a checkpoint that fairseq wrote, in evaluation mode on the CPU.
 
     Args:
@@ -115,7 +115,7 @@ def load(checkpoint: Path, data: Path | None = None, side: str | None = None) ->
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
         missing = ""
     except FileNotFoundError as error:
-        if data or not checkpoint.exists():
+        if data or not Path(checkpoint).exists():
             raise FigureError(f"{checkpoint}: {error}.") from error
         model, task, missing = _without_dictionary(checkpoint), None, str(error)
     model.eval()
@@ -178,7 +178,7 @@ def _dictionary(size: int) -> Any:
     return dictionary
 
 
-def _without_dictionary(checkpoint: Path) -> Any:
+def _without_dictionary(checkpoint: str | Path) -> Any:
     """Return the model of a checkpoint, for which a task would need the dictionary.
 
     Heads for classification, which only a task adds to a model, are left out.

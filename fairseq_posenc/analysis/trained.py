@@ -165,7 +165,7 @@ class _Sizes:
 
 def _words(weights: Mapping[str, Tensor], side: str) -> int:
     """Return the number of rows of the word table of an encoder or decoder, which may have several parts."""
-    table = re.compile(rf"{side}\.(.+\.)?embed_tokens\.(weight|embeddings\.\d+\.0\.weight)")
+    table = re.compile(rf"{side}\.(.+\.)?embed_tokens\.((words\.)?weight|embeddings\.\d+\.0\.weight)")
     return sum(len(weight) for name, weight in weights.items() if table.fullmatch(name))
 
 

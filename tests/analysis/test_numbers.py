@@ -116,6 +116,21 @@ def test_figures_name_the_encoding() -> None:
     assert [item.title for item in stacks] == ["learned", "m4: b/m4/last.pt", "m4: c/m4/last.pt"]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["decoder.embed_tokens.embeddings.0.0.weight", "decoder.embed_tokens.embeddings.1.0.weight"],
+        ["decoder.embed_tokens.weight"],
+        ["decoder.sentence_encoder.embed_tokens.words.weight"],
+    ],
+    ids=["adaptive", "plain", "classifier"],
+)
+def test_a_checkpoint_tells_the_number_of_words(names: list[str]) -> None:
+    """Without a dictionary, the models of all tasks are built with these numbers."""
+    others = ["decoder.embed_tokens.embeddings.1.1.weight", "decoder.embed_positions.weight", "encoder.fc1.weight"]
+    assert trained._words({name: torch.zeros(3, 2) for name in [*names, *others]}, "decoder") == 3 * len(names)
+
+
 def test_histograms_of_models_look_different() -> None:
     figure = cosine.draw([cosine.data(stack("learned"))] * 2)
     assert cut(figure) == []

@@ -19,7 +19,7 @@ from corpora.stages import START, Machines
 DESCRIPTION = """\
 Prepare text for training masked language models: split it into documents and sentences, tokenise them, and write
 shards of fairseq's binary files. After an interruption, run the same command again to continue.
-docs/data-pretraining.md describes the output."""
+docs/data.md describes the output."""
 EXAMPLES = """\
 examples:
   prepare_corpus.py --train wiki/ books/ --valid-part 0.005 --output data-bin/books_wiki --tokenizer wordpiece \\

@@ -20,7 +20,7 @@ DESCRIPTION = """\
 Prepare parallel corpora for the option --corpus of the translation recipe. The output folder holds the training,
 validation and test sets in two languages, as raw text with one sentence per line. Training pairs are cleaned, and
 report.md counts the pairs that each cleaning step leaves out. Validation and test sets are not cleaned.
-docs/data-parallel.md describes the output folder."""
+docs/data.md describes the output folder."""
 EXAMPLES = """\
 examples:
   prepare_parallel.py --pair en-de --train mine/train --valid mine/dev --test mine/test --output data/mine

@@ -20,7 +20,7 @@ DESCRIPTION = """\
 Prepare question-answering data for training --task posenc_question_generation. The source of an item is the answer
 and its context, and the target is the question. Source words that the dictionary lacks get ids of their own, so that a
 model can copy them. The input is JSON in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with
-questions in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data-questions.md describes the output."""
+questions in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data.md describes the output."""
 EXAMPLES = """\
 examples:
   prepare_questions.py --text my-questions.json --output data-bin/mine --bad repair

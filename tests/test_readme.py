@@ -21,7 +21,7 @@ from fairseq_posenc.encodings import get, names
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MULTI30K = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
+TRANSLATION = (ROOT / "docs" / "translation.md").read_text(encoding="utf-8")
 PAPERS = tomllib.loads((ROOT / "fairseq_posenc" / "papers" / "citations.toml").read_text(encoding="utf-8"))
 
 
@@ -58,14 +58,14 @@ def scores() -> dict[str, list[float]]:
 def test_every_score_in_the_readme_occurs_on_the_page_of_its_source() -> None:
     """Except two numbers that the text computes from the table: how far the means and the seeds of encodings differ."""
     result = section("A result")
-    assert "](docs/multi30k.md#" in result
+    assert "](docs/translation.md#" in result
     equal = [scores()[name] for name in ("shaw", "diet-rel", "diet-abs", "t5")]
     means = [mean for *_, mean in equal]
     means_differ = f"{max(means) - min(means):.1f}"
     seeds_differ = f"{max(abs(first - second) for first, second, _ in equal):.1f}"
     assert f"(means within {means_differ} BLEU, seeds within {seeds_differ})" in result
     assert len(decimals(result)) > 20
-    assert decimals(result) - {means_differ, seeds_differ} <= decimals(MULTI30K)
+    assert decimals(result) - {means_differ, seeds_differ} <= decimals(TRANSLATION)
     assert decimals("12.5 and 99.9 (0.12.3.1, https://x.org/2021.emnlp/) at 3.5") == {"12.5", "99.9", "3.5"}
 
 
@@ -138,11 +138,20 @@ def test_no_heading_occurs_twice(page: str) -> None:
     assert repeated_headings("## Speed\n```\n## Speed\n```\n## Memory\n## Speed\n") == ["## Speed"]
 
 
+def anchors(text: str) -> set[str]:
+    """Return the anchors of the headings of a page, as Git hosts make them."""
+    headings = re.findall(r"^#+ (.+)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files(page: str) -> None:
+def test_links_lead_to_files_and_headings(page: str) -> None:
     text = re.sub(r"`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"))  # code such as `f[name](x)` has no links
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
-    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+    for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{link}#{anchor}"
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -4,7 +4,6 @@ The first line of a block says what the block contains:
 
     <!-- derived: m4m; m4[clip=32] -->      a table of these encodings, with parameters and capabilities
     <!-- derived: all -->                   the same table for every encoding
-    <!-- derived: without evidence -->      the encodings that are in no table of scores
     <!-- derived: capabilities -->          the papers and capabilities of every encoding
     <!-- derived: options -->               the options of every encoding
     <!-- derived: whole models -->          the parameters of whole models, next to those of a paper
@@ -29,14 +28,11 @@ from tabulate import tabulate
 from fairseq_posenc.commands import params, whole_models
 from fairseq_posenc.core.families import FAMILIES
 from fairseq_posenc.core.options import describe
-from fairseq_posenc.core.syntax import names_in
 from fairseq_posenc.encodings import Composition, get, names, spec_of, specs
 from fairseq_posenc.encodings.facts import BASE, at_base_size, declared, on_meta
 
 DOCS = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-#: Beginning of blocks that quote times and memory, which are no scores.
-COST = f"{MARK}speed.md"
 #: Alignment of tables whose second column contains numbers.
 ONE_NUMBER = ("left", "right")
 #: What each capability means.
@@ -68,8 +64,7 @@ def filled(text: str, folder: Path = DOCS) -> str:
     counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
     if len(set(counts)) > 1:
         raise ValueError("{} 'derived' and {} 'end' markers form {} blocks. Each block needs both.".format(*counts))
-    unseen = [name for name in names() if name not in scored(text)]
-    return BLOCK.sub(partial(_block, unseen=unseen, folder=folder), text)
+    return BLOCK.sub(partial(_block, folder=folder), text)
 
 
 def by_hand(text: str) -> str:
@@ -77,20 +72,9 @@ def by_hand(text: str) -> str:
     return BLOCK.sub("", text)
 
 
-def scored(text: str) -> set[str]:
-    """Return the encodings with a row in a hand-written table, or in a quoted table of any page except speed.md."""
-    quotes = [what for _, what, _ in BLOCK.findall(text) if what.startswith(MARK) and not what.startswith(COST)]
-    labels = [label.strip() for what in quotes for label in what.rpartition(" | ")[2].split(";")]
-    labels += re.findall(r"^ *\| *`([^`\n]+)`", by_hand(text), re.MULTILINE)
-    stacks = [stack for label in labels for stack in label.split("/")]  # ENCODER/DECODER
-    return {name for stack in stacks for name in names_in(stack)} & set(names())
-
-
-def _block(block: re.Match[str], unseen: list[str], folder: Path) -> str:
+def _block(block: re.Match[str], folder: Path) -> str:
     head, what, end = block.groups()
-    if what == "without evidence":
-        body = ", ".join(f"`{name}`" for name in unseen) or "None."
-    elif what.startswith(MARK):
+    if what.startswith(MARK):
         body = quote(what, folder)
     elif make := TABLES.get(what):
         body = make()

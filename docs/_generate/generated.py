@@ -18,7 +18,7 @@ ENCODINGS = blocks.DOCS / "encodings"
 #: Written by hand, with blocks that this program fills.
 WITH_BLOCKS = (
     ROOT / "README.md",
-    blocks.DOCS / "which-encoding.md",
+    blocks.DOCS / "choosing.md",
     blocks.DOCS / "training.md",
     ENCODINGS / "index.md",
 )

@@ -1,8 +1,8 @@
 """Copy rows of measurements from one page of the documentation into another, so that every number is written once.
 
-A block of docs/which-encoding.md names the page, words above the table, columns and rows (see `blocks.py`):
+A block of README.md names the page, words above the table, columns and rows (see `blocks.py`):
 
-    <!-- derived: quote lm-wikitext103.md | test perplexity by the length | memory 0; 150 | xl; t5 -->
+    <!-- derived: quote language-models.md | test perplexity by the length | memory 0; 150 | xl; t5 -->
 """
 
 from __future__ import annotations

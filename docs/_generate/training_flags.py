@@ -17,20 +17,20 @@ from fairseq_posenc.compat.registration import register
 DETAILS = {
     "--pos-enc": "encodings/index.md",
     "--pos-enc-args": "encodings/index.md#options",
-    "--pos-enc-encoder": "faq.md#can-encoder-and-decoder-have-different-encodings",
-    "--pos-enc-log-interval": "faq.md#can-i-watch-the-attention-while-a-model-trains",
+    "--pos-enc-encoder": "#name-an-encoding-and-its-options",
+    "--pos-enc-log-interval": "#watch-the-attention",
     "--pos-enc-no-decay": "encodings/index.md",
     "--pos-enc-path": "speed.md#paths",
     "--pos-enc-random": "positions.md",
     "--allow-checkpoint-names": "fairseq-corrections.md#which-checkpoints-can-be-loaded",
     "--attend-within": "masked-lm.md",
-    "--encoder-from": "question-model.md",
+    "--encoder-from": "question-generation.md#the-model",
     "--mem-length": "language-models.md",
-    "--metrics": "glue.md",
-    "--pretrained": "glue.md#with-fairseqs-commands",
-    "--restore-previous": "plain-commands.md#continue-after-a-kill",
+    "--metrics": "fine-tuning.md",
+    "--pretrained": "fine-tuning.md#glue-with-fairseqs-commands",
+    "--restore-previous": "tutorial.md#continue-after-a-kill",
     "--rouge-variant": "question-generation.md",
-    "--segments": "glue.md",
+    "--segments": "fine-tuning.md",
 }
 MAIN = "posenc_transformer"  # the model whose help texts and defaults come first
 

@@ -262,6 +262,6 @@ def test_every_figure_of_the_issue_is_there_and_tested() -> None:
 
 
 def test_the_page_has_a_row_for_every_figure() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reports-and-figures.md").read_text(encoding="utf-8")
     for name, kind in figures.KINDS.items():
         assert f"| `{name}` | {kind.paper} |" in page

@@ -263,24 +263,10 @@ def page() -> str:
     """Return the part of docs/reliability.md about mutants."""
     found, written = results(), notes()
     tried = [mutant for mutant in chosen() if mutant.key in found]
-    killed = sum(found[mutant.key]["killer"] is not None for mutant in tried)
-    states = {mutant: "survives" if found[mutant.key]["killer"] is None else "killed" for mutant in tried}
-    by_added = sum(states[mutant] == "killed" and written.get(mutant.key, "").startswith(ADDED) for mutant in tried)
-    listed = [mutant for mutant in tried if states[mutant] == "survives" or mutant.key in written]
-    lines = [
-        "| file | line | change | now | what was done |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {mutant.file.removeprefix('fairseq_posenc/')} | {mutant.change[0]} "
-            f"| {_code(mutant.change[1])} → {_code(mutant.change[2])} "
-            f"| {states[mutant]} | {written.get(mutant.key, 'not examined')} |"
-            for mutant in sorted(listed, key=lambda mutant: mutant.key)
-        ),
-    ]
-    most, before = max(len(tried), 1), killed - by_added
-    numbers = {"tried": len(tried), "killed": killed, "before": before}
-    text = TEXT.format(**numbers, share=killed / most, share_before=before / most)
-    return "\n".join([text, *lines, ""])
+    killed = [mutant for mutant in tried if found[mutant.key]["killer"] is not None]
+    before = len(killed) - sum(written.get(mutant.key, "").startswith(ADDED) for mutant in killed)
+    shares = {"share": len(killed) / max(len(tried), 1), "share_before": before / max(len(tried), 1)}
+    return TEXT.format(tried=len(tried), killed=len(killed), before=before, **shares)
 
 
 ADDED = "test added: "  # how the note of a change begins that survived until a test was added
@@ -288,25 +274,11 @@ TEXT = f"""Changed code
 
 `make mutants` changes the Python code of {", ".join(f"`{room}`" for room in ROOMS)} in {NUMBER} places, one at a time,
 and runs the tests that reach the changed line. The changes are drawn with the seed {SEED} from all changes that Cosmic
-Ray can make, except the changes of two operators, {" and ".join(f"`{name}`" for name in NAMED)}. These two need the
-names of variables for each change, and choose a number or an operator at random whenever they make it. Their changes
-can therefore be neither listed nor repeated. `tests/faults/drawn.json` lists the drawn changes. If you edit a line, new
-changes are drawn in place of the changes of this line. Changes of annotations in functions and changes that do not
-compile are not drawn. A change is killed if a test fails, crashes or takes too long. Linters do not run, so a change
-that only a linter would notice survives. The tests are in these files and folders of `tests`:
-{", ".join(f"`{name}`" for name in TESTS)}.
-
-**Tests killed {{before}} of {{tried}} changes ({{share_before:.1%}}) before tests were added for survivors, and
-{{killed}} of {{tried}} ({{share:.1%}}) after; {{tried}} of {NUMBER} have been tried.** The added tests were written for
-changes that are counted here, so the first number tells more about changes that have not been tried. The first number
-may be slightly too high, because a test that was added for one change may have killed others that were tried later. The
-table shows the changes that survive, and the changes that survived until a test was added.
+Ray can make, except those of {" and ".join(f"`{name}`" for name in NAMED)}, which choose at random.
+`tests/faults/drawn.json` lists the changes, and `tests/faults/{NOTES.name}` says what was done about survivors. Tests
+killed {{before}} of {{tried}} changes ({{share_before:.1%}}) before tests were added for survivors, and
+{{killed}} of {{tried}} ({{share:.1%}}) after.
 """
-
-
-def _code(text: str) -> str:
-    escaped = (text or "(removed)").replace("|", "\\|")
-    return f"`{escaped}`"
 
 
 def write_page() -> None:

@@ -13,30 +13,21 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = ROOT / "results" / "reliability", ROOT / "docs" / "reliability.md"
 HEAD = """# Reliability
 
-`make torture` tests faults such as killed commands, damaged files, full disks, malicious data and concurrent runs, and
-compares results with stored numbers. `make torture` also runs the tests that are marked `long`, and counts each test as
-one trial. `make versions` runs the tests of the core with the oldest and the newest version of torch. `make mutants`
-changes the Python code and counts the changes that a test notices. `make soak` trains and decodes for 20 minutes in one
-process, and reports memory, files and processes that are left over. All commands write this page. Interrupted commands
-continue when you start them again; only `make soak` begins anew. A row in which fewer trials survived than were made is
-repeated by the next run of its command. To repeat finished trials, delete `results/reliability`.
-
 Some damage is not noticed, because the format of the file has no checksums: wrong tokens in a `.bin` file of binarised
 data; wrong letters or counts in a `dict.txt` that is still a valid dictionary; wrong weights in a checkpoint of torch's
 old format, in a checkpoint written with `torch.serialization.set_crc32_options(False)`, and in a safetensors file whose
 folder has no `SHA256SUMS`. The plugin logs a message when it loads a checkpoint without checksums. To find such damage,
 run `sha256sum` when the files are new, keep its output, and compare the files with it later by `sha256sum --check`.
 
-The core also works with torch 2.5, except for two features: `torch.compile` of a layer to a single graph, and
-`torch.export`. The tests of these features are left out with torch 2.5.
+Losses are compared with stored ones (`tests/recipes/curves`), to four digits or three decimals, for the preset `smoke`
+of every recipe; `PYTHONPATH=. python tests/support_curves.py` stores them again. Until now, this ran on one kind of
+machine only: Linux on x86-64, two cores, torch 2.13 without a GPU. `tests/kept` keeps a small language model that later
+versions must load and continue with the same text.
 
-`tests/recipes/curves` keeps the losses of every recipe's preset `smoke`. Tests run this preset and compare its losses
-with the stored ones. The log of fairseq has three decimals. Losses from 1 are therefore compared to four digits, and
-losses below 1 to three decimals. The last digit may differ by one. The row of the loss curves counts seven recipes; the
-tests of the row `kill: every stage of three recipes` compare the losses of the other three.
-`PYTHONPATH=. python tests/support_curves.py` computes and stores the losses again. Until now, the losses were computed
-and compared on only one kind of machine: Linux on x86-64, two cores, torch 2.13 without a GPU. `tests/kept` keeps a
-small language model of this version, which must load and generate the same text in later versions.
+`make torture` tests the faults of this table and runs the tests that are marked `long`; each test is one trial. `make
+versions` tests the core with the oldest and the newest torch (with torch 2.5, without `torch.compile` of a layer to a
+single graph and `torch.export`). These commands, `make mutants` and `make soak` write this page. They continue after an
+interruption, except `make soak`; to repeat finished trials, delete `results/reliability`.
 
 | fault | trials | survived |
 |---|---|---|

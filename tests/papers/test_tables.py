@@ -70,7 +70,7 @@ def test_no_figure_stands_twice() -> None:
     assert len(doubled([*every(), written_otherwise])) == 1
 
 
-#: Printed averages that are not the averages of the printed numbers; docs/which-encoding.md mentions them.
+#: Printed averages that are not the averages of the printed numbers; docs/choosing.md mentions them.
 DISAGREE = {
     ("diet-rel[share=head-wise]", "head"): ("54.7", 54.9),
     ("diet-rel[share=layer-wise]", "head"): ("57.3", 57.4),

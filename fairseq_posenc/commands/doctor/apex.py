@@ -1,4 +1,4 @@
-"""Check whether NVIDIA's apex is installed, and whether fairseq will use it. See docs/apex.md.
+"""Check whether NVIDIA's apex is installed, and whether fairseq will use it. See docs/installation.md.
 
 fairseq uses apex if it can import it (in modules/layer_norm.py and optim/fused_adam.py), and catches only ImportError.
 An installed apex can cause errors for three reasons. The installed apex may be another project, such as the one on
@@ -16,7 +16,7 @@ import sys
 from .report import Check
 from .stack import import_error, installed
 
-BUILD = "docs/apex.md says how to build NVIDIA's apex"
+BUILD = "docs/installation.md says how to build NVIDIA's apex"
 
 
 @dataclasses.dataclass(frozen=True)

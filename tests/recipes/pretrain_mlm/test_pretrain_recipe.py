@@ -123,13 +123,13 @@ def test_models_of_the_diet_presets_have_the_parameters_that_the_paper_counts(pr
 
 
 def test_pretrained_models_of_diet_lack_the_pooler_and_the_segment_vectors_of_table_6() -> None:
-    """Both come with fine-tuning; docs/pretraining.md names their 0.59 million parameters."""
+    """Both come with fine-tuning; docs/masked-lm.md names their 0.59 million parameters."""
     pooler, segments, symbols = 768 * 768 + 768, 2 * 768, 30_522 - 4  # four special symbols are counted already
     built = of_architecture("posenc_bert_base", {"--pos-enc": "learned"})["model_without_words"]
     with_words = built + symbols * (768 + 1)  # a vector and a bias for each symbol
     shape = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
     assert with_words + pooler + segments == whole_models.total(512 * 768, shape)
-    assert f"{(pooler + segments) / 1e6:.2f} million parameters fewer" in (ROOT / "docs/pretraining.md").read_text()
+    assert f"{(pooler + segments) / 1e6:.2f} million parameters fewer" in (ROOT / "docs/masked-lm.md").read_text()
 
 
 def test_positions_are_as_many_as_the_longest_sequence_or_more() -> None:

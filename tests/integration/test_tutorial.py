@@ -1,4 +1,4 @@
-"""Test that the commands of docs/plain-commands.md work without changes, from raw text to sacreBLEU."""
+"""Test that the commands of docs/tutorial.md work without changes, from raw text to sacreBLEU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .support import ROOT
 pytest.importorskip("sentencepiece")
 pytest.importorskip("sacrebleu")
 
-PAGE = (ROOT / "docs" / "plain-commands.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 WORDS = {"en": "a cat dog sees old small house tree red finds".split()}
 WORDS["de"] = "ein Katze Hund sieht alt klein Haus Baum rot findet".split()
 SIZES = {"train": 60, "valid": 5, "test": 6}

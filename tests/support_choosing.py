@@ -1,4 +1,4 @@
-"""Split docs/which-encoding.md into its handwritten text, its sections, and its tables of the papers' numbers.
+"""Read the tables of docs/choosing.md and of the pages of recipes, which repeat the papers' numbers.
 
 PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
 """
@@ -11,15 +11,14 @@ from pathlib import Path
 import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "which-encoding.md").read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+PAGE = PAGES["choosing"]
 HAND = blocks.by_hand(PAGE)
 
 
-def sections(text: str) -> dict[str, str]:
-    """Return the text of each section by the anchor of its heading."""
-    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
-    anchors = (re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in parts[::2])
-    return dict(zip(anchors, parts[1::2], strict=True))
+def section(text: str, heading: str) -> str:
+    """Return the text of the section with this heading, to the next heading of any level."""
+    return text.partition(f"# {heading}\n")[2].partition("\n#")[0]
 
 
 def quoted(text: str) -> list[str]:

@@ -267,7 +267,7 @@ NAMES = [
     ("rope+rope-02", "", ["must be called rope-2,"]),
     ("shawn+shawn-2", "", ["unknown position encoding 'shawn'"]),
     ("rope+rope-2", "base=10,rope.layers=1,rope-2.layers=2", ["rope.base or rope-2.base"]),
-    ("rope+rope-2", "rope-2.bas=10", ["rope-2: there is no option bas"]),
+    ("rope+rope-2", "rope-2.bas=10", ["there is no option rope_2.bas", "did you mean base?"]),
 ]
 
 

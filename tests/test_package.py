@@ -65,7 +65,7 @@ def names_of(requirements: list[str]) -> set[str]:
 
 
 def imported_at_once(tree: ast.AST) -> Iterator[str]:
-    """Yield the top-level packages that a module imports when it is imported, except for type checkers."""
+    """Yield the packages that Python imports with a module. Imports that only type checkers read do not count."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # because this fol
 
 import generated
 
+from fairseq_posenc.core.writing import write_whole
+
 
 def main() -> int:
     """Write each generated file that is not current. Return 1 if a block of a page cannot be filled."""
@@ -21,7 +23,7 @@ def main() -> int:
         print(f"{path.relative_to(generated.ROOT)}: the registry has no such encoding. Delete this page.")
     for path, text in files.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text)
             print(f"{path.relative_to(generated.ROOT)}: updated")
     return 0
 

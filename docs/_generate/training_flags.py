@@ -58,7 +58,7 @@ def table() -> str:
 
 
 def all_flags() -> list[Flag]:
-    """Return the flags of the plugin's models, tasks and so on, without those that mean the same in fairseq."""
+    """Return the flags that the plugin adds, and the flags of fairseq to which it gives another meaning."""
     found: dict[str, Flag] = {}
     classes = [*_classes()]
     for owner, _, options in sorted(classes, key=lambda row: MAIN not in row[0]):

@@ -179,7 +179,7 @@ def _dictionary(size: int) -> Any:
 
 
 def _without_dictionary(checkpoint: str | Path) -> Any:
-    """Return the model of a checkpoint, for which a task would need the dictionary.
+    """Build the model of a checkpoint without its dictionary, which fairseq's tasks would read from the data folder.
 
     Heads for classification, which only a task adds to a model, are left out.
     """

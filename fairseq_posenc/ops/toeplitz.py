@@ -181,7 +181,7 @@ def in_chunks(formula: Callable[[slice], Tensor], queries: int, size: int) -> Te
 
 
 def rows_of_chunk(numbers: int, device: torch.device) -> int:
-    """Return how many rows to compute at a time if each needs a temporary tensor of `numbers` numbers."""
+    """Return how many rows to compute at a time if each row needs a temporary tensor with `numbers` entries."""
     return max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // max(1, numbers))
 
 

@@ -53,7 +53,6 @@ def _parser() -> Parser:
         prog="python -m fairseq_posenc",
         description="Use any position encoding in fairseq, PyTorch and transformers.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="Print the version of the package.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=_Command)

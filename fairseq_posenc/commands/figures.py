@@ -168,7 +168,6 @@ def _parser() -> Parser:
         prog="python -m fairseq_posenc figures",
         description=f"Draw figures of the papers.\n\nfigures:\n{kinds}",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # so that an option that the user leaves out is absent
     )
     parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw, from the list above.")

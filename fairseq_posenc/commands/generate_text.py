@@ -76,7 +76,6 @@ def _parser() -> Parser:
         prog="python -m fairseq_posenc generate-text",
         description="Continue prompts with a language model (posenc_transformer_lm).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--checkpoint", required=True, type=Path, metavar="FILE", help="Checkpoint of a language model.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import textwrap
@@ -32,7 +31,6 @@ def main(argv: Sequence[str]) -> int:
         description="List the position encodings that --pos-enc takes, with their options (--pos-enc-args).",
         epilog="examples:\n  python -m fairseq_posenc list shaw t5\n  python -m fairseq_posenc list 'm4[clip=64]'\n"
         "  python -m fairseq_posenc list --json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="Encodings to list, such as t5 or 'm4[clip=64]'. Default: all."

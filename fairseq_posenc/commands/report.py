@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ def _parser() -> Parser:
         prog="python -m fairseq_posenc report",
         description="Write a page that compares runs of recipes: their scores, losses, costs, figures and commands.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("results", type=Path, nargs="+", metavar="RESULTS", help="Output folder of a recipe, or its result.json.")

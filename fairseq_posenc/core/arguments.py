@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Collection
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .words import suggestion
 
@@ -15,7 +15,13 @@ _UNKNOWN = "unrecognized arguments: "
 
 
 class Parser(argparse.ArgumentParser):
-    """Parse a command line; an error suggests the most similar flag, command or value."""
+    """Parse a command line; an error suggests the most similar flag, command or value.
+
+    Help texts keep their line breaks.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **settings})
 
     def error(self, message: str) -> NoReturn:
         known = [option for action in self._actions for option in action.option_strings]

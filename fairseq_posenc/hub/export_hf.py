@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -150,7 +149,6 @@ def _parser() -> Parser:
         description="Export a masked language model or a language model of fairseq to a folder that transformers and "
         "fairseq_posenc.load read.",
         epilog="example:\n  %(prog)s checkpoints/checkpoint_best.pt --output my-model\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "checkpoint",

@@ -33,7 +33,6 @@ def _parser() -> Parser:
         prog="python -m fairseq_posenc import-hf",
         description="Convert a pretrained BERT, RoBERTa or GPT-2 to a fairseq checkpoint with any position encoding.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "source",

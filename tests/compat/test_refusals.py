@@ -162,6 +162,17 @@ def test_precisions_that_need_a_gpu_are_refused_without_one(
         Trainer(config(fp16=True, fp16_no_flatten_grads=True), None, None, None)
 
 
+def assert_refused_in_a_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check that fairseq-train refuses the words, and that the error is one line with this message."""
+    monkeypatch.setattr("sys.argv", ["fairseq-train"])
+    with pytest.raises(SystemExit, match="2"):
+        options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line), line
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -205,11 +216,7 @@ def test_precisions_that_need_a_gpu_are_refused_without_one(
 def test_flags_that_an_architecture_lacks_are_one_line(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["fairseq-train"])
-    with pytest.raises(SystemExit, match="2"):
-        options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(message, line), line
+    assert_refused_in_a_line(words, message, capsys, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -240,11 +247,7 @@ def test_a_misspelt_name_is_refused_with_the_nearest(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """argparse itself lists all names: fairseq has more than 200 architectures."""
-    monkeypatch.setattr("sys.argv", ["fairseq-train"])
-    with pytest.raises(SystemExit, match="2"):
-        options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(message, line), line
+    assert_refused_in_a_line(words, message, capsys, monkeypatch)
 
 
 def test_hydra_says_nothing_about_fairseq() -> None:

@@ -95,23 +95,24 @@ def test_kept_text_is_composed_without_control_characters_and_counted_as_mended(
 )
 def test_a_separator_between_words_becomes_a_space_in_all_splits(separator: str, parallel: Parallel) -> None:
     text = [f"a{separator}b", "x"], [f"c{separator}d", "y"]
-    corpora = {split: parallel.write(split, *text) for split in ("train", "valid", "test")}
-    options = [word for split, prefix in corpora.items() for word in (f"--{split}", prefix)]
-    assert parallel.run("--pair", "en-de", *options).status == 0
-    for split in corpora:
-        assert lines(parallel.output / f"{split}.en") == ["a b", "x"]
-        assert lines(parallel.output / f"{split}.de") == ["c d", "y"]
+    assert_clean_in_all_splits(parallel, text, (["a b", "x"], ["c d", "y"]))
 
 
 def test_all_splits_are_composed(parallel: Parallel) -> None:
     """Subwords are learned on composed training text, so a test set in NFD would be full of unknown pieces."""
     text = ["ein cafe\u0301", "x\x01y"], ["de\u0301ja\u0300", "z"]
+    assert_clean_in_all_splits(parallel, text, (["ein caf\u00e9", "xy"], ["d\u00e9j\u00e0", "z"]))
+
+
+def assert_clean_in_all_splits(
+    parallel: Parallel, text: tuple[list[str], list[str]], clean: tuple[list[str], list[str]]
+) -> None:
+    """Prepare the same pairs as training, validation and test set, and compare both sides with the clean lines."""
     corpora = {split: parallel.write(split, *text) for split in ("train", "valid", "test")}
     options = [word for split, prefix in corpora.items() for word in (f"--{split}", prefix)]
     assert parallel.run("--pair", "en-de", *options).status == 0
     for split in corpora:
-        assert lines(parallel.output / f"{split}.en") == ["ein caf\u00e9", "xy"]
-        assert lines(parallel.output / f"{split}.de") == ["d\u00e9j\u00e0", "z"]
+        assert (lines(parallel.output / f"{split}.en"), lines(parallel.output / f"{split}.de")) == clean
 
 
 def test_a_nul_character_in_a_set_is_named_with_its_line(parallel: Parallel) -> None:

@@ -8,15 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..ops.compiled import compiled, usable
 from ..positions import Positions
 from .base import Layer, PositionEncoding, StackShape
 from .caches import GrownTables
 from .options import Options, option
 from .refusal import InputError
-
-#: Least number of features that are rotated by a compiled loop on a GPU. Fewer features occur in decoding.
-LEAST = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -85,13 +81,11 @@ class Rotary(PositionEncoding):
 
     def _turned(self, x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
         """Rotate the first R features of x [B, h, T, D] and leave the others unchanged."""
-        rotate = _rotate_neighbours if self._interleaved else _rotate_halves
-        if usable(x.numel(), LEAST, x.device, "cuda"):
-            torch._dynamo.mark_static(x, [1, 3])
-            for turn in (real, imaginary):
-                torch._dynamo.mark_static(turn, turn.dim() - 1)
-            rotate = compiled(rotate)
-        return rotate(x, real, imaginary)
+        pairs = x[..., : self.features].to(real.dtype).unflatten(-1, (-1, 2) if self._interleaved else (2, -1))
+        first, second = pairs.unbind(-1 if self._interleaved else -2)
+        turned = (first * real - second * imaginary, first * imaginary + second * real)
+        rotated = torch.stack(turned, -1 if self._interleaved else -2).flatten(-2).to(x.dtype)
+        return rotated if self.features == x.shape[-1] else torch.cat([rotated, x[..., self.features :]], -1)
 
     @property
     def _interleaved(self) -> bool:
@@ -115,28 +109,3 @@ class Rotary(PositionEncoding):
         if self._interleaved:
             return torch.complex(x[..., 0::2], x[..., 1::2])
         return torch.complex(x[..., :half], x[..., half:])
-
-
-def _rotate_neighbours(x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
-    """Rotate pairs of neighbouring features, [..., D]; `real` and `imaginary` have R/2 columns."""
-    features = 2 * real.shape[-1]
-    first, second = x[..., :features].to(real.dtype).unflatten(-1, (-1, 2)).unbind(-1)
-    return _joined(x, torch.stack(_turned_pairs(first, second, real, imaginary), -1).flatten(-2))
-
-
-def _rotate_halves(x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
-    """Rotate pairs of features that are R/2 apart, [..., D]; `real` and `imaginary` have R/2 columns."""
-    features = 2 * real.shape[-1]
-    first, second = x[..., :features].to(real.dtype).unflatten(-1, (2, -1)).unbind(-2)
-    return _joined(x, torch.cat(_turned_pairs(first, second, real, imaginary), -1))
-
-
-def _turned_pairs(first: Tensor, second: Tensor, real: Tensor, imaginary: Tensor) -> tuple[Tensor, Tensor]:
-    return first * real - second * imaginary, first * imaginary + second * real
-
-
-def _joined(x: Tensor, rotated: Tensor) -> Tensor:
-    """Return the rotated features and, after them, the features of x that are not rotated."""
-    rotated = rotated.to(x.dtype)
-    features = rotated.shape[-1]
-    return rotated if features == x.shape[-1] else torch.cat([rotated, x[..., features:]], -1)

@@ -1,8 +1,7 @@
-"""Compile formulas into loops that need no temporary tensor larger than the result.
+"""Compile formulas over all query-key pairs into loops that need no temporary tensor larger than the result.
 
-Compiled loops are used if torch can compile (with a C++ compiler on a CPU, with Triton on a GPU), and if the formula
-takes so many operations that compiling it saves time. Otherwise, `usable` logs a warning once, and the callers compute
-the formula in another way.
+Compiled loops are used on a CPU with a C++ compiler if the formula takes so many multiplications that compiling it
+saves time. Without a compiler, `usable` logs a warning once, and the callers compute the formula in another way.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ VERSIONS = 256
 _LIMIT: Any = {"recompile_limit": VERSIONS} if "recompile_limit" in inspect.signature(torch.compile).parameters else {}
 
 
-def usable(products: int, least: int, device: torch.device, kind: str = "cpu") -> bool:
+def usable(products: int, least: int, device: torch.device) -> bool:
     """Return whether to use compiled loops.
 
-    Compiled loops are used for at least `least` products, on devices of one kind (cpu or cuda). Compiled loops are not
+    Compiled loops are used for at least `least` products, on a CPU with a working C++ compiler. Compiled loops are not
     used under a torch dispatch mode, for example one that counts operations, because torch.compile does not work under
     such a mode.
     """
     # Sizes are compared after `eagerly()`, so that an exported graph does not depend on the sizes of its example.
-    return device.type == kind and eagerly() and products >= least and _compiler_works(kind)
+    return device.type == "cpu" and eagerly() and products >= least and _compiler_works()
 
 
 def eagerly() -> bool:
@@ -91,20 +90,19 @@ def compiler() -> str:
 
 
 @functools.cache
-def _compiler_works(device: str) -> bool:
+def _compiler_works() -> bool:
     """Return whether torch.compile works; find out once per process, by compiling a tiny function."""
     reason = ""
-    if device == "cpu" and not compiler():
+    if not compiler():
         reason = "there is no C++ compiler; install g++ or clang++, or set CXX"
     else:
         try:
-            if not compiled(_probe)(torch.ones(4, device=device)):
+            if not compiled(_probe)(torch.ones(4)):
                 reason = "torch.compile is switched off, for example by TORCHDYNAMO_DISABLE"
         except Exception as error:  # noqa: BLE001 - callers work without torch.compile, whatever the error
             reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     if reason:
-        names = "the position encoding m3 is slower" if device == "cpu" else "rotations (rope, xpos) are slower"
-        logger.warning("torch.compile is not used, so %s: %s", names, reason)
+        logger.warning("torch.compile is not used, so the position encoding m3 is slower: %s", reason)
     return not reason
 
 

@@ -8,8 +8,6 @@ import pytest
 import torch
 from one_layer import CPU, build_encoding, logits_of
 
-from fairseq_posenc.core import rotary
-from fairseq_posenc.core.base import Layer
 from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.positions import Positions
 
@@ -132,20 +130,3 @@ def test_a_proportion_turns_the_pairs_of_the_whole_head() -> None:
         call = build_encoding("rope", f"layout=half,{args}", head_dim=8).layer(1).at(Positions(2, 2, CPU), {})
         turned = call.project_q(x)[0, 0, 1]
         assert [column for column in range(8) if turned[column] == 1] == still
-
-
-@pytest.mark.parametrize("args", ["", "layout=half", "fraction=0.5"])
-def test_the_rotation_that_a_gpu_compiles_has_the_same_results(args: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoding, positions = rope(args, n=16), Positions(6, 6, CPU)
-    layer = Layer(1, 1)
-    x = torch.randn(2, 2, 6, D, requires_grad=True)
-    results = []
-    for compiles in (False, True):
-        if compiles:
-            torch._dynamo.reset()
-            monkeypatch.setattr(rotary, "usable", lambda *work: True)
-            monkeypatch.setattr(rotary, "compiled", lambda f: torch.compile(f, backend="aot_eager", fullgraph=True))
-        out = encoding.project_q(x, positions, layer)
-        (gradient,) = torch.autograd.grad(out.square().sum() + out.sum(), x)
-        results.append((out, gradient))
-    torch.testing.assert_close(*results)

@@ -21,6 +21,8 @@ from .choice import Projected
 
 #: Float32 numbers in one AVX-512 register. Torch's softmax on a CPU does not vectorise shorter rows.
 SHORT = 16
+#: Bounds of the number of keys. Torch makes different graphs below, between and above them.
+BOUNDS = (512, 1024)
 
 
 def attended(x: Projected, call: LayerCall, dropout: float = 0.0, *, exact: bool = False) -> tuple[Tensor, Tensor]:
@@ -112,7 +114,17 @@ def _softmax(scores: Tensor) -> Tensor:
     On a CPU, torch does not vectorise the softmax of rows that are shorter than a vector register. This function
     transposes short rows first, because the softmax over columns is always vectorised.
     """
+    if torch.compiler.is_compiling() and own_gradients():
+        _bound(scores.shape[-1])
     if torch.compiler.is_compiling() or scores.device.type != "cpu" or scores.shape[-1] >= SHORT:
         return scores.softmax(-1)
     columns = scores.flatten(0, -2).t().contiguous()  # [K, B h Q]
     return columns.softmax(0).t().contiguous().view(scores.shape)
+
+
+def _bound(columns: int) -> None:
+    """Compare the length of rows with the bounds, so that torch makes a graph of its own for each range of lengths.
+
+    If torch knows that rows are short, a GPU keeps them in registers (rows.py).
+    """
+    any(columns <= bound for bound in BOUNDS)

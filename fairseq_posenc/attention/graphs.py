@@ -38,10 +38,20 @@ class _Graphs:
     def __call__(self, graph: Any, inputs: list[Tensor]) -> Callable[..., Any]:
         """Compile a graph; torch.compile calls this method as its backend."""
         self.count += 1
-        backend: Callable[..., Any] = torch._dynamo.lookup_backend(BACKEND)
         with _caching_own_gradients():
-            run: Callable[..., Any] = backend(graph, inputs)
+            run: Callable[..., Any] = _backend()(graph, inputs)
         return run
+
+
+def _backend() -> Callable[..., Any]:
+    """Return the function that compiles a graph. Older versions of torch have no choices to override (rows.py)."""
+    if BACKEND == "inductor":
+        with contextlib.suppress(ImportError):
+            from .rows import compile_graph  # here, because the import takes seconds
+
+            return compile_graph
+    backend: Callable[..., Any] = torch._dynamo.lookup_backend(BACKEND)
+    return backend
 
 
 def _caching_own_gradients() -> contextlib.AbstractContextManager[object]:

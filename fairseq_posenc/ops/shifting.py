@@ -73,6 +73,14 @@ def shift_transposed(x: Tensor, query_length: int, *, heads_first: bool = False)
     return _shifted(x, query_length).transpose(-1, -2)
 
 
+def transposed(x: Tensor) -> Tensor:
+    """Return x [B, h, K, Q] as [B, h, Q, K]; in compiled code, its numbers are stored in this order."""
+    if _compiles():
+        out: Tensor = _Transposed.apply(x)
+        return out
+    return x.transpose(-1, -2)
+
+
 def unshift(x: Tensor, length: int) -> Tensor:
     """Reorder a tensor [..., Q, K] by key to a tensor [..., Q, length] by distance, and fill the gaps with zeros.
 
@@ -168,18 +176,35 @@ class _TransposedShift(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, query_length: int, heads_first: bool) -> Tensor:
         ctx.length, ctx.heads_first = x.shape[-1], heads_first
-        by_key = _shifted(x, query_length)
-        batch, heads, keys, queries = by_key.shape
-        matrix = queries * keys
-        # The numbers are stored in a pass of their own, which reads and writes in blocks. Otherwise, the softmax would
-        # read them in the wrong order.
-        out = x.new_empty(batch * heads * matrix)
-        out.as_strided(by_key.shape, (heads * matrix, matrix, 1, keys)).copy_(by_key)
-        return out.view(batch, heads, queries, keys)
+        return _stored_transposed(_shifted(x, query_length))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _unshifted(grad.transpose(-1, -2), ctx.length, ctx.heads_first), None, None
+
+
+class _Transposed(torch.autograd.Function):
+    """Compute `transposed` in compiled code."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return _stored_transposed(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return _stored_transposed(grad)
+
+
+def _stored_transposed(x: Tensor) -> Tensor:
+    """Return [B, h, K, Q] of [B, h, Q, K] as a contiguous tensor, written in a pass of its own.
+
+    This pass reads and writes in blocks. Otherwise, the softmax would read the numbers in the wrong order.
+    """
+    batch, heads, rows, columns = x.shape
+    matrix = rows * columns
+    out = x.new_empty(batch * heads * matrix)
+    out.as_strided(x.shape, (heads * matrix, matrix, 1, rows)).copy_(x)
+    return out.view(batch, heads, columns, rows)
 
 
 class _Unshift(torch.autograd.Function):

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from . import single_query
+from . import single_query, windows
 from .compiled import own_gradients
 from .content import Content
 from .precision import cast, promoted
-from .shifting import Lengths, padded, shift, shift_transposed, to_pairs, unshift
+from .shifting import Lengths, padded, shift, shift_transposed, to_pairs, transposed, unshift
 
 #: Rows of a block of `_skewed`. Small blocks need fewer products, because a block is multiplied only by the vectors of
 #: the distances that occur in it, but more calls.
@@ -82,6 +82,8 @@ def key_product(
         products = promoted(torch.matmul(table.to(k.dtype), k.transpose(-1, -2)))  # [B, h, R, K]
         return products.gather(-2, _for_heads(index, k))
     vectors = by_distance(table, rows).flip(-2).to(k.dtype)
+    if windows.usable(k, vectors):
+        return transposed(windows.product(k, vectors[0], positions.query_length))
     if torch.compiler.is_compiling():
         products = with_rows(k, padded(vectors, -2))
         return shift_transposed(products, positions.query_length, heads_first=len(vectors) > 1)
@@ -217,6 +219,8 @@ def _skewed(x: Tensor, vectors: Tensor, columns: int) -> Tensor:
         x[r]·vectors[c - r + R - 1], [B, h, R, C].
     """
     rows = x.shape[-2]
+    if windows.usable(x, vectors):
+        return windows.product(x, vectors[0], columns)
     if torch.compiler.is_compiling():
         return shift(with_rows(x, padded(vectors, -2)), columns, heads_first=len(vectors) > 1)
     if rows <= BLOCK:

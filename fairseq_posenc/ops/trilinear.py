@@ -92,9 +92,8 @@ class _Trilinear(torch.autograd.Function):
 class _InGraph(torch.autograd.Function):
     """Compute the product and its first derivatives as a part of a larger graph.
 
-    A GPU runs each formula as a loop without temporary tensors. The loops read neighbouring numbers, of keys in the
-    forward pass and of features in the backward pass, and they read them in the dtype of the model. Strided views
-    give each pair its vector, which takes less arithmetic than an index.
+    A GPU runs each formula as a loop without temporary tensors. The loops read neighbouring features, in the dtype of
+    the model. Strided views give each pair its vector, which takes less arithmetic than an index.
     """
 
     @staticmethod
@@ -102,10 +101,9 @@ class _InGraph(torch.autograd.Function):
         ctx.save_for_backward(q, k, vectors)
         queries, keys, dim, heads = q.shape[2], k.shape[2], q.shape[3], len(vectors)
         length = queries + keys - 1
-        by_feature = _stored(vectors.to(q.dtype).transpose(-1, -2))  # [1 or h, D, L]
-        a = by_feature.as_strided((heads, dim, queries, keys), (dim * length, length, 1, 1)).flip(2)
-        columns = _stored(k.transpose(-1, -2))[:, :, :, None]
-        return (promoted(q).transpose(-1, -2)[..., None] * columns * a).sum(2)
+        rounded = vectors.to(q.dtype).contiguous()
+        a = rounded.as_strided((heads, queries, keys, dim), (dim * length, dim, dim, 1)).flip(1)
+        return (promoted(q)[:, :, :, None] * k[:, :, None] * a).sum(-1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:

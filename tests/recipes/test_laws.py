@@ -27,10 +27,10 @@ def environment(**variables: str) -> dict[str, str]:
     return {**kept, **variables}
 
 
-def run(recipe: Path, *words: object, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(recipe: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a recipe to its end, whatever its exit status."""
     command = [str(recipe / "run.sh"), *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment(**variables), capture_output=True, text=True)
+    return subprocess.run(command, cwd=ROOT, env=environment(**variables), capture_output=True, text=True)
 
 
 def finish(output: Path, *words: object, **variables: str) -> str:
@@ -342,8 +342,8 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str], tmp_path: Path) -> None:
-    process = run(RECIPES[name], "--help", cwd=tmp_path, **bare)
+def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str]) -> None:
+    process = run(RECIPES[name], "--help", **bare)
     assert process.returncode == 0, process.stderr
     options = re.findall(r"^  --(\S+) +(.*) \(.*\)$", process.stdout, re.MULTILINE)
     assert {"preset", "pos-enc", "output", "seeds", "jobs", "train.FLAG"} <= {option for option, _ in options}

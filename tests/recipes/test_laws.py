@@ -199,6 +199,24 @@ def test_a_moved_run_is_still_finished(tmp_path: Path) -> None:
     assert ran(finish(tmp_path / "other", "--until", "score")) == []
 
 
+def test_steps_may_depend_on_some_earlier_steps_only(tmp_path: Path) -> None:
+    recipe = tmp_path / "small"
+    (recipe / "conf").mkdir(parents=True)
+    (recipe / "conf" / "smoke.sh").touch()
+    lines = ["#!/usr/bin/env bash", "# A.", f"source {ROOT}/recipes/lib/recipe.sh", "preset=smoke  # settings in conf"]
+    lines += ["first=1  # text of the first step", "second=1  # text of the second step", 'options "$@"', "mark start"]
+    lines += [
+        f'step {name} "$output/{name}" sh -c "echo \\$0 >$output/{name}" "${name}"' for name in ("first", "second")
+    ]
+    lines += ["after start first", 'step third "$output/third" touch "$output/third"', "after absent"]
+    (recipe / "run.sh").write_text("\n".join(lines))
+    (recipe / "run.sh").chmod(0o755)
+    words = ("--output", tmp_path / "out")
+    assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
+    assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
+    assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
 # --- models that fail
 
 

@@ -16,9 +16,7 @@ from recipes.lib import departures, report, runs
 from recipes.lib.significance import holm, interval, welch
 
 TOY = Path(__file__).parents[1] / "toy"
-SETTINGS = (
-    "recipe=toy\npreset=small\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\ntrain=(--lr 0.5 --max-tokens 8)\n"
-)
+SETTINGS = "recipe=toy\npreset=small\nprecision=auto\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\ntrain=(--lr 0.5 --max-tokens 8)\n"
 
 
 class Run:

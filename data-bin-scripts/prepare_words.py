@@ -48,9 +48,9 @@ def prepare(folder: Path, output: Path, types: int) -> None:
     Raises:
         CorpusError: A split is missing, empty or contains a special symbol, or the number of types is not `types`.
     """
-    files = {split: find(folder, split) for split in ("train", "valid", "test")}
     if output.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise CorpusError(f"--output {output}: this would replace the text in {folder}. Name another folder.")
+    files = {split: find(folder, split) for split in ("train", "valid", "test")}
     with whole_folder(output) as partial:
         known: set[str] = set()
         splits = {split: copy(path, partial / f"{split}.txt", known, split) for split, path in files.items()}

@@ -15,7 +15,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from shared import RECORD, CorpusError, digest, make, mapped, read_json, whole_folder, write_whole
+from shared import (
+    RECORD,
+    CorpusError,
+    NotTextError,
+    RefusedError,
+    digest,
+    make,
+    mapped,
+    read_json,
+    whole_folder,
+    write_whole,
+)
 from tqdm import tqdm
 
 from . import keys, pieces, sentences
@@ -111,7 +122,11 @@ def _tokenizer(job: Job, paths: dict[str, Path]) -> None:
             shutil.copyfile(path, new / name)
         if not paths:
             learn(job.options, job.sources, new)
-        pieces.load(job.options.tokenizer, new)
+        try:
+            pieces.load(job.options.tokenizer, new)
+        except (RefusedError, NotTextError) as error:
+            what = str(error).replace(f"{new}/", "")  # the user knows no copy
+            raise CorpusError(f"--tokenizer-path {job.options.tokenizer_path}: {what}") from None
 
 
 def tokenise(job: Job, task: int) -> None:
@@ -133,8 +148,8 @@ def tokenise(job: Job, task: int) -> None:
             lines = sentences.split(source.language, document.text)
             ids, sizes = tokenizer.encode(lines)
             count = counts[f"{split} {source.language}"]
+            count["without_text"] += not len(ids)
             if not len(ids):
-                count["without_text"] += 1
                 continue
             text, items = sentences.items(ids, sizes, tokenizer.begins, options.longest)
             out.write(text.astype(dtype).tobytes())
@@ -208,7 +223,10 @@ def _merged(job: Job) -> Counts:
 
 
 def _total(counts: Counts, split: str) -> Counter[str]:
-    return sum((count for name, count in counts.items() if name.startswith(f"{split} ")), Counter[str]())
+    total = Counter[str]()
+    for name, count in counts.items():
+        total.update(count if name.startswith(f"{split} ") else {})
+    return total
 
 
 def _taken(job: Job, counts: Counts) -> dict[str, float]:

@@ -21,19 +21,14 @@ pytest.importorskip("fairseq")
 
 import classification.glove
 import classification.reading
-import corpora.partial
-import fetching.partial
-import fetching.record
-import fetching.sources
+import fetch
 import glue.formats
 import glue.reading
-import parallel.sgm
 import questions.reading
 import spans.sets
 from corpora import documents
-from corpora.errors import CorpusError
 from fairseq.data import Dictionary
-from fetching.errors import FetchError
+from shared import CorpusError, read_json
 
 from fairseq_posenc import compat
 from fairseq_posenc.analysis.report import page, runs, tables
@@ -121,18 +116,6 @@ def record_of_items(path: Path) -> int:
     return PosEncSentencePredictionTask.longest_item(task)  # type: ignore[arg-type]
 
 
-def identity_of(path: Path) -> Any:
-    """Read the identity of an unfinished preparation, and describe how it differs from another one."""
-    identity = corpora.partial._read(path)
-    return identity, corpora.partial.difference(identity, {"options": {"seed": 1}})
-
-
-def partial_of(path: Path) -> Any:
-    """Read the origin of an unfinished download."""
-    path.with_name("a.zip.part").write_bytes(b"abc")
-    return fetching.partial.Partial(path.with_name("a.zip")).origin()
-
-
 def array(values: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, np.array(values, np.int32))
@@ -166,13 +149,9 @@ RESULT = {
     "machine": {"cores": 2, "gpus": []}, "settings": {"target": "de"},
     "results": [{"encoding": "t5[share=none]", "BLEU": 27.5, "±": 0.5, "parameters": 65, "minutes": 1.5, "seeds": [1]}],
 }  # fmt: skip
-SGM = (
-    '<srcset setid="x" srclang="any">\n<doc docid="a" genre="news">\n<p>\n<seg id="1">One &amp; two.</seg>\n'
-    '<seg id="2">Three.</seg>\n</p>\n</doc>\n</srcset>\n'
-)
 LOG = '2026 | INFO | train_inner | {"loss": "5.1", "wps": "40", "num_updates": "10"}\n'
 LOG += '2026 | INFO | valid | {"valid_loss": "5.2", "valid_num_updates": "10"}\n'
-SOURCES = "\t".join(fetching.sources.COLUMNS) + "\nglue\ta.zip\thttps://example.org/a.zip\t\t5\tfree\tno remark\n"
+SOURCES = "\t".join(fetch.COLUMNS) + "\nglue\ta.zip\thttps://example.org/a.zip\t\t5\tfree\tno remark\n"
 COLUMNS = classification.reading.Columns("text", "", "label")
 ROWS = "text\tlabel\ngood film\t1\nbad film\t0\n"
 ANSWERS = "2\tw0 w1\tw0 _\n3\tw1 w1 w0\tw1 _ w0\n"
@@ -215,10 +194,9 @@ NEVER = r"(?!)"
 
 READERS: dict[str, Reader] = {
     "plain text": Reader(read_utf8, "a.txt", "a\nb\n", (NotTextError,), NEVER),
-    "lists of sources": Reader(fetching.sources.read, "sources.tsv", SOURCES, (FetchError,), NEVER,
+    "lists of sources": Reader(all_of(fetch.read), "sources.tsv", SOURCES, (CorpusError, NotTextError), NEVER,
         hostile=(SOURCES.replace("5", "5" * 5000).encode(), SOURCES.replace("a.zip", "{0..999999999}.zip").encode()),
 ),
-    "SGM files": Reader(parallel.sgm.read, "newstest-src.en.sgm", SGM, (CorpusError,), "has no <seg>"),
     "SQuAD and CMRC": Reader(questions.reading.read, "train.json", json.dumps(SQUAD), (CorpusError,)),
     "GLUE": Reader(
         all_of(glue.reading.read, glue.formats.TASKS["SST-2"], "train"),
@@ -314,15 +292,10 @@ READERS: dict[str, Reader] = {
         lambda path: tokenizer.read(path.parent / "encoder.json"),
         "vocab.bpe", PAIRS, (CheckpointError,), NEVER, {"encoder.json": json.dumps(ENCODER)},
     ),
-    "origins of downloads": Reader(
-        partial_of, "a.zip.part.json", '{"url": "https://example.org/a", "validator": "x", "total": 5}', ()
+    "records of downloads and preparations": Reader(
+        read_json, "fetched.json", '{"wmt18/a.tgz": {"bytes": 5}}', (CorpusError,)
     ),
-    "identities of preparations": Reader(identity_of, "identity.json", '{"options": {"seed": 2}, "files": []}', ()),
-    "records of corpora": Reader(
-        lambda path: raised(lambda: corpora.partial.there(path.parent, {"seed": 1}), (CorpusError,)) or True,
-        "corpus.json", '{"identity": {"seed": 1}}', (),
-    ),
-    "documents, dump": Reader(documents_of("dump"), "a.xml", DUMP, (CorpusError,), r"page \d+ \("),
+    "documents, dump": Reader(documents_of("dump"), "a.xml", DUMP, (CorpusError,), NEVER),
     "documents, WikiExtractor": Reader(documents_of("wiki"), "wiki_00", WIKI, (CorpusError,), NEVER),
     "documents, jsonl": Reader(
         documents_of("jsonl"), "a.jsonl", '{"text": "One.\\nTwo."}\n\n{"text": "Three."}\n', (CorpusError,), NEVER
@@ -458,20 +431,6 @@ def test_a_reader_with_another_error_is_noticed(tmp_path: Path) -> None:
     anonymous = Reader(lambda path: json.loads(path.read_text()), "a-file.json", "", (ValueError,))
     with pytest.raises(AssertionError, match="does not name the file"):
         check(anonymous, tmp_path, b"{")
-
-
-def test_a_record_of_downloads_is_read_or_named(tmp_path: Path) -> None:
-    record = fetching.record.Record(tmp_path)
-    valid = b"file\tsha256\tbytes\turl\tdate\na.zip\t" + b"0" * 64 + b"\t5\thttps://example.org/a.zip\t2026-01-01\n"
-
-    @settings(SAME, max_examples=60)
-    @given(damaged(valid))
-    def reads(content: bytes) -> None:
-        (tmp_path / "fetched.tsv").write_bytes(content)
-        error = raised(lambda: record.get(tmp_path / "a.zip"), (FetchError,))
-        assert error is None or "fetched.tsv" in str(error)
-
-    reads()
 
 
 @settings(SAME, max_examples=300)

@@ -31,11 +31,10 @@ import command
 import prepared
 from command import at_least
 from corpora import lines
-from corpora.compressed import there
-from corpora.errors import CorpusError
+from corpora.lines import there
 from corpora.pieces import END, SPECIALS, UNKNOWN
 from prepared import Dictionary, Problem
-from shared import digest
+from shared import CorpusError, digest
 
 NEEDED = ("train", "valid")  # splits that every task needs, and that have labels
 PAIR = ("sentence1", "sentence2")

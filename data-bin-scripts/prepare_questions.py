@@ -37,10 +37,10 @@ import prepared
 import question_files as files
 from command import at_least
 from corpora.binary import dtype_for, shard
-from corpora.errors import CorpusError
 from corpora.pieces import END, SPECIALS, UNKNOWN
 from prepared import Dictionary, Problem
 from question_files import Question
+from shared import CorpusError
 
 if TYPE_CHECKING:
     from fairseq_posenc.data.question_pieces import Piece, Surface

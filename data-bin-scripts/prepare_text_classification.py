@@ -42,14 +42,13 @@ import numpy as np
 import prepared
 from command import at_least
 from corpora import lines
-from corpora.compressed import there
-from corpora.errors import CorpusError
+from corpora.lines import there
 from corpora.pieces import UNKNOWN
 from numpy.typing import NDArray
 from prepare_glue import TASKS, Row, find, uneven, write_dictionaries, write_split
 from prepare_glue import read as read_glue
 from prepared import Dictionary, Problem
-from shared import nearest
+from shared import CorpusError, nearest
 
 #: Name in GLUE of each value of --task.
 OF_GLUE = {"sst2": "SST-2", "qnli": "QNLI", "qqp": "QQP", "mnli": "MNLI", "rte": "RTE"}

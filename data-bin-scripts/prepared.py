@@ -14,10 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import command
 from corpora.binary import dtype_for, shard
-from corpora.errors import CorpusError
 from corpora.pieces import SPECIALS
-from corpora.processes import mapped
-from shared import digest, whole_folder, write_whole
+from shared import CorpusError, digest, mapped, whole_folder, write_whole
 
 CHUNK = 256  # items that a process works on at a time
 SHOWN = 5  # problems of each kind that are printed

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from corpora import keys, lines
-from corpora.compressed import DAMAGED, opened, there
-from corpora.errors import CorpusError
+from corpora.lines import DAMAGED, opened, there
 from prepared import Problem
+from shared import CorpusError
 
 HOW = ("refuse", "skip", "repair")  # values of --bad
 CURE = "Correct the file, leave these questions out with --bad skip, or see --bad repair in --help."

@@ -312,8 +312,8 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
             if not written:
                 raise CorpusError(f"{split}: all {given:,} questions are left out. Give another file.")
             cutter = Cutter(pieces, shape, usable)
-            counts[split] = {"given": given}
-            counts[split] |= write_split(folder / split, written, cutter, len(dictionary), options.workers, problems)
+            counts[split] = write_split(folder / split, written, cutter, len(dictionary), options.workers, problems)
+            counts[split]["given"] = given
             if split != TRAIN:  # the scored questions in SQuAD's format, which the official scoring scripts read
                 prepared.write_json(folder / f"{split}.scored.json", squad_format(written, options.version))
         dictionary.write(folder / "dict.txt")

@@ -128,10 +128,12 @@ def summary(problems: Iterable[Problem]) -> list[str]:
     """Return a line for each split, kind and handling, with the number of problems and the first ids."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for problem in problems:
-        groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem.id)
-    shown = {group: ", ".join([*dict.fromkeys(ids)][:SHOWN]) for group, ids in groups.items()}
+        # a bare number after a colon would look like a count
+        name = f"id {problem.id}" if problem.id.isdecimal() else problem.id
+        groups.setdefault((problem.split, problem.kind, problem.done), []).append(name)
     counts = {group: f"{group[0]}: {len(ids):,} x {group[1]}, {group[2]}" for group, ids in groups.items()}
-    return [f"{counts[group]} (id {shown[group]}{', ...' if len(groups[group]) > SHOWN else ''})" for group in groups]
+    shown = {group: ", ".join([*dict.fromkeys(ids)][:SHOWN]) for group, ids in groups.items()}
+    return [f"{counts[group]}: {shown[group]}{', ...' if len(ids) > SHOWN else ''}" for group, ids in groups.items()]
 
 
 def described(path: Path) -> dict[str, str]:

@@ -41,7 +41,7 @@ import numpy as np
 import prepared
 from command import at_least
 from corpora import lines
-from corpora.lines import there
+from corpora.lines import DAMAGED, there
 from corpora.pieces import UNKNOWN
 from numpy.typing import NDArray
 from prepare_glue import TASKS, Row, find, uneven, write_dictionaries, write_split
@@ -193,13 +193,13 @@ def _objects(path: Path) -> Records:
 def _reviews(source: Path, split: str) -> Iterator[Row]:
     """Yield IMDB's reviews of a split, sorted by label and number; the archive is read without unpacking it."""
     try:
-        members = [(REVIEW.search(name), name, content) for name, content in _members(source)]
-    except (tarfile.TarError, EOFError, OSError) as error:
+        found = ((REVIEW.search(name), content) for name, content in _members(source))
+        reviews = [(match, content) for match, content in found if match and match[1] == split]
+    except (tarfile.TarError, *DAMAGED) as error:
         raise CorpusError(f"{source}: the archive is damaged ({error}). Download the archive again.") from None
-    own = [(match, name, content) for match, name, content in members if match and match[1] == split]
-    for match, name, content in sorted(own, key=lambda member: (member[0][2], int(member[0][3]))):
+    for match, content in sorted(reviews, key=lambda review: (review[0][2], int(review[0][3]))):
         label, where = match[2], f"{split}/{match[2]}/{int(match[3])}"
-        text = " ".join(line.text for line in lines.read(source / name, io.BytesIO(content)))
+        text = " ".join(line.text for line in lines.read(source / match.string, io.BytesIO(content)))
         yield Row(where, where, (BREAK.sub(" ", text),), label)
 
 

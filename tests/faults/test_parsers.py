@@ -19,21 +19,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("fairseq")
 
-import classification.glove
-import classification.reading
-import corpora.partial
-import fetching.partial
-import fetching.record
-import fetching.sources
-import glue.formats
-import glue.reading
-import parallel.sgm
-import questions.reading
-import spans.sets
+import fetch
+import prepare_glue as glue
+import prepare_text_classification as classification
+import question_files
 from corpora import documents
-from corpora.errors import CorpusError
 from fairseq.data import Dictionary
-from fetching.errors import FetchError
+from shared import CorpusError, read_json
 
 from fairseq_posenc import compat
 from fairseq_posenc.analysis.report import page, runs, tables
@@ -121,18 +113,6 @@ def record_of_items(path: Path) -> int:
     return PosEncSentencePredictionTask.longest_item(task)  # type: ignore[arg-type]
 
 
-def identity_of(path: Path) -> Any:
-    """Read the identity of an unfinished preparation, and describe how it differs from another one."""
-    identity = corpora.partial._read(path)
-    return identity, corpora.partial.difference(identity, {"options": {"seed": 1}})
-
-
-def partial_of(path: Path) -> Any:
-    """Read the origin of an unfinished download."""
-    path.with_name("a.zip.part").write_bytes(b"abc")
-    return fetching.partial.Partial(path.with_name("a.zip")).origin()
-
-
 def array(values: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, np.array(values, np.int32))
@@ -166,14 +146,10 @@ RESULT = {
     "machine": {"cores": 2, "gpus": []}, "settings": {"target": "de"},
     "results": [{"encoding": "t5[share=none]", "BLEU": 27.5, "±": 0.5, "parameters": 65, "minutes": 1.5, "seeds": [1]}],
 }  # fmt: skip
-SGM = (
-    '<srcset setid="x" srclang="any">\n<doc docid="a" genre="news">\n<p>\n<seg id="1">One &amp; two.</seg>\n'
-    '<seg id="2">Three.</seg>\n</p>\n</doc>\n</srcset>\n'
-)
 LOG = '2026 | INFO | train_inner | {"loss": "5.1", "wps": "40", "num_updates": "10"}\n'
 LOG += '2026 | INFO | valid | {"valid_loss": "5.2", "valid_num_updates": "10"}\n'
-SOURCES = "\t".join(fetching.sources.COLUMNS) + "\nglue\ta.zip\thttps://example.org/a.zip\t\t5\tfree\tno remark\n"
-COLUMNS = classification.reading.Columns("text", "", "label")
+SOURCES = "\t".join(fetch.COLUMNS) + "\nglue\ta.zip\thttps://example.org/a.zip\t\t5\tfree\tno remark\n"
+COLUMNS = ("text", "", "label")
 ROWS = "text\tlabel\ngood film\t1\nbad film\t0\n"
 ANSWERS = "2\tw0 w1\tw0 _\n3\tw1 w1 w0\tw1 _ w0\n"
 SYMBOLS = Dictionary()
@@ -182,7 +158,6 @@ for number in range(2):
 SPANS = {"spans.json": json.dumps({"longest": 8, "dictionary": 6, "splits": {"train": {}}})}
 XNLI = "Yes.\tNo.\tcontradiction\nA.\tB.\tneutral\n"
 LANGUAGES = "language\tgold_label\tsentence1\tsentence2\nde\tneutral\tEins.\tZwei.\nen\tentailment\tOne.\tTwo.\n"
-TYDIQA = json.dumps(SQUAD).replace('"id": "1"', '"id": "finnish-1"')
 WIKI = '<doc id="1" url="u" title="A">\nA\n\nText of A.\n</doc>\n<doc id="2">\nB\n</doc>\n'
 DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">
  <siteinfo><namespaces><namespace key="6">Datei</namespace></namespaces></siteinfo>
@@ -215,27 +190,28 @@ NEVER = r"(?!)"
 
 READERS: dict[str, Reader] = {
     "plain text": Reader(read_utf8, "a.txt", "a\nb\n", (NotTextError,), NEVER),
-    "lists of sources": Reader(fetching.sources.read, "sources.tsv", SOURCES, (FetchError,), NEVER,
+    "lists of sources": Reader(all_of(fetch.read), "sources.tsv", SOURCES, (CorpusError, NotTextError), NEVER,
         hostile=(SOURCES.replace("5", "5" * 5000).encode(), SOURCES.replace("a.zip", "{0..999999999}.zip").encode()),
 ),
-    "SGM files": Reader(parallel.sgm.read, "newstest-src.en.sgm", SGM, (CorpusError,), "has no <seg>"),
-    "SQuAD and CMRC": Reader(questions.reading.read, "train.json", json.dumps(SQUAD), (CorpusError,)),
+    "SQuAD and CMRC": Reader(
+        lambda path: question_files.read(path, []), "train.json", json.dumps(SQUAD), (CorpusError,)
+    ),
     "GLUE": Reader(
-        all_of(glue.reading.read, glue.formats.TASKS["SST-2"], "train"),
+        all_of(glue.read, glue.TASKS["SST-2"], "train"),
         "train.tsv", "sentence\tlabel\ngood\t1\nbad\t0\n", (CorpusError,), "is empty",
     ),
     "classification, tsv": Reader(
-        all_of(classification.reading.read, COLUMNS), "train.tsv", ROWS, (CorpusError,), NEVER
+        all_of(classification.read, *COLUMNS), "train.tsv", ROWS, (CorpusError,), NEVER
     ),
     "classification, csv": Reader(
-        all_of(classification.reading.read, COLUMNS), "train.csv", ROWS.replace("\t", ","), (CorpusError,), NEVER
+        all_of(classification.read, *COLUMNS), "train.csv", ROWS.replace("\t", ","), (CorpusError,), NEVER
     ),
     "classification, jsonl": Reader(
-        all_of(classification.reading.read, COLUMNS),
+        all_of(classification.read, *COLUMNS),
         "train.jsonl", '{"text": "a b", "label": 1}\n' * 2, (CorpusError,), NEVER,
     ),
     "word vectors": Reader(
-        lambda path: classification.glove.read(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,),
+        lambda path: classification.read_vectors(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,),
         "is empty",
     ),
     "results": Reader(report_of, "results.json", json.dumps(RESULT), (ResultsError,)),
@@ -313,32 +289,21 @@ READERS: dict[str, Reader] = {
         lambda path: tokenizer.read(path.parent / "encoder.json"),
         "vocab.bpe", PAIRS, (CheckpointError,), NEVER, {"encoder.json": json.dumps(ENCODER)},
     ),
-    "origins of downloads": Reader(
-        partial_of, "a.zip.part.json", '{"url": "https://example.org/a", "validator": "x", "total": 5}', ()
+    "records of downloads and preparations": Reader(
+        read_json, "fetched.json", '{"wmt18/a.tgz": {"bytes": 5}}', (CorpusError,)
     ),
-    "identities of preparations": Reader(identity_of, "identity.json", '{"options": {"seed": 2}, "files": []}', ()),
-    "records of corpora": Reader(
-        lambda path: raised(lambda: corpora.partial.there(path.parent, {"seed": 1}), (CorpusError,)) or True,
-        "corpus.json", '{"identity": {"seed": 1}}', (),
-    ),
-    "documents, dump": Reader(documents_of("dump"), "a.xml", DUMP, (CorpusError,), r"page \d+ \("),
+    "documents, dump": Reader(documents_of("dump"), "a.xml", DUMP, (CorpusError,), NEVER),
     "documents, WikiExtractor": Reader(documents_of("wiki"), "wiki_00", WIKI, (CorpusError,), NEVER),
     "documents, jsonl": Reader(
         documents_of("jsonl"), "a.jsonl", '{"text": "One.\\nTwo."}\n\n{"text": "Three."}\n', (CorpusError,), NEVER
     ),
     "documents, any": Reader(documents_of("auto"), "a.txt", "One.\nTwo.\n\nThree.\n", (CorpusError,), NEVER),
     "XNLI of XTREME": Reader(
-        all_of(glue.reading.read, glue.formats.TASKS["XNLI"], "train"), "train-en.tsv", XNLI, (CorpusError,), "is empty"
+        all_of(glue.read, glue.TASKS["XNLI"], "train"), "train-en.tsv", XNLI, (CorpusError,), "is empty"
     ),
     "XNLI, all languages": Reader(
-        lambda path: [
-            [*glue.reading.read(path, glue.formats.TASKS["XNLI"], "valid-de")],
-            [*glue.reading.strays(path, glue.formats.TASKS["XNLI"], "valid-de")],
-        ],
+        all_of(glue.read, glue.TASKS["XNLI"], "valid-de"),
         "xnli.dev.tsv", LANGUAGES, (CorpusError,), "is empty",
-    ),
-    "TyDiQA, all languages": Reader(
-        lambda path: spans.sets.find(path.parent, "tydiqa"), "tydiqa-goldp-v1.1-dev.json", TYDIQA, (CorpusError,)
     ),
     "tables of papers": Reader(all_of(papers.read), "diet_table1.toml", PAPER, (ValueError,)),
 }  # fmt: skip
@@ -457,20 +422,6 @@ def test_a_reader_with_another_error_is_noticed(tmp_path: Path) -> None:
     anonymous = Reader(lambda path: json.loads(path.read_text()), "a-file.json", "", (ValueError,))
     with pytest.raises(AssertionError, match="does not name the file"):
         check(anonymous, tmp_path, b"{")
-
-
-def test_a_record_of_downloads_is_read_or_named(tmp_path: Path) -> None:
-    record = fetching.record.Record(tmp_path)
-    valid = b"file\tsha256\tbytes\turl\tdate\na.zip\t" + b"0" * 64 + b"\t5\thttps://example.org/a.zip\t2026-01-01\n"
-
-    @settings(SAME, max_examples=60)
-    @given(damaged(valid))
-    def reads(content: bytes) -> None:
-        (tmp_path / "fetched.tsv").write_bytes(content)
-        error = raised(lambda: record.get(tmp_path / "a.zip"), (FetchError,))
-        assert error is None or "fetched.tsv" in str(error)
-
-    reads()
 
 
 @settings(SAME, max_examples=300)

@@ -18,26 +18,19 @@ FAULTS: dict[str, str] = {
         "tests/recipes/test_recipes_killed.py -k 'demo or lm_wikitext103 or text_classification'"
     ),
     "kill: binarisation, and random moments of it": (
-        "tests/data_bin_scripts/corpora/test_corpora_runs.py tests/data_bin_scripts/parallel/test_parallel_binary.py "
-        "-k 'killed and not mix and not anew'"
+        "tests/data_bin_scripts/test_corpus.py tests/data_bin_scripts/test_parallel.py -k kills"
     ),
-    "kill: downloads and copies": (
-        "tests/data_bin_scripts/fetching/test_fetch.py tests/data_bin_scripts/fetching/test_fetch_archives.py "
-        "tests/compat/test_saving.py -k kill"
-    ),
+    "kill: downloads and copies": ("tests/data_bin_scripts/test_fetch.py tests/compat/test_saving.py -k 'kill or cut'"),
     "damage: checkpoints, binarised data, dictionaries, exported models": (
         "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "
         "tests/hub/test_exchange_refused.py"
     ),
     "damage: markers of stages, results, records of downloads": (
         "tests/faults/test_parsers.py tests/recipes/lib/test_stages.py "
-        "tests/data_bin_scripts/fetching/test_fetch_options.py "
         "-k 'markers or results or record or emptied or unfinished'"
     ),
     "disk full: checkpoints, binarisation, downloads, recipes, reports": (
-        "tests/compat/test_saving.py tests/data_bin_scripts/corpora/test_corpora_runs.py "
-        "tests/data_bin_scripts/parallel/test_parallel_binary.py tests/data_bin_scripts/fetching/test_fetch.py "
-        "tests/data_bin_scripts/fetching/test_fetch_archives.py tests/recipes/lib/test_recipes.py "
+        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes/lib/test_recipes.py "
         "tests/recipes/lib/test_stages.py tests/analysis/test_report.py "
         "-k 'full_disk or no-room or little_space or no_folder or disk_that_fills or failed_write'"
     ),
@@ -45,10 +38,7 @@ FAULTS: dict[str, str] = {
         "tests/compat/test_checkpoints.py tests/compat/test_checkpoint_names.py "
         "tests/integration/test_checkpoint_attack.py -k 'not mean_equals and not average_and_load'"
     ),
-    "malice: archives and servers": (
-        "tests/data_bin_scripts/fetching/test_fetch_archives.py tests/data_bin_scripts/fetching/test_fetch.py "
-        "-k 'no_business or absolute_name or link_inside or bomb or bad_answer or loop or records_cannot or not_valid'"
-    ),
+    "malice: archives and servers": ("tests/data_bin_scripts/test_fetch.py -k 'outside or wrong or published'"),
     "malice: folders of the Hub, tokenizers, data, optimizer states": (
         "tests/faults/test_malice.py -k 'code or payload'"
     ),
@@ -58,7 +48,7 @@ FAULTS: dict[str, str] = {
     ),
     "bad data: fuzzing of every reader of files and options": "tests/faults/test_parsers.py",
     "bad data: options, corpora, questions": (
-        "tests/laws/test_option_ranges.py tests/data_bin_scripts/corpora/test_corpora_documents.py "
+        "tests/laws/test_option_ranges.py tests/data_bin_scripts/test_corpus.py "
         "tests/data_bin_scripts/questions/test_questions_refused.py"
     ),
     "concurrency: two runs in one folder": (

@@ -16,7 +16,7 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from numpy.typing import NDArray
 
-from recipes.lib.package import write_whole
+from fairseq_posenc.core.writing import write_whole
 
 AT_ONCE = 10_000  # items that are counted at once
 
@@ -45,9 +45,8 @@ def main() -> None:
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()
     dictionary = Dictionary.load(str(args.shard / "dict.txt"))
-    train, valid = (counts(args.shard / split, len(dictionary)) for split in ("train", "valid"))
-    if args.without_specials:
-        train, valid = train[dictionary.nspecial :], valid[dictionary.nspecial :]
+    first = dictionary.nspecial if args.without_specials else 0
+    train, valid = (counts(args.shard / split, len(dictionary))[first:] for split in ("train", "valid"))
     facts = {"bits": cross_entropy(train, valid), "pieces": int(train.sum()), "valid pieces": int(valid.sum())}
     write_whole(args.output, json.dumps(facts, indent=1))
 

@@ -16,11 +16,10 @@ import torch
 from fairseq import checkpoint_utils, utils
 
 import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
-from fairseq_posenc.core.options import names
+from fairseq_posenc.core.syntax import names_in
 from fairseq_posenc.core.writing import write_whole
-from fairseq_posenc.encodings import get
-from fairseq_posenc.encodings.registry import kind_of
 from recipes.lib.checkpoints import load, updates
+from recipes.lib.encodings import facts
 
 
 @torch.no_grad()
@@ -47,10 +46,9 @@ def evaluate(loaded: Any, split: str, streams: int) -> dict[str, float]:
 
 def clamped(pos_enc: str, args: str, clamp: int) -> str:
     """Return the options of an encoding with `clamp`, unless the encoding has no such option or the user set it."""
-    takes = any("clamp" in names(get(kind_of(name)).Options) for name in pos_enc.split("+"))
-    options = [word for word in args.split(",") if word]
-    given = any(word.rpartition(".")[2].startswith("clamp=") for word in options)
-    return ",".join([*options, f"clamp={clamp}"] if takes and clamp and not given else options)
+    takes = any("clamp" in facts(name)["options"] for name in names_in(pos_enc))
+    own = f"clamp={clamp}" if takes and "clamp=" not in pos_enc + args else ""
+    return ",".join(filter(None, [args, own]))
 
 
 def main() -> None:
@@ -61,28 +59,29 @@ def main() -> None:
     add("--split", required=True, metavar="NAME", help="Split to evaluate.")
     add("--streams", type=int, required=True, metavar="N", help="Number of parallel streams of text.")
     add("--length", type=int, required=True, metavar="N", help="Number of tokens per segment in training.")
-    add("--memories", type=int, nargs="+", required=True, metavar="N", help="Lengths of the memory, in tokens.")
+    add("--memories", required=True, metavar="N,...", help="Numbers of states of earlier tokens that a layer reads.")
     add("--segment", type=int, required=True, metavar="N", help="Number of tokens per segment with a longer memory.")
-    add("--same-length", default="true", metavar="true|false", help="Same number of keys with a longer memory.")
-    add("--clamp", type=int, default=0, metavar="N", help="Largest distance with a longer memory (0: no limit).")
+    add("--same-length", required=True, metavar="true|false", help="Same number of keys with a longer memory.")
+    add("--clamp", type=int, required=True, metavar="N", help="Largest distance with a longer memory (0: no limit).")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     add("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     args = parser.parse_args()
     trained = checkpoint_utils.load_checkpoint_to_cpu(str(args.checkpoint))["cfg"].model
-    scores: dict[str, float] = {}
-    for memory in args.memories:
+    scores: dict[str, Any] = {}
+    for memory in sorted(set(map(int, args.memories.split(",")))):
         longer = memory > args.length
-        overrides: dict[str, Any] = {"data": args.data, "same_length": longer and args.same_length == "true"}
-        overrides |= {"eval_mem_length": memory, "eval_segment_length": args.segment if longer else args.length}
-        options = clamped(trained.pos_enc, trained.pos_enc_args or "", args.clamp if longer else 0)
-        loaded = load(args.checkpoint, overrides | {"pos_enc_args": options}, cpu=args.cpu)
+        overrides = {"data": args.data, "eval_mem_length": memory, "same_length": longer and args.same_length == "true"}
+        overrides["eval_segment_length"] = args.segment if longer else args.length
+        if longer and args.clamp:
+            overrides["pos_enc_args"] = clamped(trained.pos_enc, trained.pos_enc_args or "", args.clamp)
+        loaded = load(args.checkpoint, overrides, cpu=args.cpu)
         sums = evaluate(loaded, args.split, args.streams)
-        scores[f"memory {memory}"] = math.exp(sums["nats"] / sums["tokens"])
-        scores[f"memory {memory}, per word"] = math.exp(sums["nats"] / sums["words"])
-    best = min(scores[f"memory {memory}"] for memory in args.memories)
+        perplexities = {kind: math.exp(sums["nats"] / sums[f"{kind}s"]) for kind in ("token", "word")}
+        scores[f"memory {memory}"] = {"perplexity": perplexities["token"], "per word": perplexities["word"]}
+    scores["best"] = min(scores.values(), key=lambda score: score["perplexity"])
     weights = sum(weight.numel() for weight in loaded.model.parameters())
-    sums = {"best": best, "tokens": sums["tokens"], "parameters": weights, "updates": updates(args.checkpoint)}
-    write_whole(args.output, json.dumps({**scores, **sums}, indent=1))
+    facts_of_model = {"tokens": sums["tokens"], "parameters": weights, "updates": updates(args.checkpoint)}
+    write_whole(args.output, json.dumps({**scores, **facts_of_model}, indent=1))
 
 
 if __name__ == "__main__":

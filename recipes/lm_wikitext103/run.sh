@@ -17,25 +17,25 @@ eval_segment=64           # tokens of a segment in evaluations with a memory lon
 eval_clamp=0              # largest distance in these evaluations, for encodings with an option clamp (0: no limit) [int 0..]
 eval_same_length=true     # in these evaluations, let every token attend to the same number of keys [true|false]
 eval_batch=10             # parallel streams of text in evaluation [int 1..]
-split=test                # split to evaluate [test|valid]
+split='test'              # split to evaluate [test|valid]
 arch=posenc_transformer_lm_wt103  # architecture of fairseq-train
 options "$@"
 
 # --- checks, before hours of work
 remembers() { # whether all joined encodings can read earlier segments
-  local name
-  for name in $(sed -E 's/\[[^]]*\]//g; s/\+/ /g; s/-[0-9]+( |$)/ /g' <<<"$1"); do
+  local name kinds && read -ra kinds < <(sed -E 's/\[[^]]*\]//g; s/\+/ /g; s/-[0-9]+( |$)/ /g' <<<"$1")
+  for name in "${kinds[@]}"; do
     grep -q "^ \"$name\":.*\"memory\": true" "$ROOT/recipes/lib/encodings.json" || return 1
   done
 }
-longest=$((length + mem_train))
+longest=0 # tokens of memory and segment together
 for memory in ${mem_eval//,/ }; do
   needed=$((memory + (memory > length ? eval_segment : length))) longest=$((needed > longest ? needed : longest))
 done
 flags=("${PLUGIN[@]}" --task posenc_lm_memory --arch "$arch" --tokens-per-sample "$length" --log-interval 20)
 mapfile -t labels < <(split "$pos_enc")
-step check "$output/checked" python -m recipes.lm_wikitext103.check --output "$output/checked" \
-  "${labels[@]/#/--pos-enc=}" --trained $((length + mem_train)) --longest "$longest" -- "${flags[@]}" "${train[@]}"
+step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
+  "${labels[@]/#/--pos-enc=}" --memory "$longest" -- "${flags[@]}" --max-target-positions $((length + mem_train)) "${train[@]}"
 
 # --- text: words between spaces, and <eos> at the end of each line
 text=$corpus data=$output/data-bin

@@ -19,6 +19,7 @@ import fairseq_posenc.models  # noqa: F401  registers the architectures and the 
 from fairseq_posenc.core.training_log import Points, read_losses
 from fairseq_posenc.core.writing import write_whole
 from recipes.lib.checkpoints import load, updates
+from recipes.pretrain_mlm.unigrams import NAME
 
 MASKS = 1  # random seed of the masks
 TOKENS = 8192  # tokens in a batch
@@ -67,7 +68,7 @@ def main() -> None:
     facts = {
         **evaluate(loaded.model, loaded.task, loaded.on_gpu),
         **({"training loss": points[-1][1] * math.log(2)} if points else {}),
-        **left(points, json.loads(args.unigrams.read_text())["bits"]),
+        **left(points, json.loads(args.unigrams.read_text())[NAME]),
         "parameters": sum(weight.numel() for weight in loaded.model.parameters()),
         "updates": updates(args.checkpoint),
     }

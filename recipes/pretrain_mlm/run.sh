@@ -34,8 +34,10 @@ flags=("${PLUGIN[@]}" --task posenc_masked_lm --criterion masked_lm --arch "$arc
 [[ $masking == dynamic ]] || flags+=(--mask-whole-words --subwords "$tokenizer")
 [[ $(flag lr-scheduler) != polynomial_decay ]] || flags+=(--total-num-update "${last:-MISSING}")
 mapfile -t labels < <(split "$pos_enc")
-step check "$output/checked" python -m recipes.pretrain_mlm.check --output "$output/checked" \
-  ${init_from:+--init-from "$init_from"} "${labels[@]/#/--pos-enc=}" -- "${flags[@]}" "${train[@]}"
+step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
+  "${labels[@]/#/--pos-enc=}" -- "${flags[@]}" "${train[@]}"
+[[ -z $init_from ]] || step source "$output/source" python -m recipes.pretrain_mlm.check_source --source "$init_from" \
+  --output "$output/source" -- "${flags[@]}" "${train[@]}"
 
 # --- text, tokenizer and shards
 source "$HERE/corpora.sh"

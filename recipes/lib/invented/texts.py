@@ -1,4 +1,4 @@
-"""Write a small invented English corpus, whose sentences follow the demo's grammar: documents, or WikiText's articles."""
+"""Write a small invented English corpus from the demo's grammar: plain documents, or articles in WikiText's format."""
 
 from __future__ import annotations
 

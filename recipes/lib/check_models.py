@@ -53,7 +53,7 @@ def check_memory(label: str, decoder: Any, longest: int) -> None:
     Raises:
         ValueError: The options of the encoding do not allow a memory, or it has fewer positions than `longest`.
     """
-    if not longest or not all(facts(name)["memory"] for name in parse(label).names):
+    if not all(facts(name)["memory"] for name in parse(label).names):
         return
     if not decoder.pos.capabilities.memory:
         raise ValueError("the encoding does not support a memory with these options. Leave it out, or use no memory.")
@@ -74,8 +74,9 @@ def main() -> None:
     add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
     text = "Flags of fairseq-generate to check, written as a single quoted string."
     add("--generate", default="", metavar="FLAGS", help=text)
-    text = "Tokens of memory and segment together in the evaluation of a language model (0: not checked)."
-    add("--memory", type=int, default=0, metavar="N", help=text)
+    text = "Tokens of memory and segment together in {} of a language model (0: not checked)."
+    add("--trained", type=int, default=0, metavar="N", help=text.format("the training"))
+    add("--evaluated", type=int, default=0, metavar="N", help=text.format("the longest evaluation"))
     text = "Target language for which BLEU's tokenizer must be installed; the option may be repeated."
     add("--target-lang", action="append", default=[], metavar="LANG", help=text)
     add("flags", nargs="*", help="Flags of fairseq-train, given after -- and without the data folder.")
@@ -86,8 +87,12 @@ def main() -> None:
         report[f"BLEU of {language}"] = tokenizer(language)
     for label in args.pos_enc:
         try:
-            model = build(configuration(label, args.flags))
-            check_memory(label, getattr(model, "decoder", None), args.memory)
+            config = configuration(label, args.flags)
+            if args.trained:
+                config.model.max_target_positions = args.trained
+            model = build(config)
+            if args.evaluated:
+                check_memory(label, model.decoder, args.evaluated)
         except ValueError as error:
             sys.exit(f"error: --pos-enc {label}: {error}")
         report[label] = sum(weight.numel() for weight in model.parameters())

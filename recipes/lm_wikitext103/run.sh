@@ -35,7 +35,7 @@ done
 flags=("${PLUGIN[@]}" --task posenc_lm_memory --arch "$arch" --tokens-per-sample "$length" --log-interval 20)
 mapfile -t labels < <(split "$pos_enc")
 step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
-  "${labels[@]/#/--pos-enc=}" --memory "$longest" -- "${flags[@]}" --max-target-positions $((length + mem_train)) "${train[@]}"
+  "${labels[@]/#/--pos-enc=}" --trained $((length + mem_train)) --evaluated "$longest" -- "${flags[@]}" "${train[@]}"
 
 # --- text: words between spaces, and <eos> at the end of each line
 text=$corpus data=$output/data-bin

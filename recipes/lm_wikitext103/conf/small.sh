@@ -3,6 +3,7 @@
 # comment are our choice.
 corpus=builtin            # for WikiText-2, give its folder as --corpus
 jobs=2                    # number of training runs at the same time
+threads=1                 # processor threads of each training
 length=150                # as in the preset wt103, also the memory lengths
 mem_train=150
 mem_eval=0,150,640

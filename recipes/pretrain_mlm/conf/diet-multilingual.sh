@@ -1,7 +1,8 @@
 # The multilingual models of the DIET paper (Chen et al. 2021): Wikipedia in 100 languages, sampled as for XLM. The other
 # settings are those of the English models, and diet-english explains them.
 source "$HERE/conf/diet-english.sh"
-corpus=wiki100            # with smoothing 0.7, the exponent of XLM, which prepare_corpus.py has as its default
+corpus=wiki100
+prepare=(--smoothing 0.7) # the exponent of XLM
 shards=64
 tokenizer=sentencepiece
 tokenizer_path=           # learned from the corpus

@@ -3,6 +3,7 @@
 # docs/masked-lm.md shows the curves.
 corpus=builtin
 jobs=2                    # number of training runs at the same time
+threads=1                 # processor threads of each training
 workers=2
 tokenizer=sentencepiece
 vocabulary=8000           # with 50,265 types the softmax would take most of the time

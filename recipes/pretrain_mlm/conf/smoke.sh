@@ -1,6 +1,7 @@
 # Run every step in less than a minute, to test the installation. The scores do not show the quality of encodings.
 corpus=builtin            # needs no download; --corpus DIR replaces it
 jobs=2
+threads=1                 # processor threads of each training
 vocabulary=100
 shards=2                  # two shards, so that the epochs alternate between them
 length=64

@@ -3,6 +3,9 @@
 # prepare_corpus.py for the text), `data` and `shards` (the prepared corpus) and `prepare` (further words).
 text=() valid=() data=$output/data
 
+# need SETTING ADVICE: stop if a setting has no value; a dry run shows its name instead.
+need() { [[ -n ${!1} ]] || { [[ -n $dry_run ]] || fail "--${1//_/-} is missing: $2" && printf -v "$1" %s "${1^^}"; }; }
+
 fetch() { step "fetch:$1" - python "$ROOT/data-bin-scripts/fetch.py" "$@" --output "$raw"; }
 
 # text_of CORPUS: fetch or write the text of known names joined by commas, or find the files of a folder.
@@ -47,6 +50,7 @@ tokenizer_of() {
 # prepared FOLDER: use a corpus that prepare_corpus.py wrote.
 prepared() {
   local longest && longest=$(grep -m 1 -oP '"longest": \K\d+' "$1/corpus.json")
+  tokenizer=$(grep -m 1 -oP '"tokenizer": "\K\w+' "$1/corpus.json")
   ((longest <= length - 2)) || fail "--length $length: sentences in $1 may have $longest pieces plus <s> and </s>. Give --length $((longest + 2)) or more, or prepare the text again."
   reads "$1/corpus.json" && data=$1 shards=$(find "$1" -maxdepth 1 -name 'shard*' | wc -l)
 }

@@ -32,11 +32,11 @@ remembers() { # whether all joined encodings can read earlier segments
 longest=0 # tokens of memory and segment together
 for m in ${mem_eval//,/ }; do n=$((m + (m > length ? eval_segment : length))) longest=$((n > longest ? n : longest)); done
 flags=("${PLUGIN[@]}" --task posenc_lm_memory --arch "$arch" --tokens-per-sample "$length" --log-interval 20)
-step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
+mark settings && step check "$output/checked" python -m recipes.lib.check_models --output "$output/checked" \
   --pos-enc "$pos_enc" --trained $((length + mem_train)) --evaluated "$longest" -- "${flags[@]}" "${train[@]}"
 
-# --- text: words between spaces, and <eos> at the end of each line
-text=$corpus data=$output/data-bin
+# --- text: words between spaces, and <eos> at the end of each line; it does not depend on the flags of the training
+after settings && text=$corpus data=$output/data-bin
 case $corpus in
   builtin) text=$output/words && step words "$text" python -m recipes.lib.invented.texts articles --seed 1 --output "$text" ;;
   wikitext103) text=$raw/wikitext-103/wikitext-103-v1 types=267735 # Merity et al. 2017, Table 1

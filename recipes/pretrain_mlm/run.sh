@@ -34,17 +34,17 @@ flags=("${PLUGIN[@]}" --task posenc_masked_lm --criterion masked_lm --arch "$arc
 [[ $masking == dynamic ]] || flags+=(--mask-whole-words --subwords "$tokenizer")
 end=$(flag total-num-update) end=${end:-$(flag max-update)} # update at which a linear decay ends
 [[ $(flag lr-scheduler) != polynomial_decay ]] || flags+=(--total-num-update "${end:?"--train.max-update N is missing"}")
-step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
+mark settings && step check "$output/checked" python -m recipes.lib.check_models --output "$output/checked" \
   --pos-enc "$pos_enc" -- "${flags[@]}" "${train[@]}"
 [[ -z $init_from ]] || step source "$output/source" python -m recipes.pretrain_mlm.check_source --source "$init_from" \
   --output "$output/source" -- "${flags[@]}" "${train[@]}"
 
-# --- text, tokenizer and shards, unless the corpus has been prepared
-[[ $data == "$corpus" ]] || {
+# --- text, tokenizer and shards, unless the corpus has been prepared; other flags of the training do not change them
+if after settings && [[ $data != "$corpus" ]]; then
   text_of "$corpus" && tokenizer_of "$tokenizer" && free=(--workers "$workers")
   step shards "$data" python "$ROOT/data-bin-scripts/prepare_corpus.py" --train "${text[@]}" --output "$data" \
     --tokenizer "$tokenizer" --longest $((length - 2)) --tasks "$shards" "${prepare[@]}"
-}
+fi
 shard=$data/shard00000 parts=$(printf ":$data/shard%05d" $(seq 0 $((shards - 1)))) unigrams=$output/unigrams.json
 [[ $masking:$tokenizer != whole-word:gpt2 ]] || flags+=(--gpt2-encoder-json "$data/tokenizer/encoder.json")
 step unigrams "$unigrams" python -m recipes.pretrain_mlm.unigrams --shard "$shard" --masking "$masking" --output "$unigrams"
@@ -66,5 +66,5 @@ model() {
 models model
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric bits --metric 'training loss' \
   --detail nats --detail perplexity --detail accuracy --detail 'left the plateau' --detail updates --lower --digits 3 \
-  --floor "$unigrams" --paper M4M --table 'Section 5.2' --column 'training loss=loss' --like m4m-unsuccessful
+  --floor "$unigrams" --paper M4M --table 'Section 5.2' --column METRIC --column 'training loss=loss' --like m4m-unsuccessful
 [[ -n $dry_run ]] || cat "$output/results.md"

@@ -26,7 +26,6 @@ options "$@"
 
 # --- checks, before hours of work
 source "$HERE/corpora.sh"
-[[ -z $init_model ]] || need init_from "this preset starts from $init_model. Give its folder or checkpoint."
 [[ ! -f $corpus/corpus.json ]] || prepared "$corpus"
 ((positions)) || positions=$length
 flags=("${PLUGIN[@]}" --task posenc_masked_lm --criterion masked_lm --arch "$arch" --sample-break-mode complete

@@ -23,7 +23,8 @@ from fairseq_posenc.core.writing import write_whole
 from recipes.lib.encodings import facts, parse
 from recipes.lib.translation.score import tokenizer
 
-PLUGIN = ("--user-dir", "fairseq_posenc")
+PLUGIN = ("--user-dir", str(Path(__file__).parents[2] / "fairseq_posenc"))
+SEPARATOR = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets
 
 

@@ -25,7 +25,6 @@ from recipes.lib.translation.score import tokenizer
 
 PLUGIN = ("--user-dir", str(Path(__file__).parents[2] / "fairseq_posenc"))
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets
-SEPARATOR = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets
 
 
 def configuration(label: str, flags: list[str]) -> Any:

@@ -5,6 +5,7 @@ text=() valid=() data=$output/data
 
 # need SETTING ADVICE: stop if a setting has no value; a dry run shows its name instead.
 need() { [[ -n ${!1} ]] || { [[ -n $dry_run ]] || fail "--${1//_/-} is missing: $2" && printf -v "$1" %s "${1^^}"; }; }
+[[ -z $init_from ]] || reads "$init_from"
 [[ -z $init_model ]] || need init_from "this preset starts from $init_model. Give its folder or checkpoint."
 [[ ,$corpus, != *,books_wiki,* ]] || need books "--corpus $corpus needs a folder with one file for each book."
 [[ ,$corpus, != *,wiki100,* ]] || need languages "--corpus wiki100 needs a folder with a folder of Wikipedia's text or dump for each language."
@@ -47,6 +48,7 @@ tokenizer_of() {
     gpt2: | gpt2:published) fetch gpt2-bpe && tokenizer_path=$raw/gpt2-bpe ;;
     wordpiece:published) fetch bert-vocab && tokenizer_path=$raw/bert-vocab/bert-base-uncased-vocab.txt ;;
     wordpiece:) tokenizer_path=${init_from:+$init_from/vocab.txt} ;;
+    *:?*) reads "$tokenizer_path" ;;
   esac
   [[ -n $tokenizer_path ]] && prepare+=(--tokenizer-path "$tokenizer_path") || prepare+=(--vocabulary "$vocabulary")
 }

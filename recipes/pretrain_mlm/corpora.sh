@@ -35,7 +35,7 @@ text_of() {
       wiki100) reads "$languages" && text+=("$languages") prepare=(--languages "${prepare[@]}") ;;
       *)
         text+=("$name"/train.*) valid+=("$name"/valid.*) && reads "${text[@]}" "${valid[@]}"
-        most=$(($(stat -Lc %s "${text[@]}" | paste -sd +) / (10 << 20))) && ((most)) || most=1
+        most=$((($(stat -Lc %s "${text[@]}" | paste -sd +)) / (10 << 20))) && ((most)) || most=1
         ((shards <= most)) || { say "--shards $shards is lowered to $most, because a shard needs at least 10 MiB." && shards=$most; } ;;
     esac
   done

@@ -55,9 +55,11 @@ def test_a_folder_is_its_train_and_valid_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mebibytes", "shards"), [(0, 1), (25, 2), (35, 3)])
-def test_a_short_text_has_fewer_shards(mebibytes: int, shards: int, tmp_path: Path) -> None:
+def test_a_short_text_has_fewer_shards_and_the_user_is_told(mebibytes: int, shards: int, tmp_path: Path) -> None:
     with (folder_of_text(tmp_path) / "train.a.txt").open("ab") as file:
         file.truncate((mebibytes << 20) + 20)  # a sparse file
+    process = run(RECIPE, "--corpus", tmp_path, "--shards", 3, "--dry-run")
+    assert (f"--shards 3 is lowered to {shards}, because" in process.stdout) == (shards < 3)
     steps = planned(RECIPE, "--corpus", tmp_path, "--shards", 3)
     assert corpus_of(steps["shards"])["tasks"] == [str(shards)]
     assert steps["train:none.s1"][1].split(":") == [f"OUT/data/shard{number:05d}" for number in range(shards)]

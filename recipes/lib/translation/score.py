@@ -1,16 +1,21 @@
-"""Compute BLEU and chrF of fairseq-generate's detokenised output with sacrebleu, against the raw references."""
+"""Compute BLEU and chrF of fairseq-generate's detokenised output with sacrebleu, against the raw references.
 
-from __future__ import annotations
+A model with a table of positions refuses sentences that are longer than the table; it has no BLEU for sets with such
+sentences, and `refused` counts them. With --bounds, the scores include BLEU by the length of the source in words.
+"""
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from fairseq_posenc.core.writing import write_all_whole
 from recipes.lib.lines import read
-from recipes.lib.package import write_whole
 
 SAMPLES = 1000  # bootstrap samples, as in sacrebleu's own commands
 THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
@@ -35,69 +40,62 @@ def bleu_of(language: str) -> BLEU:
         raise SystemExit(f"error: BLEU cannot be computed for {language}: {' '.join(str(error).split())}") from None
 
 
-def with_interval(metric: BLEU, translations: list[str], references: list[str]) -> tuple[float, float | None]:
-    """Return the BLEU, and half the width of its 95 % bootstrap interval over the sentences (None for one sentence)."""
-    score = metric.corpus_score(translations, [references], n_bootstrap=SAMPLES)
-    return score.score, score._ci if len(translations) > 1 else None  # sacrebleu prints it, but gives it no other name
-
-
 def tokenizer(language: str) -> str:
     """Return the name of BLEU's tokenizer for a language, as in sacrebleu's signature."""
     return str(bleu_of(language).tokenizer.signature())
 
 
-def score(
-    translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
-) -> dict[str, Any]:
-    """Return BLEU and chrF without rounding; `±` is half the width of BLEU's 95 % interval over the sentences.
+def bleu(metric: BLEU, translations: Mapping[int, str], references: Mapping[int, str], name: str) -> dict[str, Any]:
+    """Return BLEU as `name`, and as `name ±` half the width of its 95 % bootstrap interval over the sentences.
 
-    If translations are missing, the scores are None and `refused` lists the sentences.
-
-    Args:
-        translations: Detokenised translations, keyed by sentence number.
-        references: Raw references, one for each sentence.
-        language: Target language.
-        may_refuse: Whether translations may be missing, because the model refused long sentences.
-    Raises:
-        SystemExit: Translations are missing although `may_refuse` is false.
+    If translations are missing, only their number is returned, as `name refused`.
     """
-    missing = sorted(set(range(len(references))) - translations.keys())
-    count = len(translations)
-    if count != len(references) and not (may_refuse and count + len(missing) == len(references)):
-        raise SystemExit(
-            f"error: {count} sentences were translated, but the test set has {len(references)}. Translate the whole "
-            "test set again."
-        )
-    bleu, chrf = bleu_of(language), CHRF()
-    lines, whole = list(translations.values()), not missing
-    score, within = with_interval(bleu, lines, references) if whole else (None, None)
-    return {
-        "bleu": score,
-        "±": within,
-        "signature": str(bleu.get_signature()) if whole else None,
-        "chrf": chrf.corpus_score(lines, [references]).score if whole else None,
-        "chrf_signature": str(chrf.get_signature()) if whole else None,
-        **({"refused": missing} if missing else {}),
-    }
+    if missing := len(references.keys() - translations.keys()):
+        return {f"{name} refused": missing}
+    lines = [translations[number] for number in references]
+    score = metric.corpus_score(lines, [list(references.values())], n_bootstrap=SAMPLES)
+    within = {f"{name} ±": score._ci} if len(lines) > 1 else {}  # sacrebleu prints it, but gives it no other name
+    return {name: score.score, **within}
+
+
+def by_length(sources: Sequence[str], bounds: Sequence[int]) -> dict[str, list[int]]:
+    """Return the numbers of the sentences in groups of source lengths with these upper bounds, such as `1-12`."""
+    groups = {}
+    for low, high in pairwise([0, *sorted(set(bounds)), inf]):
+        numbers = [number for number, source in enumerate(sources) if low < len(source.split()) <= high]
+        groups[f"{low + 1}+" if high == inf else f"{low + 1}-{high}"] = numbers
+    return {name: numbers for name, numbers in groups.items() if numbers}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--generated", type=Path, required=True, metavar="FILE", help="Output of fairseq-generate.")
+    option("--source", type=Path, required=True, metavar="FILE", help="Raw sources, one sentence per line.")
     option("--reference", type=Path, required=True, metavar="FILE", help="Raw references, one sentence per line.")
     option("--language", default="", metavar="NAME", help="Language code of the references.")
-    option("--translation", type=Path, metavar="FILE", help="File for the translations, one per line.")
-    text = "Accept missing translations; their lines are empty and no score is computed."
-    option("--may-refuse", action="store_true", help=text)
+    option("--bounds", default="", metavar="N,...", help="Upper bounds of the groups of source lengths, in words.")
+    option("--may-refuse", action="store_true", help="Accept missing translations; their lines are empty.")
+    option("--translation", type=Path, required=True, metavar="FILE", help="File for the translations, one per line.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
-    arguments = parser.parse_args()
-    translations, references = hypotheses(arguments.generated), list(read(arguments.reference))
-    facts = score(translations, references, arguments.language, arguments.may_refuse)
-    if arguments.translation:
-        lines = (translations.get(number, "") for number in range(len(references)))
-        write_whole(arguments.translation, "".join(line + "\n" for line in lines))
-    write_whole(arguments.output, json.dumps(facts))
+    options = parser.parse_args()
+    translations, references = hypotheses(options.generated), dict(enumerate(read(options.reference)))
+    missing, extra = references.keys() - translations.keys(), translations.keys() - references.keys()
+    if extra or (missing and not options.may_refuse):
+        problem = f"{len(translations)} sentences were translated, but the test set has {len(references)}"
+        raise SystemExit(f"error: {options.generated}: {problem}. Translate the whole test set again.")
+    metric, bounds = bleu_of(options.language), [int(bound) for bound in options.bounds.split(",") if bound]
+    scores = bleu(metric, translations, references, "bleu")
+    if not missing:
+        scores["signature"] = str(metric.get_signature())
+        chrf = CHRF()
+        scores["chrf"] = chrf.corpus_score(list(translations.values()), [list(references.values())]).score
+        scores["chrf signature"] = str(chrf.get_signature())
+    for name, numbers in by_length(list(read(options.source)), bounds).items() if bounds else ():
+        group = {number: references[number] for number in numbers}
+        scores |= bleu(metric, translations, group, f"bleu of {name} words")
+    lines = "".join(translations.get(number, "") + "\n" for number in references)
+    write_all_whole({options.translation: lines, options.output: json.dumps(scores)})
 
 
 if __name__ == "__main__":

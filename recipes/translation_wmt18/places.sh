@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# run.sh and translate.sh source this file. It says where the files of a direction are, and checks the settings.
+
+# place DIRECTION: set its languages, the folder of its text, and the flags of its translation. Both directions of a
+# pair of languages share the folder, which has the name of the first one.
+place() {
+  local way only=''
+  source=${1%-*} target=${1#*-} folder=$output
+  languages=(--source-lang "$source" --target-lang "$target")
+  for way in ${direction//,/ }; do
+    [[ $direction == *,* ]] || break
+    [[ $way != "$1" && $way != "$target-$source" ]] || { folder=$output/$way && break; }
+  done
+  # fairseq accepts one subword model. It must be that of the source, because any model can undo subwords.
+  [[ $dictionary == joint ]] || only=.$source
+  decoding=("${languages[@]}" --bpe sentencepiece --sentencepiece-model "$folder/subwords/model$only.model")
+  [[ $tokenizer != fastbpe ]] || decoding=("${languages[@]}" --tokenizer moses --bpe fastbpe --bpe-codes "$folder/subwords/codes$only")
+  [[ " ${generate[*]} " != *" --lenpen-form "* ]] || decoding+=(--task posenc_translation) # this task has the flag
+  decoding+=("${generate[@]}")
+}
+
+# checkpoint NAME: print the path of the model that translates.
+checkpoint() { if ((average == 1)); then echo "$output/checkpoints/$1/checkpoint_last.pt"; else echo "$output/averaged/$1.pt"; fi; }
+
+# own_files: print the files of --corpus DIR in the current direction; a file may be plain or end in .gz.
+own_files() {
+  local set file
+  for set in train valid "$test_set"; do
+    [[ $set != valid ]] || ! compgen -G "$corpus/val.*" >/dev/null || set=val
+    for file in "$corpus/$set."{"$source","$target"}; do
+      [[ -f $file || ! -f $file.gz ]] || file+=.gz
+      echo "$file"
+    done
+  done
+}
+
+check_settings() {
+  local way every most
+  for way in ${direction//,/ }; do
+    [[ $way =~ ^[A-Za-z]+(_[A-Za-z]+)?-[A-Za-z]+(_[A-Za-z]+)?$ ]] || fail "--direction $way: write two codes, such as en-de or en-pt_BR."
+    [[ $corpus != wmt18 || $way =~ ^(en-(de|cs)|(de|cs)-en)$ ]] || fail "--direction $way: wmt18 has de-en and cs-en. Give a folder with your text as --corpus."
+  done
+  [[ $dictionary == joint || " ${train[*]} " != *" --share-all-embeddings "* ]] ||
+    fail "--dictionary separate: encoder and decoder cannot share embeddings. Add --train.share-all-embeddings false."
+  every=$(flag save-interval-updates) most=$(flag max-epoch)
+  [[ -z $every ]] || most=$(($(flag max-update) / every))
+  ((${most:-0} == 0 || most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
+}

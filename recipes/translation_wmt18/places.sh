@@ -1,11 +1,13 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # run.sh has the settings, and uses the variables
 # run.sh and translate.sh source this file. It says where the files of a direction are, and checks the settings.
 
-# place DIRECTION: set its languages, the folder of its text, and the flags of its translation. Both directions of a
-# pair of languages share the folder, which has the name of the first one.
+# place DIRECTION: set its languages (`other` is not English), the folder of its text, and the flags of its translation.
+# Both directions of a pair of languages share the folder, which has the name of the first one.
 place() {
   local way only=''
-  source=${1%-*} target=${1#*-} folder=$output
+  source=${1%-*} target=${1#*-} folder=$output other=${1%-en}
+  other=${other#en-}
   languages=(--source-lang "$source" --target-lang "$target")
   for way in ${direction//,/ }; do
     [[ $direction == *,* ]] || break
@@ -26,7 +28,7 @@ checkpoint() { if ((average == 1)); then echo "$output/checkpoints/$1/checkpoint
 own_files() {
   local set file
   for set in train valid "$test_set"; do
-    [[ $set != valid ]] || ! compgen -G "$corpus/val.*" >/dev/null || set=val
+    [[ $set != valid ]] || ! compgen -G "$corpus/val.*" >/dev/null || set='val'
     for file in "$corpus/$set."{"$source","$target"}; do
       [[ -f $file || ! -f $file.gz ]] || file+=.gz
       echo "$file"
@@ -34,15 +36,26 @@ own_files() {
   done
 }
 
-check_settings() {
-  local way every most
+# averaging: set the flags that keep enough checkpoints, and those that average the last ones.
+averaging() {
+  local every most kept=$((average > 10 ? average : 10)) # with more checkpoints, --average can change without training again
+  every=$(flag save-interval-updates) most=$(flag max-epoch)
+  keep=(--keep-last-epochs "$kept") averaged=(--num-epoch-checkpoints "$average")
+  if [[ -n $every ]]; then
+    most=$(($(flag max-update) / every)) keep=(--no-epoch-checkpoints --keep-interval-updates "$kept")
+    averaged=(--num-update-checkpoints "$average" --every "$every")
+  fi
+  ((${most:-0} == 0 || most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
+  ((average > 1)) || keep=(--no-epoch-checkpoints)
+}
+
+# check_directions: refuse directions that the corpus does not have, and embeddings that separate dictionaries cannot share.
+check_directions() {
+  local way
   for way in ${direction//,/ }; do
     [[ $way =~ ^[A-Za-z]+(_[A-Za-z]+)?-[A-Za-z]+(_[A-Za-z]+)?$ ]] || fail "--direction $way: write two codes, such as en-de or en-pt_BR."
     [[ $corpus != wmt18 || $way =~ ^(en-(de|cs)|(de|cs)-en)$ ]] || fail "--direction $way: wmt18 has de-en and cs-en. Give a folder with your text as --corpus."
   done
   [[ $dictionary == joint || " ${train[*]} " != *" --share-all-embeddings "* ]] ||
     fail "--dictionary separate: encoder and decoder cannot share embeddings. Add --train.share-all-embeddings false."
-  every=$(flag save-interval-updates) most=$(flag max-epoch)
-  [[ -z $every ]] || most=$(($(flag max-update) / every))
-  ((${most:-0} == 0 || most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
 }

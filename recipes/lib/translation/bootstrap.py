@@ -1,6 +1,6 @@
 """Compare each model with the first encoding's model of the same seed by sacrebleu's paired bootstrap test of BLEU.
 
-The p-values are written to the scores of the models, too. sacrebleu's own command fails with `--format json`.
+The p-values are written to a file and to the scores of the models. (sacrebleu's own command fails with `-f json`.)
 """
 
 import argparse
@@ -9,11 +9,12 @@ from pathlib import Path
 
 from sacrebleu.significance import PairedTest
 
-from fairseq_posenc.core.writing import write_all_whole
+from fairseq_posenc.core.writing import write_whole
 from recipes.lib.lines import read
+from recipes.lib.runs import finished, models
 from recipes.lib.translation.score import bleu_of
 
-KEY = "p (paired bootstrap)"
+KEY = "p of the paired bootstrap"
 
 
 def p_values(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, float]:
@@ -33,25 +34,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--run", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--direction", required=True, metavar="SOURCE-TARGET", help="Direction whose models are compared.")
-    option("--reference", type=Path, required=True, metavar="FILE", help="Raw references, one sentence per line.")
+    text = "Raw references of a direction, one sentence per line; the option may be repeated."
+    option("--reference", action="append", required=True, metavar="DIRECTION=FILE", help=text)
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the p-values.")
     options = parser.parse_args()
-    language = options.direction.partition("-")[2]
-    models = [line.split("\t") for line in read(options.run / "models.tsv")]
+    references = dict(word.split("=", 1) for word in options.reference)
+    first = models(options.run)[0].encoding
+    scored = [model for model in finished(options.run) if "BLEU" in model.scores]
     p: dict[str, float] = {}
-    for seed in dict.fromkeys(seed for _, _, seed, _ in models):
-        names = [name for name, _, of, direction in models if (of, direction) == (seed, options.direction)]
-        paths = {name: options.run / "scores" / f"{name}.json" for name in names}
-        scored = {name: json.loads(path.read_text()) for name, path in paths.items() if path.is_file()}
-        whole = [name for name, scores in scored.items() if "bleu" in scores]
-        if names[0] in whole:
-            files = {name: options.run / "translations" / f"{name}.{language}" for name in whole}
-            lines = {name: list(read(file)) for name, file in files.items()}
-            tested = p_values(lines, list(read(options.reference)), language)
-            write_all_whole({paths[name]: json.dumps(scored[name] | {KEY: tested[name]}) for name in tested})
-            p |= tested
-    write_all_whole({options.output: json.dumps(p, indent=1)})
+    for baseline in (model for model in scored if model.encoding == first):
+        group = [model for model in scored if (model.item, model.seed) == (baseline.item, baseline.seed)]
+        language = baseline.item.partition("-")[2]
+        names = [baseline.name, *(model.name for model in group if model != baseline)]
+        lines = {name: list(read(options.run / "translations" / f"{name}.{language}")) for name in names}
+        p |= p_values(lines, list(read(Path(references[baseline.item]))), language)
+    for model in scored:  # without the p-values of an earlier test, which may have had another first encoding
+        scores = {key: value for key, value in model.scores.items() if key != KEY}
+        scores |= {KEY: p[model.name]} if model.name in p else {}
+        write_whole(options.run / "scores" / f"{model.name}.json", json.dumps(scores, indent=1, ensure_ascii=False))
+    write_whole(options.output, json.dumps(p, indent=1))
 
 
 if __name__ == "__main__":

@@ -55,14 +55,13 @@ def write_good(pairs: Iterable[Pair], paths: Sequence[Path], drop: bool, longest
         raise SystemExit(f"error: {split}: there is no good pair that is short enough. Allow longer pairs.")
 
 
-def side(folder: Path, name: str, language: str) -> Path:
+def side(prefix: Path, language: str) -> Path:
     """Return the plain or gzipped file of a language."""
-    plain = folder / f"{name}.{language}"
-    files = [path for path in (plain, plain.with_name(f"{plain.name}.gz")) if path.is_file()]
-    if not files:
-        known = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else "no files"
-        raise SystemExit(f"error: neither {plain} nor {plain.name}.gz exists. The folder has {known}.")
-    return files[0]
+    plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
+    if not (plain.is_file() or packed.is_file()):
+        known = ", ".join(sorted(path.name for path in prefix.parent.glob("*")))
+        raise SystemExit(f"error: neither {plain} nor {packed.name} exists. The folder has: {known}.")
+    return plain if plain.is_file() else packed
 
 
 def fault(line: bytes, path: Path, number: int) -> str | None:
@@ -105,19 +104,22 @@ def main() -> None:
     option("--folder", type=Path, required=True, metavar="DIR", help="Folder with the parallel text.")
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the checked text.")
     option("--languages", nargs=2, required=True, metavar="NAME", help="Codes of the source and the target language.")
-    text = "Names of the files of the three sets, without the language suffix."
-    option("--sets", nargs=3, default=SPLITS, metavar="NAME", help=text)
-    option("--drop", action="store_true", help="Leave bad training pairs out instead of refusing them.")
+    option("--test-set", default="test", metavar="NAME", help="Name of the test files, without the language suffix.")
+    text = "Whether bad training pairs are refused or left out."
+    option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
     option("--limit", type=int, default=0, metavar="N", help="Maximum number of training pairs (0: all).")
     text = "Leave out training and validation pairs with more words per side (0: keep all lengths)."
     option("--longest", type=int, default=0, metavar="N", help=text)
     options = parser.parse_args()
-    found = [[side(options.folder, name, language) for language in options.languages] for name in options.sets]
+    valid = "val" if any(options.folder.glob("val.*")) else "valid"
+    sources = [options.folder / name for name in ("train", valid, options.test_set)]
     with whole_folder(options.output) as partial:
-        for split, files in zip(SPLITS, found, strict=True):
-            pairs = read_pairs(files, options.limit if split == "train" else 0)
+        for split, source in zip(SPLITS, sources, strict=True):
+            pairs = read_pairs(
+                [side(source, language) for language in options.languages], options.limit * (split == "train")
+            )
             paths = [partial / f"{split}.{language}" for language in options.languages]
-            write_good(pairs, paths, options.drop, 0 if split == "test" else options.longest)
+            write_good(pairs, paths, options.bad_lines == "drop", options.longest * (split != "test"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ sentences, and `refused` counts them. With --bounds, the scores include BLEU by 
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -45,24 +45,24 @@ def tokenizer(language: str) -> str:
     return str(bleu_of(language).tokenizer.signature())
 
 
-def bleu(metric: BLEU, translations: Mapping[int, str], references: Mapping[int, str], name: str) -> dict[str, Any]:
-    """Return BLEU as `name`, and as `name ±` half the width of its 95 % bootstrap interval over the sentences.
+def bleu(metric: BLEU, translations: Mapping[int, str], references: Mapping[int, str], of: str = "") -> dict[str, Any]:
+    """Return BLEU, and as `±` half the width of its 95 % bootstrap interval over the sentences.
 
-    If translations are missing, only their number is returned, as `name refused`.
+    If translations are missing, only their number is returned, as `refused`. All keys end in `of`.
     """
     if missing := len(references.keys() - translations.keys()):
-        return {f"{name} refused": missing}
+        return {f"refused{of}": missing}
     lines = [translations[number] for number in references]
     score = metric.corpus_score(lines, [list(references.values())], n_bootstrap=SAMPLES)
-    within = {f"{name} ±": score._ci} if len(lines) > 1 else {}  # sacrebleu prints it, but gives it no other name
-    return {name: score.score, **within}
+    within = {f"±{of}": score._ci} if len(lines) > 1 else {}  # sacrebleu prints it, but gives it no other name
+    return {f"BLEU{of}": score.score, **within}
 
 
-def by_length(sources: Sequence[str], bounds: Sequence[int]) -> dict[str, list[int]]:
+def by_length(sources: Mapping[int, str], bounds: str) -> dict[str, list[int]]:
     """Return the numbers of the sentences in groups of source lengths with these upper bounds, such as `1-12`."""
     groups = {}
-    for low, high in pairwise([0, *sorted(set(bounds)), inf]):
-        numbers = [number for number, source in enumerate(sources) if low < len(source.split()) <= high]
+    for low, high in pairwise([0, *sorted(map(int, bounds.split(","))), inf]) if bounds else ():
+        numbers = [number for number, source in sources.items() if low < len(source.split()) <= high]
         groups[f"{low + 1}+" if high == inf else f"{low + 1}-{high}"] = numbers
     return {name: numbers for name, numbers in groups.items() if numbers}
 
@@ -71,31 +71,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--generated", type=Path, required=True, metavar="FILE", help="Output of fairseq-generate.")
-    option("--source", type=Path, required=True, metavar="FILE", help="Raw sources, one sentence per line.")
-    option("--reference", type=Path, required=True, metavar="FILE", help="Raw references, one sentence per line.")
-    option("--language", default="", metavar="NAME", help="Language code of the references.")
+    option("--text", type=Path, required=True, metavar="DIR", help="Folder with the raw test set.")
+    option("--languages", nargs=2, required=True, metavar="NAME", help="Codes of the source and the target language.")
     option("--bounds", default="", metavar="N,...", help="Upper bounds of the groups of source lengths, in words.")
-    option("--may-refuse", action="store_true", help="Accept missing translations; their lines are empty.")
     option("--translation", type=Path, required=True, metavar="FILE", help="File for the translations, one per line.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     options = parser.parse_args()
-    translations, references = hypotheses(options.generated), dict(enumerate(read(options.reference)))
-    missing, extra = references.keys() - translations.keys(), translations.keys() - references.keys()
-    if extra or (missing and not options.may_refuse):
+    sources, references = (dict(enumerate(read(options.text / f"test.{language}"))) for language in options.languages)
+    translations = hypotheses(options.generated)
+    if len(translations) > len(references):
         problem = f"{len(translations)} sentences were translated, but the test set has {len(references)}"
-        raise SystemExit(f"error: {options.generated}: {problem}. Translate the whole test set again.")
-    metric, bounds = bleu_of(options.language), [int(bound) for bound in options.bounds.split(",") if bound]
-    scores = bleu(metric, translations, references, "bleu")
-    if not missing:
-        scores["signature"] = str(metric.get_signature())
-        chrf = CHRF()
-        scores["chrf"] = chrf.corpus_score(list(translations.values()), [list(references.values())]).score
-        scores["chrf signature"] = str(chrf.get_signature())
-    for name, numbers in by_length(list(read(options.source)), bounds).items() if bounds else ():
-        group = {number: references[number] for number in numbers}
-        scores |= bleu(metric, translations, group, f"bleu of {name} words")
+        raise SystemExit(f"error: {options.generated}: {problem}. Translate the test set again.")
+    metric, chrf = bleu_of(options.languages[1]), CHRF()
+    scores = bleu(metric, translations, references)
+    if "BLEU" in scores:
+        scores["BLEU's signature"] = str(metric.get_signature())
+        scores["chrF"] = chrf.corpus_score(list(translations.values()), [list(references.values())]).score
+        scores["chrF's signature"] = str(chrf.get_signature())
+    for name, numbers in by_length(sources, options.bounds).items():
+        scores |= bleu(metric, translations, {number: references[number] for number in numbers}, f" of {name} words")
     lines = "".join(translations.get(number, "") + "\n" for number in references)
-    write_all_whole({options.translation: lines, options.output: json.dumps(scores)})
+    write_all_whole({options.translation: lines, options.output: json.dumps(scores, indent=1, ensure_ascii=False)})
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from recipes.lib.lines import read, write
 from recipes.lib.translation.parallel import SPLITS, Pair, write_good
 
 Encode = Callable[[str], str]
-KINDS = ("sentencepiece", "fastbpe")
+TOKENIZERS = ("sentencepiece", "sentencepiece-bpe", "fastbpe")
 CHUNK = 2000  # number of lines that a process encodes at a time
 
 
@@ -32,7 +32,7 @@ def learn_sentencepiece(files: dict[str, Path], model: Path, options: Namespace)
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=chain.from_iterable(map(read, files.values())),
         model_writer=learned,
-        model_type=options.model_type,
+        model_type="bpe" if options.tokenizer == "sentencepiece-bpe" else "unigram",
         vocab_size=options.vocabulary,
         character_coverage=options.character_coverage,
         num_threads=16,  # the default; the pieces of a unigram model depend on it through the order of sums
@@ -65,34 +65,33 @@ def moses(language: str) -> Encode:
     return words
 
 
-def encoder(kind: str, model: Path, language: str) -> Encode:
+def encoder(bpe: str, model: Path, language: str) -> Encode:
     """Return the function that splits a line of raw text into subwords."""
     from fairseq.data.encoders import build_bpe
 
-    split: Encode = build_bpe(Namespace(bpe=kind, sentencepiece_model=str(model), bpe_codes=str(model))).encode
-    if kind == "sentencepiece":
-        return split
-    words = moses(language)
+    split: Encode = build_bpe(Namespace(bpe=bpe, sentencepiece_model=str(model), bpe_codes=str(model))).encode
+    words = moses(language) if bpe == "fastbpe" else str
     return lambda line: split(words(line))
 
 
 def learn(options: Namespace, output: Path) -> dict[str, Encode]:
-    """Learn one model for both languages or, with --separate, one for each, and return each language's encoder.
+    """Learn one model for both languages or one for each, and return each language's encoder.
 
     Raises:
         SystemExit: The text is too small for the vocabulary.
     """
     encoders: dict[str, Encode] = {}
-    for group in [[language] for language in options.languages] if options.separate else [options.languages]:
-        only = f".{group[0]}" if options.separate else ""
+    separate, bpe = options.dictionary == "separate", options.tokenizer.removesuffix("-bpe")
+    for group in [[language] for language in options.languages] if separate else [options.languages]:
+        only = f".{group[0]}" if separate else ""
         files = {language: options.raw / f"train.{language}" for language in group}
-        model = output / (f"model{only}.model" if options.kind == "sentencepiece" else f"codes{only}")
+        model = output / (f"codes{only}" if bpe == "fastbpe" else f"model{only}.model")
         try:
-            (learn_sentencepiece if options.kind == "sentencepiece" else learn_fastbpe)(files, model, options)
+            (learn_fastbpe if bpe == "fastbpe" else learn_sentencepiece)(files, model, options)
         except RuntimeError as error:  # SentencePiece raises it if the corpus is too small for the vocabulary
             problem = f"--vocabulary {options.vocabulary}: {vocabulary_problem(str(error))}"
             raise SystemExit(f"error: {options.raw}/train{only or '.*'}: {problem}") from None
-        encoders |= {language: encoder(options.kind, model, language) for language in group}
+        encoders |= {language: encoder(bpe, model, language) for language in group}
     return encoders
 
 
@@ -143,28 +142,29 @@ def main() -> None:
     option("--raw", type=Path, required=True, metavar="DIR", help="Folder with the raw text of all splits.")
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the models and the encoded text.")
     option("--languages", nargs=2, required=True, metavar="NAME", help="Codes of the two languages.")
-    option("--kind", choices=KINDS, default="sentencepiece", help="Method that learns and applies subwords.")
-    option("--separate", action="store_true", help="Learn one model for each language, instead of one for both.")
-    option("--model-type", choices=("unigram", "bpe"), default="unigram", help="Type of the SentencePiece model.")
+    option("--tokenizer", choices=TOKENIZERS, default="sentencepiece", help="Method that learns and applies subwords.")
+    text = "Whether to learn one model for both languages, or one for each."
+    option("--dictionary", choices=("joint", "separate"), default="joint", help=text)
     text = "Fraction of the characters in the training text that SentencePiece's pieces must cover, from 0.98 to 1."
     option("--character-coverage", type=float, default=1.0, metavar="P", help=text)
     option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in each subword model.")
     option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")
     text = "Leave out training and validation pairs with more than N pieces in a language (0: use --longest)."
     option("--longest-training", type=int, default=0, metavar="N", help=text)
-    option("--drop", action="store_true", help="Leave bad training pairs out instead of refusing them.")
+    text = "Whether bad training pairs are refused or left out."
+    option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
     option("--workers", type=int, default=1, metavar="N", help="Number of processes that encode the text.")
     options = parser.parse_args()
-    if options.kind == "fastbpe" and find_spec("fastBPE") is None:
+    if options.tokenizer == "fastbpe" and find_spec("fastBPE") is None:
         install = "Install a C++ compiler and run: pip install fastBPE. Or give --tokenizer sentencepiece."
-        raise SystemExit(f"error: the tokenizer fastbpe needs the package fastBPE, which is not installed. {install}")
+        raise SystemExit(f"error: --tokenizer fastbpe needs the package fastBPE, which is not installed. {install}")
     with whole_folder(options.output) as partial:
         encoders = learn(options, partial)
         for split in reversed(SPLITS):  # bad lines of the short sets are reported before the long work
             names = [f"{split}.{language}" for language in options.languages]
             pairs = encode_pairs(encoders, [options.raw / name for name in names], options)
             paths = [partial / name for name in names]
-            write_good(pairs, paths, options.drop, 0 if split == "test" else options.longest_training)
+            write_good(pairs, paths, options.bad_lines == "drop", 0 if split == "test" else options.longest_training)
 
 
 if __name__ == "__main__":

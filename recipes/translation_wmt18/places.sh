@@ -19,6 +19,7 @@ place() {
   [[ $tokenizer != fastbpe ]] || decoding=("${languages[@]}" --tokenizer moses --bpe fastbpe --bpe-codes "$folder/subwords/codes$only")
   [[ " ${generate[*]} " != *" --lenpen-form "* ]] || decoding+=(--task posenc_translation) # this task has the flag
   decoding+=("${generate[@]}")
+  ((train_words == 0)) || decoding+=(--skip-invalid-size-inputs-valid-test) # long sentences; the scores count them
 }
 
 # checkpoint NAME: print the path of the model that translates.
@@ -36,9 +37,13 @@ own_files() {
   done
 }
 
-# averaging: set the flags that keep enough checkpoints, and those that average the last ones.
-averaging() {
-  local every most kept=$((average > 10 ? average : 10)) # with more checkpoints, --average can change without training again
+# derive: check the settings, and set the flags that follow from them.
+derive() {
+  local way every most kept=$((average > 10 ? average : 10)) # with more checkpoints, --average can change without training again
+  for way in ${direction//,/ }; do
+    [[ $way =~ ^[A-Za-z]+(_[A-Za-z]+)?-[A-Za-z]+(_[A-Za-z]+)?$ ]] || fail "--direction $way: write two codes, such as en-de or en-pt_BR."
+    [[ $corpus != wmt18 || $way =~ ^(en-(de|cs)|(de|cs)-en)$ ]] || fail "--direction $way: wmt18 has de-en and cs-en. Give a folder with your text as --corpus."
+  done
   every=$(flag save-interval-updates) most=$(flag max-epoch)
   keep=(--keep-last-epochs "$kept") averaged=(--num-epoch-checkpoints "$average")
   if [[ -n $every ]]; then
@@ -47,15 +52,9 @@ averaging() {
   fi
   ((${most:-0} == 0 || most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
   ((average > 1)) || keep=(--no-epoch-checkpoints)
-}
-
-# check_directions: refuse directions that the corpus does not have, and embeddings that separate dictionaries cannot share.
-check_directions() {
-  local way
-  for way in ${direction//,/ }; do
-    [[ $way =~ ^[A-Za-z]+(_[A-Za-z]+)?-[A-Za-z]+(_[A-Za-z]+)?$ ]] || fail "--direction $way: write two codes, such as en-de or en-pt_BR."
-    [[ $corpus != wmt18 || $way =~ ^(en-(de|cs)|(de|cs)-en)$ ]] || fail "--direction $way: wmt18 has de-en and cs-en. Give a folder with your text as --corpus."
-  done
-  [[ $dictionary == joint || " ${train[*]} " != *" --share-all-embeddings "* ]] ||
+  joined=(--joined-dictionary) paper=(--paper DIET --table 'Table 4' --column ITEM --like table4-vaswani)
+  [[ $corpus != builtin ]] || paper=()
+  [[ $dictionary == joint ]] || joined=()
+  ((${#joined[@]})) || [[ " ${train[*]} " != *" --share-all-embeddings "* ]] ||
     fail "--dictionary separate: encoder and decoder cannot share embeddings. Add --train.share-all-embeddings false."
 }

@@ -2,7 +2,7 @@
 # Train translation models with different position encodings on raw parallel text, and score them with sacreBLEU.
 #   recipes/translation_wmt18/run.sh --preset small --corpus DIR --pos-enc 'none,shaw[clip=16],rope/t5' --seeds 1,2
 source "$(dirname "$0")/../lib/recipe.sh"
-source "$ROOT/recipes/translation_wmt18/places.sh" # place, checkpoint, own_files, averaging, check_directions
+source "$ROOT/recipes/translation_wmt18/places.sh" # the functions place, checkpoint, own_files, derive
 
 preset=${preset:-base}  # settings in conf/NAME.sh
 corpus=wmt18            # wmt18, builtin (invented text), or a folder with {train,valid,test}.{SOURCE,TARGET} [wmt18|builtin|DIR]
@@ -25,11 +25,8 @@ workers=1               # processes that prepare the text [int 1..]
 average=5               # number of last checkpoints to average (1: only the last) [int 1..]
 arch=posenc_transformer_wmt_en_de # architecture of fairseq-train
 options "$@"
-check_directions && averaging
-
-declare -A chains=() && start=$chain && joined=(--joined-dictionary) skip=(--skip-invalid-size-inputs-valid-test)
-[[ $dictionary == joint ]] || joined=()
-((train_words > 0)) || skip=()
+derive
+declare -A chains=() && start=$chain # the steps of a model depend on the text of its own languages only
 
 text() { # DIRECTION: raw text, subwords and fairseq's binary files of a pair of languages
   local text=$corpus && place "$1" && chain=$start
@@ -56,7 +53,7 @@ model() { # NAME ENCODING SEED DIRECTION
     "${train[@]}" "${pos[@]}" --seed "$3" "${keep[@]}"
   ((average == 1)) || step "average:$name" "$best" python -m fairseq_posenc average --inputs "$output/checkpoints/$name" "${averaged[@]}" --output "$best"
   device_step "translate:$name" "$output/generated/$name" fairseq-generate "$folder/data-bin" "${PLUGIN[@]}" "${PLAIN[@]}" "${decoding[@]}" \
-    --path "$best" "${skip[@]}" --distributed-world-size 1 --results-path "$output/generated/$name"
+    --path "$best" --distributed-world-size 1 --results-path "$output/generated/$name"
   step "score:$name" "$output/scores/$name.json" python -m recipes.lib.translation.score --generated "$output/generated/$name/generate-test.txt" \
     --text "$folder/raw" --languages "$source" "$target" --bounds "$bounds" --translation "$output/translations/$name.$target" --output "$output/scores/$name.json"
 }
@@ -70,5 +67,5 @@ done
 models model "${directions[@]}"
 step bootstrap "$output/bootstrap.json" python -m recipes.lib.translation.bootstrap --run "$output" "${references[@]}" --output "$output/bootstrap.json"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric BLEU --metric chrF --item direction "${paper[@]}" \
-  --p 'p of the paired bootstrap' --detail 'BLEU of *' --detail 'refused*' 
+  --p 'p of the paired bootstrap' --detail 'BLEU of *' --detail 'refused*'
 [[ -n $dry_run ]] || cat "$output/results.md"

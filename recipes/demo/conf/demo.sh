@@ -4,6 +4,7 @@ corpus=builtin
 sizes=12000,300,500               # pairs for training, validation and test; recipes/lib/invented has the grammar
 direction=en-inv                  # English and the invented language
 jobs=2                            # number of training runs at the same time, with one thread each
+threads=1                         # more threads would compete for two cores
 tokenizer=sentencepiece-bpe
 vocabulary=400                    # for both languages together; most stems and endings then are one piece
 length=1023

@@ -7,7 +7,7 @@ and decoding agree.
 import argparse
 import json
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import chain, islice
@@ -102,19 +102,14 @@ def _encode_all(lines: list[str]) -> list[str]:
     return [_encoder(line) for line in lines]
 
 
-def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
-    lines = iter(lines)
-    while chunk := list(islice(lines, CHUNK)):
-        yield chunk
-
-
 def encoded(encode: Encode, path: Path, workers: int) -> Iterator[str]:
     """Yield the lines of a file in order, split into subwords by several processes."""
     global _encoder
     if workers == 1:
         yield from map(encode, read(path))
         return
-    _encoder, parts = encode, chunks(read(path))
+    _encoder, lines = encode, read(path)
+    parts = iter(lambda: list(islice(lines, CHUNK)), [])
     with get_context("fork").Pool(workers) as pool:
         while some := list(islice(parts, 4 * workers)):  # do not hold a large corpus in memory
             yield from chain.from_iterable(pool.map(_encode_all, some, chunksize=1))

@@ -2,6 +2,7 @@
 # minutes per encoding on one core. docs/translation.md has the scores. All values are our choice, unless noted.
 direction=en-de
 jobs=2          # two training runs in parallel
+threads=1                         # more threads would compete for two cores
 workers=2
 vocabulary=6000
 average=5       # the last 5 of 11 epochs

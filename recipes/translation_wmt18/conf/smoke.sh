@@ -4,6 +4,7 @@ limit=1000
 bounds=6                          # so that there is BLEU by length
 direction=en-de
 jobs=2
+threads=1                         # more threads would compete for two cores
 tokenizer=sentencepiece-bpe
 vocabulary=300
 average=2

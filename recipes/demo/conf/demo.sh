@@ -3,6 +3,7 @@
 corpus=builtin
 sizes=12000,300,500               # pairs for training, validation and test; recipes/lib/invented has the grammar
 direction=en-inv                  # English and the invented language
+device=cpu                        # the models are so small that a GPU would not be faster
 jobs=2                            # number of training runs at the same time, with one thread each
 threads=1                         # more threads would compete for two cores
 tokenizer=sentencepiece-bpe

@@ -7,7 +7,7 @@ Lines that a later program would drop, shift or misread are refused, with file a
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,16 +86,18 @@ def read_pairs(paths: Sequence[Path], limit: int) -> Iterator[Pair]:
     Raises:
         SystemExit: One file is shorter, so the files are probably misaligned from the first line on.
     """
-    number = 0
+    first, number = "", 0
     for number, lines in enumerate(zip_longest(*map(raw_lines, paths)), start=1):
         if None in lines:
             short, long = paths if lines[0] is None else paths[::-1]
             rule = "Every line must translate the line with the same number in the other file."
-            raise SystemExit(f"error: {short}: the file ends after line {number - 1}, but {long} continues. {rule}")
+            last = f"error: {short}: the file ends after line {number - 1}, but {long} continues. {rule}"
+            raise SystemExit(first + last)  # a file in UTF-16 has another number of lines
         if not limit or number <= limit:
-            problems = [fault(line, path, number) for line, path in zip(lines, paths, strict=True)]
+            problem = next(filter(None, map(fault, lines, paths, repeat(number))), None)
+            first = first or (f"error: {problem}\n" if problem else "")
             texts = [line.decode(errors="replace") for line in lines]
-            yield Pair(texts, problems[0] or problems[1], max(len(text.split()) for text in texts))
+            yield Pair(texts, problem, max(len(text.split()) for text in texts))
 
 
 def main() -> None:
@@ -112,13 +114,12 @@ def main() -> None:
     option("--longest", type=int, default=0, metavar="N", help=text)
     options = parser.parse_args()
     valid = "val" if any(options.folder.glob("val.*")) else "valid"
-    sources = [options.folder / name for name in ("train", valid, options.test_set)]
+    prefixes = [options.folder / name for name in ("train", valid, options.test_set)]
+    sides = [[side(prefix, language) for language in options.languages] for prefix in prefixes]
     with whole_folder(options.output) as partial:
-        for split, source in zip(SPLITS, sources, strict=True):
-            pairs = read_pairs(
-                [side(source, language) for language in options.languages], options.limit * (split == "train")
-            )
+        for split, files in zip(SPLITS, sides, strict=True):
             paths = [partial / f"{split}.{language}" for language in options.languages]
+            pairs = read_pairs(files, options.limit * (split == "train"))
             write_good(pairs, paths, options.bad_lines == "drop", options.longest * (split != "test"))
 
 

@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # run.sh has the settings, and uses the variables
 # run.sh and translate.sh source this file. It says where the files of a direction are, and checks the settings.
+stacks=(encoder decoder)
+own=([seed]=--seeds [arch]=--arch [source-lang]=--direction [target-lang]=--direction [keep-last-epochs]=--average
+  [keep-interval-updates]=--average [no-epoch-checkpoints]=--average)
 
 # place DIRECTION: set its languages (`other` is not English), the folder of its text, and the flags of its translation.
 # Both directions of a pair of languages share the folder, which has the name of the first one.
@@ -17,8 +20,9 @@ place() {
   [[ $dictionary == joint ]] || only=.$source
   decoding=("${languages[@]}" --bpe sentencepiece --sentencepiece-model "$folder/subwords/model$only.model")
   [[ $tokenizer != fastbpe ]] || decoding=("${languages[@]}" --tokenizer moses --bpe fastbpe --bpe-codes "$folder/subwords/codes$only")
-  [[ " ${generate[*]} " != *" --lenpen-form "* ]] || decoding+=(--task posenc_translation) # this task has the flag
-  decoding+=("${generate[@]}")
+  search=("${generate[@]}")
+  [[ " ${generate[*]} " != *" --lenpen-form "* ]] || search=(--task posenc_translation "${generate[@]}") # it has the flag
+  decoding+=("${search[@]}")
   ((train_words == 0)) || decoding+=(--skip-invalid-size-inputs-valid-test) # long sentences; the scores count them
 }
 

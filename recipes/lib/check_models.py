@@ -22,7 +22,7 @@ from fairseq_posenc.core.writing import write_whole
 from recipes.lib.encodings import facts, parse
 from recipes.lib.translation.score import tokenizer
 
-PLUGIN = ("--user-dir", "fairseq_posenc")
+PLUGIN = ("--user-dir", str(Path(__file__).resolve().parents[2] / "fairseq_posenc"))
 
 
 def configuration(label: str, flags: list[str]) -> Any:

@@ -43,10 +43,14 @@ own_files() {
 
 # derive: check the settings, and set the flags that follow from them.
 derive() {
-  local way every most kept=$((average > 10 ? average : 10)) # with more checkpoints, --average can change without training again
+  local way file every most kept=$((average > 10 ? average : 10)) # with more checkpoints, --average can change without training again
   for way in ${direction//,/ }; do
     [[ $way =~ ^[A-Za-z]+(_[A-Za-z]+)?-[A-Za-z]+(_[A-Za-z]+)?$ ]] || fail "--direction $way: write two codes, such as en-de or en-pt_BR."
     [[ $corpus != wmt18 || $way =~ ^(en-(de|cs)|(de|cs)-en)$ ]] || fail "--direction $way: wmt18 has de-en and cs-en. Give a folder with your text as --corpus."
+    [[ $corpus != @(wmt18|builtin) && -z $dry_run ]] || continue
+    place "$way" && while read -r file; do
+      [[ -f $file ]] || fail "--corpus $corpus: there is no $file (nor .gz). The folder has: $(cd "$corpus" && printf '%s ' *)"
+    done < <(own_files)
   done
   every=$(flag save-interval-updates) most=$(flag max-epoch)
   keep=(--keep-last-epochs "$kept") averaged=(--num-epoch-checkpoints "$average")

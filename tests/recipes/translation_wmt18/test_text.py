@@ -181,11 +181,6 @@ def test_fairseq_decodes_the_subwords_and_any_number_of_processes_gives_the_same
         assert (tmp_path / "two" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_each_language_may_have_its_own_subwords(raw: Path, tmp_path: Path) -> None:
-    assert learn(raw, tmp_path / "out", "--dictionary", "separate", "--character-coverage", 0.98) is None
-    assert {path.name for path in (tmp_path / "out").glob("model*")} == {"model.en.model", "model.de.model"}
-
-
 def test_long_sentences_are_bad_unless_training_shall_be_short(raw: Path, tmp_path: Path) -> None:
     error = str(learn(raw, tmp_path / "out", "--longest", 40, "--bad-lines", "drop"))
     assert error.startswith(f"error: {raw}/test.en:1: the sentence has ")

@@ -6,16 +6,16 @@ own=([seed]=--seeds [arch]=--arch [source-lang]=--direction [target-lang]=--dire
   [keep-interval-updates]=--average [no-epoch-checkpoints]=--average)
 
 # place DIRECTION: set its languages (`other` is not English), the folder of its text, and the flags of its translation.
-# Both directions of a pair of languages share the folder, which has the name of the first one.
+# Both directions of a pair of languages share the text; `pair` is the first of them.
 place() {
   local way only=''
-  source=${1%-*} target=${1#*-} folder=$output other=${1%-en}
+  source=${1%-*} target=${1#*-} pair=$1 folder=$output other=${1%-en}
   other=${other#en-}
   languages=(--source-lang "$source" --target-lang "$target")
   for way in ${direction//,/ }; do
-    [[ $direction == *,* ]] || break
-    [[ $way != "$1" && $way != "$target-$source" ]] || { folder=$output/$way && break; }
+    [[ $way != "$1" && $way != "$target-$source" ]] || { pair=$way && break; }
   done
+  [[ $direction != *,* ]] || folder=$output/$pair
   # fairseq accepts one subword model. It must be that of the source, because any model can undo subwords.
   [[ $dictionary == joint ]] || only=.$source
   decoding=("${languages[@]}" --bpe sentencepiece --sentencepiece-model "$folder/subwords/model$only.model")

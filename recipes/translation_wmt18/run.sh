@@ -25,10 +25,10 @@ workers=1               # processes that prepare the text [int 1..]
 average=5               # number of last checkpoints to average (1: only the last) [int 1..]
 arch=posenc_transformer_wmt_en_de # architecture of fairseq-train
 options "$@"
-derive && declare -A chains=() && start=$_chain # the steps of a model depend on the text of its own languages only
+derive && mark start
 
 text() { # DIRECTION: raw text, subwords and fairseq's binary files of a pair of languages
-  local text=$corpus && place "$1" && _chain=$start
+  local text=$corpus && place "$1" && after start
   case $corpus in
     builtin) text=$folder/builtin && step "builtin:$1" "$text" python -m recipes.lib.invented.sentences --seed 1 \
       --sizes "$sizes" --names "$source" "$target" --output "$text" ;;
@@ -43,11 +43,10 @@ text() { # DIRECTION: raw text, subwords and fairseq's binary files of a pair of
     --longest-training "$train_length" --character-coverage "$character_coverage" --bad-lines "$bad_lines" --output "$folder/subwords"
   free=(--workers "$workers") && step "binarise:$1" "$folder/data-bin" fairseq-preprocess "${languages[@]}" "${joined[@]}" \
     --trainpref "$folder/subwords/train" --validpref "$folder/subwords/valid" --testpref "$folder/subwords/test" --destdir "$folder/data-bin"
-  chains[$folder]=$_chain
 }
 
 model() { # NAME ENCODING SEED DIRECTION
-  local name=$1 best && mapfile -t pos < <(encoding "$2") && place "$4" && _chain=${chains[$folder]} best=$(checkpoint "$name")
+  local name=$1 best && mapfile -t pos < <(encoding "$2") && place "$4" && after "binarise:$pair" && best=$(checkpoint "$name")
   train "$name" "$folder/data-bin" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${languages[@]}" --arch "$arch" \
     "${train[@]}" "${pos[@]}" --seed "$3" "${keep[@]}"
   ((average == 1)) || step "average:$name" "$best" python -m fairseq_posenc average --inputs "$output/checkpoints/$name" "${averaged[@]}" --output "$best"
@@ -61,7 +60,7 @@ mapfile -t directions <<<"${direction//,/$'\n'}" && mapfile -t labels < <(split 
 step check "$output/checked.json" python -m recipes.lib.check_models "${labels[@]/#/--pos-enc=}" "${directions[@]/#*-/--target-lang=}" \
   --generate "${search[*]}" --output "$output/checked.json" -- "${PLUGIN[@]}" --arch "$arch" "${train[@]}"
 references=() && for way in "${directions[@]}"; do
-  place "$way" && { [[ -v chains[$folder] ]] || text "$way"; } && references+=(--reference "$way=$folder/raw/test.$target")
+  place "$way" && { [[ $pair != "$way" ]] || text "$way"; } && references+=(--reference "$way=$folder/raw/test.$target")
 done
 models model "${directions[@]}"
 step bootstrap "$output/bootstrap.json" python -m recipes.lib.translation.bootstrap --run "$output" "${references[@]}" --output "$output/bootstrap.json"

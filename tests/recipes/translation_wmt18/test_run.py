@@ -51,7 +51,7 @@ def test_directions_share_their_text_and_a_model_translates_raw_text(corpus: Pat
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("--direction en-yy", "there is no my corpus/train.yy (nor .gz). The folder has: test.en test.xx"),
+        ("--direction en-yy", "my corpus/train.yy (nor .gz). The folder has: test.en test.xx"),
         ("--direction en:xx", "--direction en:xx: write two codes, such as en-de"),
         ("--direction en-xx --average 3", "--average 3: training saves only 2 checkpoints"),
         ("--direction en-xx --dictionary separate", "encoder and decoder cannot share embeddings"),

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SIZES = {"train": 1500, "valid": 50, "test": 100}
 
 
-def test_a_seed_makes_the_same_sentences_and_no_split_has_those_of_another():
+def test_a_seed_makes_the_same_sentences_and_no_split_has_those_of_another() -> None:
     splits = sentences.generate(SIZES, seed=1)
     assert sentences.generate(SIZES, seed=1) == splits != sentences.generate(SIZES, seed=2)
     sources = [pair.source for pairs in splits.values() for pair in pairs]
@@ -27,7 +27,7 @@ def words(text: str) -> list[str]:
     return text.lower().rstrip(".").split()
 
 
-def test_swapped_nouns_give_the_same_words_but_a_different_translation():
+def test_swapped_nouns_give_the_same_words_but_a_different_translation() -> None:
     """Swap subject and object, so that a model which sees a bag of words cannot tell the two sentences apart."""
     lexicon = sentences.Lexicon()
     grammar = sentences.Grammar(random.Random(1), lexicon)
@@ -39,7 +39,7 @@ def test_swapped_nouns_give_the_same_words_but_a_different_translation():
         assert original.target != swapped.target
 
 
-def test_the_verb_agrees_with_a_subject_that_stands_far_away():
+def test_the_verb_agrees_with_a_subject_that_stands_far_away() -> None:
     lexicon = sentences.Lexicon()
     dog, cats, queen = (lexicon.noun(index, plural=index == 1) for index in (0, 1, 10))
     clause = sentences.Clause(1, sentences.Phrase(cats), head_acts=True)
@@ -49,7 +49,7 @@ def test_the_verb_agrees_with_a_subject_that_stands_far_away():
     assert words(pair.target)[-1] == lexicon.verbs[0] + "t" + dog.ending
 
 
-def test_the_translation_is_a_function_of_the_ordered_sentence():
+def test_the_translation_is_a_function_of_the_ordered_sentence() -> None:
     """Check that each source sentence has one target. Different sources may have the same target."""
     first, second = (sentences.generate({"train": 4000}, seed=seed)["train"] for seed in (1, 2))
     known = dict(first)

@@ -58,17 +58,10 @@ def test_directions_share_their_text_and_a_model_translates_raw_text(corpus: Pat
     ],
 )
 def test_what_cannot_work_is_refused(options: str, problem: str, corpus: Path, tmp_path: Path) -> None:
-    command = [
-        RECIPE / "run.sh",
-        "--preset",
-        "smoke",
-        "--corpus",
-        corpus,
-        "--output",
-        tmp_path / "new",
-        *options.split(),
-    ]
+    command = f"{RECIPE}/run.sh --preset smoke --output new --corpus".split()
     environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [*command, corpus, *options.split()], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert ran.returncode
     assert problem in ran.stderr

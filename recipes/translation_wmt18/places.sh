@@ -60,7 +60,8 @@ derive() {
   fi
   ((${most:-0} == 0 || most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
   ((average > 1)) || keep=(--no-epoch-checkpoints)
-  joined=(--joined-dictionary) paper=(--paper DIET --table 'Table 4' --column ITEM --like table4-vaswani)
+  joined=(--joined-dictionary) paper=(--paper DIET --table 'Table 4' --column ITEM --like table4-vaswani
+    --same direction --same bounds --same bad-lines) # these do not change a score
   [[ $corpus != builtin ]] || paper=()
   [[ $dictionary == joint ]] || joined=()
   ((${#joined[@]})) || [[ " ${train[*]} " != *" --share-all-embeddings "* ]] ||

@@ -64,6 +64,6 @@ references=() && for way in "${directions[@]}"; do
 done
 models model "${directions[@]}"
 step bootstrap "$output/bootstrap.json" python -m recipes.lib.translation.bootstrap --run "$output" "${references[@]}" --output "$output/bootstrap.json"
-step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric BLEU --metric chrF --item direction "${paper[@]}" \
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric BLEU --detail chrF --item direction "${paper[@]}" \
   --p 'p of the paired bootstrap' --detail 'BLEU of *' --detail 'refused*'
 [[ -n $dry_run ]] || cat "$output/results.md"

@@ -9,4 +9,4 @@ source "$(dirname "$0")/../translation_wmt18/run.sh"
 best() { sed -n 's/^ "BLEU": \([0-9.]*\),*$/\1/p' "$@" 2>/dev/null | sort -n | tail -n 1 || true; }
 best=$(best "$output"/scores/*.json) none=$(best "$output"/scores/*.none.*.json)
 awk -v best="$best" -v none="$none" 'BEGIN {exit !(none > 0 && best >= none + 10)}' ||
-  fail "the best encoding has $best BLEU, and none has $none BLEU. The difference must be 10. Look for the cause in $output/logs."
+  fail "the best encoding has $best BLEU, and none has $none BLEU. The difference must be 10. Look for the cause in $output/results.md and $output/logs."

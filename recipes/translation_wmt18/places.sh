@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034,SC2154 # run.sh has the settings, and uses the variables
 # run.sh and translate.sh source this file. It says where the files of a direction are, and checks the settings.
 stacks=(encoder decoder)
-own=([seed]=--seeds [arch]=--arch [source-lang]=--direction [target-lang]=--direction [keep-last-epochs]=--average
+declare -A own=([seed]=--seeds [arch]=--arch [source-lang]=--direction [target-lang]=--direction [keep-last-epochs]=--average
   [keep-interval-updates]=--average [no-epoch-checkpoints]=--average)
 
 # place DIRECTION: set its languages (`other` is not English), the folder of its text, and the flags of its translation.

@@ -53,12 +53,14 @@ derive() {
     done < <(own_files)
   done
   every=$(flag save-interval-updates) most=$(flag max-epoch)
+  [[ $most != 0 ]] || most='' # no limit
   keep=(--keep-last-epochs "$kept") averaged=(--num-epoch-checkpoints "$average")
-  if [[ -n $every ]]; then
-    most=$(($(flag max-update) / every)) keep=(--no-epoch-checkpoints --keep-interval-updates "$kept")
+  if [[ ${every:-0} != 0 ]]; then
+    most=$(flag max-update) keep=(--no-epoch-checkpoints --keep-interval-updates "$kept")
+    [[ -z $most ]] || most=$((most / every))
     averaged=(--num-update-checkpoints "$average" --every "$every")
   fi
-  ((${most:-0} == 0 || most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
+  [[ -z $most ]] || ((most >= average)) || fail "--average $average: training saves only $most checkpoints. Save more often: --train.save-interval-updates N."
   ((average > 1)) || keep=(--no-epoch-checkpoints)
   joined=(--joined-dictionary) paper=(--paper DIET --table 'Table 4' --column ITEM --like table4-vaswani
     --same direction --same bounds --same bad-lines) # these do not change a score

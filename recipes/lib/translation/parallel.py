@@ -57,11 +57,8 @@ def write_good(pairs: Iterable[Pair], paths: Sequence[Path], drop: bool, longest
 
 def side(prefix: Path, language: str) -> Path:
     """Return the plain or gzipped file of a language."""
-    plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
-    if not (plain.is_file() or packed.is_file()):
-        known = ", ".join(sorted(path.name for path in prefix.parent.glob("*")))
-        raise SystemExit(f"error: neither {plain} nor {packed.name} exists. The folder has: {known}.")
-    return plain if plain.is_file() else packed
+    plain = Path(f"{prefix}.{language}")
+    return plain if plain.is_file() else Path(f"{plain}.gz")
 
 
 def fault(line: bytes, path: Path, number: int) -> str | None:

@@ -12,4 +12,4 @@ import pytest
 from recipes.lib.translation import subwords
 
 NEEDS_FASTBPE = pytest.mark.skipif(find_spec("fastBPE") is None, reason="fastBPE is not installed")
-KINDS = [pytest.param(kind, marks=NEEDS_FASTBPE if kind == "fastbpe" else ()) for kind in subwords.KINDS]
+KINDS = [pytest.param(kind, marks=NEEDS_FASTBPE if kind == "fastbpe" else ()) for kind in subwords.TOKENIZERS]

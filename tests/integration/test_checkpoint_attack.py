@@ -113,12 +113,6 @@ def squad(path: Path, data: Path) -> Any:
         return importlib.import_module("recipes.lib.finetuning.questions.answers").load(path, data, gpu=False)
 
 
-def measure(path: Path, data: Path) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        return importlib.import_module("recipes.lib.translation.measure").load(path, [])
-
-
 def in_torch(path: Path, data: Path) -> Any:
     return fairseq_posenc.load(path)
 
@@ -149,7 +143,6 @@ COMMANDS: dict[str, Command] = {
     ),
     "lib/finetuning/questions/predict.py": squad,
     "lib/finetuning/sentences/evaluate.py": recipe("recipes.lib.finetuning.sentences.evaluate", *GLUE),
-    "lib/translation/measure.py": measure,
     "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
     "pretrain_mlm/check_source.py": recipe(
         "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS

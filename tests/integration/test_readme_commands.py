@@ -20,9 +20,9 @@ TEST_SENTENCES = 12
 #: What `make demo` writes before it trains, but with fewer sentences and subwords.
 DATA = f"""
 out=results/demo
-python -m recipes.lib.invented.sentences --output $out/raw --seed 1 --train 200 --valid 10 --test {TEST_SENTENCES}
+python -m recipes.lib.invented.sentences --output $out/raw --seed 1 --sizes 200,10,{TEST_SENTENCES}
 python -m recipes.lib.translation.subwords --raw $out/raw --output $out/subwords --languages en inv \
-    --model-type bpe --vocabulary 300
+    --tokenizer sentencepiece-bpe --vocabulary 300
 fairseq-preprocess --source-lang en --target-lang inv --joined-dictionary --workers 1 --trainpref $out/subwords/train \
     --validpref $out/subwords/valid --testpref $out/subwords/test --destdir $out/data-bin
 """

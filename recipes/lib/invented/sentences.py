@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from fairseq_posenc.core.writing import whole_folder
 from recipes.lib.lines import write as write_lines
-from recipes.lib.package import whole_folder
 
 # English nouns as (singular, plural). They are common words, so that the examples in the report read well.
 # There are few of them: a short training learns them all, and only the order remains to be learned.
@@ -199,13 +199,12 @@ def main() -> None:
     parser.add_argument(
         "--seed", type=int, required=True, metavar="N", help="Random seed for generating the sentences."
     )
-    for split in ("train", "valid", "test"):
-        text = f"Number of sentence pairs of the {split} set."
-        parser.add_argument(f"--{split}", type=int, required=True, metavar="N", help=text)
+    text = "Numbers of sentence pairs of the training, validation and test set."
+    parser.add_argument("--sizes", required=True, metavar="N,N,N", help=text)
     text = "Names of the source and the target language in file names (default: en inv)."
     parser.add_argument("--names", nargs=2, default=("en", "inv"), metavar="LANG", help=text)
     options = parser.parse_args()
-    sizes = {split: getattr(options, split) for split in ("train", "valid", "test")}
+    sizes = dict(zip(("train", "valid", "test"), map(int, options.sizes.split(",")), strict=True))
     write(generate(sizes, options.seed), options.output, tuple(options.names))
 
 

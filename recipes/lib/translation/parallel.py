@@ -1,218 +1,100 @@
-"""Check a folder of parallel text line by line, and copy it to the file names that later stages read.
+"""Check a folder of parallel text line by line, and copy it to the file names that later steps read.
 
 The input files may have other names and may be gzipped. The output files have names such as train.en and valid.de.
 Lines that a later program would drop, shift or misread are refused, with file and line number.
 """
 
-from __future__ import annotations
-
 import argparse
-import json
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import repeat, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
+from fairseq_posenc.core.reading import NotTextError, decoded
+from fairseq_posenc.core.writing import whole_folder
 from recipes.lib.lines import raw_lines
-from recipes.lib.package import is_utf16, utf16_problem, whole_folder, write_whole
 
-SHOWN = 5  # number of problems that are reported one by one
 SPLITS = ("train", "valid", "test")
-COUNTS = "counts.json"
+SHOWN = 5  # number of bad lines that are reported one by one
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Describe a problem in a line of text.
+class Pair(NamedTuple):
+    """Hold a pair of sentences, what is wrong with it (None for a good pair), and the length of its longer side."""
 
-    Attributes:
-        kind: Short name of the problem; problems of the same kind are counted together.
-        where: File and line of the problem.
-        what: What is wrong, and what to do about it.
-    """
-
-    kind: str
-    where: str
-    what: str
+    lines: Sequence[str]
+    problem: str | None
+    length: int
 
 
-@dataclass
-class Problems:
-    """Collect the problems in the lines of a split.
-
-    Attributes:
-        drop: Whether bad pairs are left out instead of refused, which is possible only in the training set.
-        shown: The first problems, which are reported one by one.
-        count: Number of problems by kind.
-        pairs: Number of bad pairs.
-    """
-
-    drop: bool
-    shown: list[Problem] = field(default_factory=list)
-    count: Counter[str] = field(default_factory=Counter)
-    pairs: int = 0
-
-    @property
-    def kinds(self) -> str:
-        return ", ".join(f"{number} {kind}" for kind, number in self.count.items())
-
-    def add(self, problems: list[Problem]) -> None:
-        self.shown += problems[: SHOWN - len(self.shown)]
-        self.count.update(problem.kind for problem in problems)
-        self.pairs += bool(problems)
-
-
-def side(folder: Path, name: str, language: str) -> Path:
-    """Return the plain or gzipped file of a language. The plain and the gzipped file may both exist, because fetch.py
-    keeps a .gz file after unpacking it.
+def write_good(pairs: Iterable[Pair], paths: Sequence[Path], drop: bool, longest: int = 0) -> None:
+    """Write the good pairs with at most this length (0: any length) to two files, and print the numbers of pairs.
 
     Raises:
-        SystemExit: There is no file, or the two files have different text.
+        SystemExit: There are bad pairs that may not be left out, or no good pairs.
     """
-    plain = folder / f"{name}.{language}"
-    files = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
-    if len(files) == 2 and any(line != other for line, other in zip_longest(*map(raw_lines, files))):
-        raise SystemExit(f"error: {plain} and {plain.name}.gz have different text. Remove one of the two files.")
-    if not files:
-        raise SystemExit(
-            f"error: {plain}: neither this file nor {plain.name}.gz exists. {advice(folder, name, language)}"
-        )
-    return files[0]
-
-
-def advice(folder: Path, name: str, language: str) -> str:
-    """Return a sentence that says which files the folder has, to explain a missing file."""
-    if not folder.is_dir():
-        return f"{folder} is not a folder. Name a folder with --corpus."
-    names = [path.name.removesuffix(".gz") for path in sorted(folder.iterdir()) if path.is_file()]
-    languages = [file.removeprefix(f"{name}.") for file in names if file.startswith(f"{name}.")]
-    if languages:
-        known = f"The folder has the set {name} in these languages: {', '.join(languages)}"
-        return f"{known}. Set --source-lang and --target-lang to two of these languages."
-    sets = [file.removesuffix(f".{language}") for file in names if file.endswith(f".{language}")]
-    if sets:
-        names_of_sets = f"The folder has these sets in {language}: {', '.join(sets)}"
-        return f"{names_of_sets}. Name your sets with --train-set, --valid-set and --test-set."
-    return f"The folder contains {', '.join(names[:20]) or 'no files'}."
-
-
-def faults(path: Path, number: int, line: bytes) -> list[Problem]:
-    """Return the problems of a line and the advice for each problem; the list is empty for a good line."""
-    where, name = f"{path}:{number}", path.name
-    if number == 1 and is_utf16(line):
-        return [Problem("UTF-16", where, utf16_problem(name))]
-    if line.endswith(b"\r"):
-        return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
-    if b"\r" in line or b"\0" in line:
-        what = "the line contains a CR or NUL character, at which some programs split lines. Remove the character."
-        return [Problem("control", where, what)]
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        what = f"the text is not UTF-8 (byte {line[error.start]:#04x} at position {error.start + 1}). "
-        return [Problem("UTF-8", where, f"{what}Convert the file with: iconv -f ENCODING -t UTF-8 {name}")]
-    if number == 1 and text.startswith("\ufeff"):
-        what = f"the file begins with a byte order mark. Remove this mark with: sed -i '1s/^\\xef\\xbb\\xbf//' {name}"
-        return [Problem("byte order mark", where, what)]
-    if not text.strip():
-        return [Problem("empty", where, "the line is empty. Remove the line from both files.")]
-    return []
-
-
-def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the good pairs, and add the problems of bad pairs to `problems`.
-
-    Lines after `limit` are only counted: files of different lengths are probably misaligned from the first line on.
-
-    Raises:
-        SystemExit: A file is empty or shorter than the other file.
-    """
-    number = 0
-    lines = zip_longest(*map(raw_lines, sides))
-    for number, pair in enumerate(lines, start=1):
-        if None in pair:
-            short, long = sides if pair[0] is None else sides[::-1]
-            rule = "Every line must translate the line with the same number in the other file."
-            if number == 1:
-                raise SystemExit(f"error: {short}: the file is empty, but {long} is not. {rule}")
-            raise SystemExit(
-                f"error: {short}: the file ends after line {number - 1}, but {long} continues. {rule} "
-                "Correct the files or fetch them again."
-            )
-        if limit and number > limit:
-            continue
-        bad = [problem for path, line in zip(sides, pair, strict=True) for problem in faults(path, number, line)]
-        problems.add(bad)
-        if not bad:
-            yield pair[0], pair[1]
-    if not number:
-        raise SystemExit(
-            f"error: {sides[0]}: the file is empty, and {sides[1]} is empty, too. Both files must contain sentences."
-        )
-
-
-def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int, longest: int = 0) -> tuple[int, int]:
-    """Copy the good pairs to the target files.
-
-    Args:
-        sides: The two files to read.
-        targets: The two files to write.
-        problems: Collector to which the problems of bad pairs are added.
-        limit: Maximum number of pairs to read (0: all).
-        longest: Maximum number of words per side; longer pairs are left out (0: no limit).
-    Returns:
-        The number of pairs that were written, and the number of pairs that were left out because they are too long.
-    """
-    from tqdm import tqdm  # imported here, because --help and --list must work without it
-
-    written = longer = 0
-    with targets[0].open("wb") as first, targets[1].open("wb") as second:
-        for pair in tqdm(pairs(sides, problems, limit), desc=targets[0].stem, unit=" pairs", mininterval=5):
-            if longest and max(len(line.decode("utf-8").split()) for line in pair) > longest:
+    split, bad, written, longer = paths[0].stem, list[str](), 0, 0
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in paths]
+        for pair in pairs:
+            if pair.problem:
+                bad.append(pair.problem if len(bad) < SHOWN else "")
+            elif longest and pair.length > longest:
                 longer += 1
-                continue
-            first.write(pair[0] + b"\n")
-            second.write(pair[1] + b"\n")
-            written += 1
-    return written, longer
+            else:
+                written += 1
+                for file, line in zip(files, pair.lines, strict=True):
+                    file.write(line + "\n")
+    if bad and not (drop and split == "train"):
+        advice = ", or leave bad pairs out with --bad-lines drop" if split == "train" else ""
+        last = f"{split}: number of bad pairs: {len(bad)}. Correct the files{advice}."
+        raise SystemExit("\n".join(f"error: {text}" for text in [*bad[:SHOWN], last]))
+    counts = f"{split}: {written:,} pairs are written, {len(bad):,} bad pairs and {longer:,} long pairs are left out"
+    print("\n".join([*(f"left out: {text}" for text in bad[:SHOWN]), counts]))
+    if not written:
+        raise SystemExit(f"error: {split}: there is no good pair that is short enough. Allow longer pairs.")
 
 
-def refuse_bad(problems: Problems, split: str) -> None:
-    """Raise SystemExit with the problems of a split, unless bad pairs are left out."""
-    if problems.shown and not problems.drop:
-        lines = [f"error: {problem.where}: {problem.what}" for problem in problems.shown]
-        raise SystemExit("\n".join([*lines, f"error: {bad_pairs(split, problems.pairs, f' ({problems.kinds})')}"]))
+def side(prefix: Path, language: str) -> Path:
+    """Return the plain or gzipped file of a language."""
+    plain = Path(f"{prefix}.{language}")
+    return plain if plain.is_file() else Path(f"{plain}.gz")
 
 
-def bad_pairs(split: str, count: int, kinds: str = "") -> str:
-    """Return the sentences that say how many pairs of a split are bad, and what to do about them."""
-    drop = ", or leave bad pairs out with --bad-lines drop" if split == "train" else ""
-    return f"{split}: number of bad pairs: {count}{kinds}. Correct the files{drop}."
+def fault(line: bytes, path: Path, number: int) -> str | None:
+    """Return where and why a line is bad and what to do about it, or None for a good line."""
+    where, name = f"{path}:{number}", path.name
+    if line.endswith(b"\r"):
+        return f"{where}: the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}"
+    try:
+        text = decoded(line, path, number)
+    except NotTextError as error:
+        return str(error)
+    if "\r" in text or "\0" in text:
+        return f"{where}: the line contains a CR or NUL character, which splits lines in some programs. Remove it."
+    if number == 1 and text.startswith("\ufeff"):
+        return f"{where}: the file begins with a byte order mark. Remove it: sed -i '1s/^\\xef\\xbb\\xbf//' {name}"
+    return None if text.strip() else f"{where}: the line is empty. Remove the line from both files."
 
 
-def lay_out(arguments: argparse.Namespace, output: Path) -> dict[str, dict[str, object]]:
-    """Write all splits, and return how many pairs of each split were written and left out."""
-    languages = (arguments.source_lang, arguments.target_lang)
-    names = {split: getattr(arguments, f"{split}_set") for split in SPLITS}
-    sides = {split: [side(arguments.folder, name, code) for code in languages] for split, name in names.items()}
-    counts: dict[str, dict[str, object]] = {}
-    for split in SPLITS:
-        problems = Problems(drop=split == "train" and arguments.bad_lines == "drop")
-        targets = [output / f"{split}.{language}" for language in languages]
-        longest = arguments.longest_words if split != "test" else 0
-        limit = arguments.limit if split == "train" else 0
-        written, longer = copy(sides[split], targets, problems, limit, longest)
-        refuse_bad(problems, split)
-        if not written:
-            why = f" ({problems.kinds}). Correct the bad lines"
-            if longer:
-                why = f" within --longest-words {longest}. Increase this limit"
-            raise SystemExit(f"error: {sides[split][0]}: the file has no good pair{why}.")
-        counts[split] = {"pairs": written, "left out": problems.pairs, "because": problems.kinds}
-        if longest:
-            counts[split] |= {"longer": longer, "longest": longest}
-    return counts
+def read_pairs(paths: Sequence[Path], limit: int) -> Iterator[Pair]:
+    """Yield the pairs, with lengths in words. Lines after `limit` (0: none) are only counted.
+
+    Raises:
+        SystemExit: One file is shorter, so the files are probably misaligned from the first line on.
+    """
+    first, number = "", 0
+    for number, lines in enumerate(zip_longest(*map(raw_lines, paths)), start=1):
+        if None in lines:
+            short, long = paths if lines[0] is None else paths[::-1]
+            rule = "Every line must translate the line with the same number in the other file."
+            last = f"error: {short}: the file ends after line {number - 1}, but {long} continues. {rule}"
+            raise SystemExit(first + last)  # a file in UTF-16 has another number of lines
+        if not limit or number <= limit:
+            problem = next(filter(None, map(fault, lines, paths, repeat(number))), None)
+            first = first or (f"error: {problem}\n" if problem else "")
+            texts = [line.decode(errors="replace") for line in lines]
+            yield Pair(texts, problem, max(len(text.split()) for text in texts))
 
 
 def main() -> None:
@@ -220,23 +102,22 @@ def main() -> None:
     option = parser.add_argument
     option("--folder", type=Path, required=True, metavar="DIR", help="Folder with the parallel text.")
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the checked text.")
-    option("--source-lang", required=True, metavar="NAME", help="Code of the source language.")
-    option("--target-lang", required=True, metavar="NAME", help="Code of the target language.")
-    for split in SPLITS:
-        option(
-            f"--{split}-set",
-            required=True,
-            metavar="NAME",
-            help="Name of the split's files, without the language suffix.",
-        )
-    text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
+    option("--languages", nargs=2, required=True, metavar="NAME", help="Codes of the source and the target language.")
+    option("--test-set", default="test", metavar="NAME", help="Name of the test files, without the language suffix.")
+    text = "Whether bad training pairs are refused or left out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
     option("--limit", type=int, default=0, metavar="N", help="Maximum number of training pairs (0: all).")
     text = "Leave out training and validation pairs with more words per side (0: keep all lengths)."
-    option("--longest-words", type=int, default=0, metavar="N", help=text)
-    arguments = parser.parse_args()
-    with whole_folder(arguments.output) as partial:
-        write_whole(partial / COUNTS, json.dumps(lay_out(arguments, partial), indent=1))
+    option("--longest", type=int, default=0, metavar="N", help=text)
+    options = parser.parse_args()
+    valid = "val" if any(options.folder.glob("val.*")) else "valid"
+    prefixes = [options.folder / name for name in ("train", valid, options.test_set)]
+    sides = [[side(prefix, language) for language in options.languages] for prefix in prefixes]
+    with whole_folder(options.output) as partial:
+        for split, files in zip(SPLITS, sides, strict=True):
+            paths = [partial / f"{split}.{language}" for language in options.languages]
+            pairs = read_pairs(files, options.limit * (split == "train"))
+            write_good(pairs, paths, options.bad_lines == "drop", options.longest * (split != "test"))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
-"""Compute BLEU and chrF of fairseq-generate's detokenised output with sacrebleu, against the raw references."""
+"""Compute BLEU and chrF of fairseq-generate's detokenised output with sacrebleu, against the raw references.
 
-from __future__ import annotations
+A model with a table of positions refuses sentences that are longer than the table; it has no BLEU for sets with such
+sentences, and `refused` counts them. With --bounds, the scores include BLEU by the length of the source in words.
+"""
 
 import argparse
 import json
+from collections.abc import Mapping
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from fairseq_posenc.core.writing import write_all_whole
 from recipes.lib.lines import read
-from recipes.lib.package import write_whole
 
 SAMPLES = 1000  # bootstrap samples, as in sacrebleu's own commands
 THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
@@ -35,69 +40,58 @@ def bleu_of(language: str) -> BLEU:
         raise SystemExit(f"error: BLEU cannot be computed for {language}: {' '.join(str(error).split())}") from None
 
 
-def with_interval(metric: BLEU, translations: list[str], references: list[str]) -> tuple[float, float | None]:
-    """Return the BLEU, and half the width of its 95 % bootstrap interval over the sentences (None for one sentence)."""
-    score = metric.corpus_score(translations, [references], n_bootstrap=SAMPLES)
-    return score.score, score._ci if len(translations) > 1 else None  # sacrebleu prints it, but gives it no other name
-
-
 def tokenizer(language: str) -> str:
     """Return the name of BLEU's tokenizer for a language, as in sacrebleu's signature."""
     return str(bleu_of(language).tokenizer.signature())
 
 
-def score(
-    translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
-) -> dict[str, Any]:
-    """Return BLEU and chrF without rounding; `±` is half the width of BLEU's 95 % interval over the sentences.
+def bleu(metric: BLEU, translations: Mapping[int, str], references: Mapping[int, str], of: str = "") -> dict[str, Any]:
+    """Return BLEU, and as `±` half the width of its 95 % bootstrap interval over the sentences.
 
-    If translations are missing, the scores are None and `refused` lists the sentences.
-
-    Args:
-        translations: Detokenised translations, keyed by sentence number.
-        references: Raw references, one for each sentence.
-        language: Target language.
-        may_refuse: Whether translations may be missing, because the model refused long sentences.
-    Raises:
-        SystemExit: Translations are missing although `may_refuse` is false.
+    If translations are missing, only their number is returned, as `refused`. All keys end in `of`.
     """
-    missing = sorted(set(range(len(references))) - translations.keys())
-    count = len(translations)
-    if count != len(references) and not (may_refuse and count + len(missing) == len(references)):
-        raise SystemExit(
-            f"error: {count} sentences were translated, but the test set has {len(references)}. Translate the whole "
-            "test set again."
-        )
-    bleu, chrf = bleu_of(language), CHRF()
-    lines, whole = list(translations.values()), not missing
-    score, within = with_interval(bleu, lines, references) if whole else (None, None)
-    return {
-        "bleu": score,
-        "±": within,
-        "signature": str(bleu.get_signature()) if whole else None,
-        "chrf": chrf.corpus_score(lines, [references]).score if whole else None,
-        "chrf_signature": str(chrf.get_signature()) if whole else None,
-        **({"refused": missing} if missing else {}),
-    }
+    if missing := len(references.keys() - translations.keys()):
+        return {f"refused{of}": missing}
+    lines = [translations[number] for number in references]
+    score = metric.corpus_score(lines, [list(references.values())], n_bootstrap=SAMPLES)
+    within = {f"±{of}": score._ci} if len(lines) > 1 else {}  # sacrebleu prints it, but gives it no other name
+    return {f"BLEU{of}": score.score, **within}
+
+
+def by_length(sources: Mapping[int, str], bounds: str) -> dict[str, list[int]]:
+    """Return the numbers of the sentences in groups of source lengths with these upper bounds, such as `1-12`."""
+    groups = {}
+    for low, high in pairwise([0, *sorted(map(int, bounds.split(","))), inf]) if bounds else ():
+        numbers = [number for number, source in sources.items() if low < len(source.split()) <= high]
+        groups[f"{low + 1}+" if high == inf else f"{low + 1}-{high}"] = numbers
+    return {name: numbers for name, numbers in groups.items() if numbers}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--generated", type=Path, required=True, metavar="FILE", help="Output of fairseq-generate.")
-    option("--reference", type=Path, required=True, metavar="FILE", help="Raw references, one sentence per line.")
-    option("--language", default="", metavar="NAME", help="Language code of the references.")
-    option("--translation", type=Path, metavar="FILE", help="File for the translations, one per line.")
-    text = "Accept missing translations; their lines are empty and no score is computed."
-    option("--may-refuse", action="store_true", help=text)
+    option("--text", type=Path, required=True, metavar="DIR", help="Folder with the raw test set.")
+    option("--languages", nargs=2, required=True, metavar="NAME", help="Codes of the source and the target language.")
+    option("--bounds", default="", metavar="N,...", help="Upper bounds of the groups of source lengths, in words.")
+    option("--translation", type=Path, required=True, metavar="FILE", help="File for the translations, one per line.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
-    arguments = parser.parse_args()
-    translations, references = hypotheses(arguments.generated), list(read(arguments.reference))
-    facts = score(translations, references, arguments.language, arguments.may_refuse)
-    if arguments.translation:
-        lines = (translations.get(number, "") for number in range(len(references)))
-        write_whole(arguments.translation, "".join(line + "\n" for line in lines))
-    write_whole(arguments.output, json.dumps(facts))
+    options = parser.parse_args()
+    sources, references = (dict(enumerate(read(options.text / f"test.{language}"))) for language in options.languages)
+    translations = hypotheses(options.generated)
+    if len(translations) > len(references):
+        problem = f"{len(translations)} sentences were translated, but the test set has {len(references)}"
+        raise SystemExit(f"error: {options.generated}: {problem}. Translate the test set again.")
+    metric, chrf = bleu_of(options.languages[1]), CHRF()
+    scores = bleu(metric, translations, references)
+    if "BLEU" in scores:
+        scores["BLEU's signature"] = str(metric.get_signature())
+        scores["chrF"] = chrf.corpus_score(list(translations.values()), [list(references.values())]).score
+        scores["chrF's signature"] = str(chrf.get_signature())
+    for name, numbers in by_length(sources, options.bounds).items():
+        scores |= bleu(metric, translations, {number: references[number] for number in numbers}, f" of {name} words")
+    lines = "".join(translations.get(number, "") + "\n" for number in references)
+    write_all_whole({options.translation: lines, options.output: json.dumps(scores, indent=1, ensure_ascii=False)})
 
 
 if __name__ == "__main__":

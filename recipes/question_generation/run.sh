@@ -17,24 +17,53 @@ length=512                # pieces of a source; longer contexts are cut around t
 longest_answer=100        # pieces of an answer [int 1..]
 longest_question=50       # pieces of a question [int 1..]
 encoder=scratch           # Hugging Face folder of a BERT or RoBERTa, whose tokenizer is used, too; or scratch [scratch|DIR]
-freeze_encoder=no         # keep the pretrained encoder and the embedding fixed [yes|no]
-tokenizer=auto            # pieces for --encoder scratch; auto: characters for Chinese, otherwise words [auto|words|chars]
-cased=no                  # keep capital letters, for --encoder scratch [yes|no]
+freeze_encoder=''         # yes keeps the pretrained encoder and the embedding fixed [yes]
+tokenizer=''              # pieces for --encoder scratch; empty: characters for Chinese, otherwise words [words|chars]
+cased=''                  # yes keeps capital letters, for --encoder scratch [yes]
 vocabulary=20000          # pieces in the dictionary, for --encoder scratch [int 5..]
 copy=on                   # models that can copy words of the source, models that cannot, or both [on|off|both]
 split=valid               # split for which questions are generated [valid|test]
 arch=posenc_question_generation # architecture of fairseq-train
 workers=1                 # processes that prepare the questions [int 1..]
+stacks=(decoder)
 options "$@"
 
-data=$output/data-bin answers=(--context "$context" --longest-answer "$longest_answer")
+data=$output/data-bin folder=$raw questions=(--corpus "$corpus") files=() paper=()
 case $corpus in
   builtin) questions=(--corpus "$output/builtin")
     step builtin "$output/builtin" python -m recipes.lib.invented.questions --seed 1 --output "$output/builtin" ;;
-  squad) set -- squad/{train,dev}-v1.1.json ;;
-  cmrc) set -- cmrc2018/cmrc2018_{train,dev,trial}.json ;;
-  *) mapfile -t files < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${files[@]}" && questions=(--corpus "$corpus")
-    [[ ! -f $corpus/questions.json ]] || data=$corpus
-    [[ ${sets:-$(cd "$corpus" && compgen -G 'src-*')} != src-* ]] || answers=() # sentences have no answers
-    [[ -z $sets ]] || raw=$corpus && IFS=, read -ra files <<<"$sets" && set -- "${files[@]}" ;;
+  squad) files=(squad/{train,dev}-v1.1.json) paper=(--column SQuAD --like paper) ;;
+  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--column CMRC --like paper-cmrc) ;;
+  *) mapfile -t files < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${files[@]}"
+    IFS=, read -ra files <<<"$sets" && folder=$corpus && [[ ! -f $corpus/questions.json ]] || data=$corpus ;;
 esac
+((${#paper[@]} == 0)) || step fetch - python "$ROOT/data-bin-scripts/fetch.py" "${files[@]}" --output "$raw"
+((${#files[@]} == 0)) || questions=(--train "$folder/${files[0]}"
+  --valid "$folder/${files[1]?of --sets is missing. Write TRAIN,VALID or TRAIN,VALID,TEST}" ${files[2]:+--test "$folder/${files[2]}"})
+sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
+[[ $encoder == scratch ]] || {
+  sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder") && reads "$encoder"/*
+}
+free=(--workers "$workers")
+[[ $data == "$corpus" ]] || step prepare "$data" python "$ROOT/data-bin-scripts/prepare_questions.py" "${questions[@]}" \
+  "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \
+  --longest-question "$longest_question" --limit-valid "$limit_valid" --output "$data"
+
+task=(--task posenc_question_generation --max-target-positions $((longest_question + 14))) # room for more than a question
+model() { # NAME ENCODING SEED [no-copy]
+  local pos no_copy=() && mapfile -t pos < <(encoding "$2")
+  [[ ${4-} != no-copy ]] || no_copy=(--no-copy)
+  train "$1" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${task[@]}" --arch "$arch" "${sizes[@]}" \
+    --criterion question_generation "${pos[@]}" "${no_copy[@]}" --seed "$3" "${train[@]}" \
+    --no-epoch-checkpoints --keep-interval-updates 1
+  device_step "generate:$1" "$output/generated/$1" fairseq-generate "$data" "${PLUGIN[@]}" "${PLAIN[@]}" "${task[@]}" \
+    --path "$output/checkpoints/$1/checkpoint_best.pt" --max-source-positions "$length" --max-len-b "$longest_question" \
+    "${generate[@]}" --scoring rouge_l --gen-subset "$split" --distributed-world-size 1 --results-path "$output/generated/$1"
+}
+case $copy in on) models model ;; off) models model no-copy ;; both) models model copy no-copy ;; esac
+step score "$output/baselines.json" python -m recipes.question_generation.score --run "$output" --data "$data" --split "$split"
+((${#paper[@]} == 0)) || paper+=(--paper LFHC --table 'Table 2' --table 'Table 6')
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \
+  --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail 'copy gate' --detail 'unknown*' --detail 'best update' \
+  --baselines "$output/baselines.json" --curves rouge_l --notes "$HERE/legend.md" "${paper[@]}"
+[[ -n $dry_run ]] || cat "$output/results.md"

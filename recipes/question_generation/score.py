@@ -1,7 +1,7 @@
-"""Score the questions of a run's models and of two baselines, and write example questions, or score a file of questions.
+"""Score the questions of a run's models and of two baselines, and show examples; or score a file of questions.
 
 python -m recipes.question_generation.score --data DIR --run results/question_generation
-python -m recipes.question_generation.score --data DIR --hypotheses FILE   (one question per line)
+python -m recipes.question_generation.score --data DIR --hypotheses FILE   # one question per line
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fairseq_posenc.core.writing import write_whole
 from fairseq_posenc.data import question_pieces
 from recipes.lib.checkpoints import updates
 from recipes.lib.lines import read
+from recipes.lib.runs import finished, training_log
 
 RECORD = "questions.json"  # describes a folder that prepare_questions.py wrote
 UNKNOWN = "<unk>"
@@ -74,7 +75,7 @@ class Questions:
         return {"unknown words copied": 100 * copied / total, "unknown words left": 100 * left / total}
 
     def baselines(self) -> dict[str, dict[str, Any]]:
-        """Return the scores of the first words of the sentences, and of the best constant question of the training set."""
+        """Return the scores of the sentences' first words, and of a constant question chosen on the training set."""
         count = FIRST[self.unit]
         constant = metrics.best_constant([item["question"] for item in self.of_split("train")], self.unit)
         first = [metrics.first_units(item["sentence"], count, self.unit) for item in self.items]
@@ -125,23 +126,22 @@ def validated(log: Path, update: int) -> dict[str, float]:
     """Return the ROUGE-L of greedy questions at the first and last validation, and the copy gate after some updates."""
     rouge, gates = (read_validations(log, f"valid_{name}") for name in ("rouge_l", "copied"))
     facts = {"first greedy ROUGE-L": 100 * rouge[0][1], "last greedy ROUGE-L": 100 * rouge[-1][1]} if rouge else {}
-    return facts | {"copy gate": gate for number, gate in gates if number == update}
+    return facts | ({"copy gate": dict(gates)[update]} if update in dict(gates) else {})
 
 
-def score_run(questions: Questions, run: Path, split: str, models: Sequence[str]) -> dict[str, list[str]]:
+def score_run(questions: Questions, run: Path, split: str) -> dict[str, list[str]]:
     """Write the scores and the questions of each model, and return the questions of each encoding's first model."""
     join = question_pieces.load(questions.folder).join
     shown: dict[str, list[str]] = {}
-    for name, encoding, _, item in (line.split("\t") for line in read(run / "models.tsv")):
-        if name in models:
-            outputs = generated(run / "generated" / name / f"generate-{split}.txt")
-            texts = [" ".join(join(pieces).split()) for pieces in outputs]
-            best = updates(run / "checkpoints" / name / "checkpoint_best.pt")
-            scores = questions.score(texts) | questions.copied(outputs) | {"best update": best}
-            scores |= validated(run / "logs" / f"{name}.train.log", best)
-            write_whole(run / "questions" / f"{name}.txt", "".join(f"{text}\n" for text in texts))
-            write_whole(run / "scores" / f"{name}.json", json.dumps(scores, indent=1) + "\n")
-            shown.setdefault(f"{encoding}, {item}" if item else encoding, texts)
+    for model in finished(run):
+        outputs = generated(run / "generated" / model.name / f"generate-{split}.txt")
+        texts = [" ".join(join(pieces).split()) for pieces in outputs]
+        best = updates(run / "checkpoints" / model.name / "checkpoint_best.pt")
+        scores = questions.score(texts) | questions.copied(outputs) | {"best update": best}
+        scores |= validated(training_log(run, model.name), best)
+        write_whole(run / "questions" / f"{model.name}.txt", "".join(f"{text}\n" for text in texts))
+        write_whole(run / "scores" / f"{model.name}.json", json.dumps(scores, indent=1) + "\n")
+        shown.setdefault(f"{model.encoding}, {model.item}" if model.item else model.encoding, texts)
     return shown
 
 
@@ -152,17 +152,13 @@ def main() -> None:
     add("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--run", type=Path, metavar="DIR", help="Output folder of the recipe.")
-    what.add_argument(
-        "--hypotheses", type=Path, metavar="FILE", help="Print the scores of these questions, one per line."
-    )
-    add("--models", nargs="+", default=[], metavar="NAME", help="Models of the run to score.")
+    what.add_argument("--hypotheses", type=Path, metavar="FILE", help="File with questions, whose scores are printed.")
     args = parser.parse_args()
     questions = Questions(args.data, args.split)
     if args.hypotheses:
         print(json.dumps(questions.score([*read(args.hypotheses)]), indent=1))
         return
-    shown = score_run(questions, args.run, args.split, args.models)
-    write_whole(args.run / "gallery.md", questions.gallery(shown))
+    write_whole(args.run / "gallery.md", questions.gallery(score_run(questions, args.run, args.split)))
     write_whole(args.run / "baselines.json", json.dumps(questions.baselines(), indent=1, ensure_ascii=False) + "\n")
 
 

@@ -29,14 +29,25 @@ from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import Loaded, load, updates
 from recipes.lib.curves import draw_groups
 from recipes.lib.lines import read, write
+from recipes.lib.runs import finished
 
 FIRST = 4  # id of the first word or label; fairseq's special symbols have smaller ids
 TOKENS = 16384  # number of tokens in a batch
 #: Upper ends of the groups of text lengths, in words of both texts together.
 LENGTHS = (5, 10, 15, 20, 30, 50, 100, 200)
 LENGTH = "accuracy by length, "  # prefix of the scores of a group of text lengths
-#: Files for GLUE's server by the name that the data script gives to the unlabelled split.
-SUBMISSIONS = {"MNLI": {"glue": "MNLI-m.tsv", "glue-mismatched": "MNLI-mm.tsv"}}
+#: Files for GLUE's server, for each split without labels; other tasks have TASK.tsv.
+SUBMISSIONS = {("MNLI", "glue"): "MNLI-m.tsv", ("MNLI", "glue-mismatched"): "MNLI-mm.tsv"}
+#: Published number of rows for training (most tasks have no validation set of their own) and for the test; SNLI's rows
+#: without an agreed label do not count.
+PUBLISHED = {
+    "IMDB": (25_000, 25_000),
+    "SST-2": (67_349, 872),
+    "SNLI": (549_367 + 9_842, 9_824),
+    "QNLI": (104_743, 5_463),
+    "QQP": (363_846, 40_430),
+    "MNLI": (392_702, 9_815 + 9_832),
+}
 Classes = Mapping[str, Sequence[int]]  # the class of each row, by split
 
 
@@ -83,16 +94,12 @@ class Rows:
 
     def by_length(self, answers: Classes) -> dict[str, float]:
         """Return the accuracy in percent for each group of text lengths that has rows."""
-        right = [
-            answer == label
-            for split in self.tests
-            for answer, label in zip(answers[split], self.gold[split], strict=True)
-        ]
-        return {
-            name: 100 * mean(one for one, its_group in zip(right, self.groups, strict=True) if its_group == name)
-            for name in dict.fromkeys(map(group, range(1, LENGTHS[-1] + 2)))
-            if name in self.groups
-        }
+        gold = [label for labels in self.gold.values() for label in labels]
+        predicted = [answer for split in self.gold for answer in answers[split]]
+        right = np.equal(gold, predicted)
+        groups = np.array(self.groups)
+        order = dict.fromkeys(map(group, range(1, LENGTHS[-1] + 2)))
+        return {name: 100 * float(right[groups == name].mean()) for name in order if name in groups}
 
 
 def group(length: int) -> str:
@@ -106,12 +113,7 @@ def group(length: int) -> str:
 
 def bags(rows: list[list[list[int]]], words: int) -> csr_matrix:
     """Return a matrix [rows, texts x words] with 1 for each word that a text contains, otherwise 0."""
-    entries = [
-        (number, place * words + word)
-        for number, row in enumerate(rows)
-        for place, text in enumerate(row)
-        for word in set(text)
-    ]
+    entries = [(n, k * words + word) for n, row in enumerate(rows) for k, text in enumerate(row) for word in set(text)]
     where = np.array(entries, dtype=np.int64).reshape(-1, 2)
     shape = (len(rows), words * max(map(len, rows)))
     return csr_matrix((np.ones(len(where)), (where[:, 0], where[:, 1])), shape=shape)
@@ -155,22 +157,32 @@ def evaluate(rows: Rows, trained: Loaded, predictions: Path, submission: Path) -
         submission: Folder for the predictions on GLUE's unlabelled test sets, in the format of GLUE's server.
     """
     names = rows.record["labels"]
-    answers = {split: predict(trained, split) for split in rows.tests}
+    answers = {split: predict(trained, split) for split in (*rows.tests, *rows.unlabelled)}
+    ids = {split: read(rows.folder / f"{split}.ids") for split in answers}
     with whole_folder(predictions) as partial:
         for split, gold in rows.gold.items():
-            table = zip(read(rows.folder / f"{split}.ids"), gold, answers[split], strict=True)
+            table = zip(ids[split], gold, answers[split], strict=True)
             lines = (f"{row}\t{names[label]}\t{names[answer]}" for row, label, answer in table)
             write(partial / f"{split}.tsv", ["row\tlabel\tanswer", *lines])
     for split in rows.unlabelled:
-        table = zip(read(rows.folder / f"{split}.ids"), predict(trained, split), strict=True)
-        lines = [f"{row}\t{names[answer]}\n" for row, answer in table]
-        file = SUBMISSIONS.get(rows.name, {}).get(split, f"{rows.name}.tsv")
-        write_whole(submission / file, "".join(["index\tprediction\n", *lines]))
-    by_split = {
-        f"accuracy, {split}": 100 * classification.accuracy(answers[split], gold) for split, gold in rows.gold.items()
+        text = "".join(f"{row}\t{names[answer]}\n" for row, answer in zip(ids[split], answers[split], strict=True))
+        write_whole(submission / SUBMISSIONS.get((rows.name, split), f"{rows.name}.tsv"), f"index\tprediction\n{text}")
+    accuracy = {
+        f"accuracy, {name}": 100 * classification.accuracy(answers[name], gold) for name, gold in rows.gold.items()
     }
     by_length = {f"{LENGTH}{name}": value for name, value in rows.by_length(answers).items()}
-    return {"score": rows.score(answers), **by_split, **by_length}
+    return {"score": rows.score(answers), **accuracy, **by_length}
+
+
+def differs(rows: Rows) -> list[str]:
+    """Return in which respects the rows are not the paper's."""
+    texts, items = [], {split: facts["items"] for split, facts in rows.record["splits"].items()}
+    if rows.name in ("SST-2", "QNLI", "QQP", "MNLI"):
+        texts.append("GLUE's development set; the paper does not name its set, probably the test set of GLUE's server")
+    used = (items["train"] + items["valid"], sum(items[split] for split in rows.tests))
+    if used != (expected := PUBLISHED.get(rows.name, used)):
+        texts.append("{:,} rows for training and {:,} for the test, not {:,} and {:,}".format(*used, *expected))
+    return texts
 
 
 def draw(rows: Rows, scores: Mapping[str, Sequence[Mapping[str, float]]], path: Path) -> None:
@@ -178,7 +190,7 @@ def draw(rows: Rows, scores: Mapping[str, Sequence[Mapping[str, float]]], path: 
     counts = Counter(rows.groups)
     names = [name.removeprefix(LENGTH) for name in next(iter(scores.values()))[0] if name.startswith(LENGTH)]
     means = {
-        encoding: [mean(each[LENGTH + name] for each in models) for name in names]
+        encoding: [mean(model[LENGTH + name] for model in models) for name in names]
         for encoding, models in scores.items()
     }
     labels = ("number of words in the text (number of rows)", "accuracy in percent")
@@ -189,24 +201,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--run", type=Path, required=True, metavar="DIR", help="Output folder of the recipe.")
-    add("--models", nargs="+", required=True, metavar="NAME", help="Models of the run to score.")
     add("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     args = parser.parse_args()
     run, sets = args.run, dict[str, Rows]()
-    all_scores: dict[str, dict[str, list[dict[str, float]]]] = {}
-    for name, encoding, _, item in (line.split("\t") for line in read(run / "models.tsv")):
-        if name not in args.models:
-            continue
-        rows = sets.setdefault(item, Rows(run / "data-bin" / item))
-        checkpoint = run / "checkpoints" / name / "checkpoint_best.pt"
+    scores: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for model in finished(run):
+        rows = sets.setdefault(model.item, Rows(run / "data-bin" / model.item))
+        checkpoint = run / "checkpoints" / model.name / "checkpoint_best.pt"
         trained = load(checkpoint, {"data": str(rows.folder)}, cpu=args.cpu)
-        submission = run / "submission" / name.removeprefix(f"{item}.")
-        scores = evaluate(rows, trained, run / "predictions" / name, submission) | {"best update": updates(checkpoint)}
-        write_whole(run / "scores" / f"{name}.json", json.dumps(scores, indent=1) + "\n")
-        all_scores.setdefault(item, {}).setdefault(encoding, []).append(scores)
-    for item, by_encoding in all_scores.items():
-        draw(sets[item], by_encoding, run / f"lengths.{item}.png")
-    results = {item: baselines(rows) for item, rows in sets.items()}
+        submission = run / "submission" / model.name.removeprefix(f"{model.item}.")
+        facts = evaluate(rows, trained, run / "predictions" / model.name, submission)
+        facts["best update"] = updates(checkpoint)
+        write_whole(run / "scores" / f"{model.name}.json", json.dumps(facts, indent=1) + "\n")
+        scores.setdefault(model.item, {}).setdefault(model.encoding, []).append(facts)
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for item, rows in sets.items():
+        draw(rows, scores[item], run / f"lengths.{item}.png")
+        for name, score in baselines(rows).items():
+            results.setdefault(name, {})[item] = {"score": score}
+    write_whole(
+        run / "differs.tsv", "".join(f"{item}\t{text}\n" for item, rows in sets.items() for text in differs(rows))
+    )
     write_whole(run / "baselines.json", json.dumps(results, indent=1) + "\n")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Train models that generate a question from an answer and its context, as in Tables 2 and 6 of Qu et al. 2021 (LFHC and
-# GCDF). The encoder is pretrained, or learns from scratch; the decoder can copy words and uses any position encoding.
+# Train models that generate a question from an answer and its context, with any position encoding in the decoder. As in
+# Qu et al. 2021 (LFHC and GCDF, Tables 2 and 6), the decoder can copy words and the encoder can be pretrained.
 #   recipes/question_generation/run.sh --preset small --corpus DIR --pos-enc 'xl,gcdf,shaw[clip=8,share=none]' --copy both
 #   recipes/question_generation/run.sh --preset paper --encoder bert-base-cased --pos-enc xl,gcdf
 source "$(dirname "$0")/../lib/recipe.sh"
@@ -29,11 +29,16 @@ stacks=(decoder)
 options "$@"
 
 data=$output/data-bin folder=$raw questions=(--corpus "$corpus") files=() paper=()
+task=(--task posenc_question_generation --max-target-positions $((longest_question + 14))) # room for more than a question
+decode=("${task[@]}" --max-source-positions "$length" --max-len-b "$longest_question" "${generate[@]}")
+mapfile -t labels < <(split "$pos_enc")
+step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" "${labels[@]/#/--pos-enc=}" \
+  --generate "${decode[*]}" -- "${PLUGIN[@]}" "${task[@]}" --arch "$arch" --criterion question_generation "${train[@]}"
 case $corpus in
   builtin) questions=(--corpus "$output/builtin")
     step builtin "$output/builtin" python -m recipes.lib.invented.questions --seed 1 --output "$output/builtin" ;;
-  squad) files=(squad/{train,dev}-v1.1.json) paper=(--column SQuAD --like paper) ;;
-  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--column CMRC --like paper-cmrc) ;;
+  squad) files=(squad/{train,dev}-v1.1.json) paper=(--paper LFHC --column SQuAD --like paper) ;;
+  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--paper LFHC --column CMRC --like paper-cmrc) ;;
   *) mapfile -t files < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${files[@]}"
     IFS=, read -ra files <<<"$sets" && folder=$corpus && [[ ! -f $corpus/questions.json ]] || data=$corpus ;;
 esac
@@ -41,29 +46,25 @@ esac
 ((${#files[@]} == 0)) || questions=(--train "$folder/${files[0]}"
   --valid "$folder/${files[1]?of --sets is missing. Write TRAIN,VALID or TRAIN,VALID,TEST}" ${files[2]:+--test "$folder/${files[2]}"})
 sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
-[[ $encoder == scratch ]] || {
-  sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder") && reads "$encoder"/*
-}
+[[ $encoder == scratch ]] || reads "$encoder"/*
+[[ $encoder == scratch ]] || sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder")
 free=(--workers "$workers")
 [[ $data == "$corpus" ]] || step prepare "$data" python "$ROOT/data-bin-scripts/prepare_questions.py" "${questions[@]}" \
   "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \
   --longest-question "$longest_question" --limit-valid "$limit_valid" --output "$data"
 
-task=(--task posenc_question_generation --max-target-positions $((longest_question + 14))) # room for more than a question
 model() { # NAME ENCODING SEED [no-copy]
   local pos no_copy=() && mapfile -t pos < <(encoding "$2")
   [[ ${4-} != no-copy ]] || no_copy=(--no-copy)
-  train "$1" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${task[@]}" --arch "$arch" "${sizes[@]}" \
-    --criterion question_generation "${pos[@]}" "${no_copy[@]}" --seed "$3" "${train[@]}" \
-    --no-epoch-checkpoints --keep-interval-updates 1
-  device_step "generate:$1" "$output/generated/$1" fairseq-generate "$data" "${PLUGIN[@]}" "${PLAIN[@]}" "${task[@]}" \
-    --path "$output/checkpoints/$1/checkpoint_best.pt" --max-source-positions "$length" --max-len-b "$longest_question" \
-    "${generate[@]}" --scoring rouge_l --gen-subset "$split" --distributed-world-size 1 --results-path "$output/generated/$1"
+  train "$1" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${task[@]}" --arch "$arch" --criterion question_generation \
+    "${sizes[@]}" "${pos[@]}" "${no_copy[@]}" --seed "$3" "${train[@]}" --no-epoch-checkpoints --keep-interval-updates 1
+  device_step "generate:$1" "$output/generated/$1" fairseq-generate "$data" "${PLUGIN[@]}" "${PLAIN[@]}" "${decode[@]}" \
+    --path "$output/checkpoints/$1/checkpoint_best.pt" --scoring rouge_l --gen-subset "$split" --distributed-world-size 1 \
+    --results-path "$output/generated/$1"
 }
 case $copy in on) models model ;; off) models model no-copy ;; both) models model copy no-copy ;; esac
 step score "$output/baselines.json" python -m recipes.question_generation.score --run "$output" --data "$data" --split "$split"
-((${#paper[@]} == 0)) || paper+=(--paper LFHC --table 'Table 2' --table 'Table 6')
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \
   --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail 'copy gate' --detail 'unknown*' --detail 'best update' \
-  --baselines "$output/baselines.json" --curves rouge_l --notes "$HERE/legend.md" "${paper[@]}"
+  --item model --baselines "$output/baselines.json" --curves rouge_l --notes "$HERE/legend.md" "${paper[@]}"
 [[ -n $dry_run ]] || cat "$output/results.md"

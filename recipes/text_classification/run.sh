@@ -31,16 +31,15 @@ fetch=(python "$ROOT/data-bin-scripts/fetch.py" --output "$raw") vectors=$glove 
 case $corpus in
   published) IFS=, read -ra items <<<"$tasks"
     paper=(--paper LFHC --table 'Table 1' --table 'Table 5' --column ITEM --like paper --same tasks) ;;
-  builtin) items=(builtin)
-    step builtin "$output/builtin" python -m recipes.text_classification.builtin --seed 1 --output "$output/builtin" ;;
-  *) items=("$(slug "${corpus##*/}")") && mapfile -t own < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${own[@]}" ;;
+  builtin) items=(builtin) folder=$output/builtin
+    step builtin "$output/builtin" python -m recipes.text_classification.builtin --seed 1 --output "$folder" ;;
+  *) items=("$(slug "${corpus##*/}")") folder=$corpus
+    mapfile -t texts < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${texts[@]}" ;;
 esac
-[[ $glove != published ]] || vectors=$raw/glove/glove.840B.300d.zip
-[[ $glove != published ]] || step fetch:glove - "${fetch[@]}" glove --no-unpack
+[[ $glove != published ]] || { step fetch:glove - "${fetch[@]}" glove --no-unpack && vectors=$raw/glove/glove.840B.300d.zip; }
 for item in "${items[@]}"; do
-  read -ra file <<<"${archive[$item]-glue/$item.zip}" && name=${item,,} data=$output/data-bin/$item
-  rows=(--corpus "$corpus" --text "$text" --label "$label" ${pair:+--pair "$pair"})
-  [[ $corpus != builtin ]] || rows=(--corpus "$output/builtin")
+  name=${item,,} data=$output/data-bin/$item && read -ra file <<<"${archive[$item]-glue/$item.zip}"
+  rows=(--corpus "${folder-}" --text "$text" --label "$label" ${pair:+--pair "$pair"})
   [[ $corpus != published ]] || rows=(--task "${name/-/}" --corpus "${files:-$raw/${file[0]%%/*}}")
   [[ $corpus != published || -n $files ]] || step "fetch:$item" - "${fetch[@]}" "${file[@]}"
   step "prepare:$item" "$data" python "$ROOT/data-bin-scripts/prepare_text_classification.py" "${rows[@]}" --seed 1 \
@@ -49,23 +48,23 @@ for item in "${items[@]}"; do
 done
 
 model() { # NAME ENCODING SEED DATA-SET
-  local data=$output/data-bin/$4 pos row n metrics=accuracy more=(--pooling max) && mapfile -t pos < <(encoding "$2")
+  local data=$output/data-bin/$4 pos row n more=(--pooling max) && mapfile -t pos < <(encoding "$2")
   if [[ " SNLI QNLI QQP MNLI RTE " == *" $4 "* || ($corpus != published && -n $pair) ]]; then
     more=(--pooling cls --init-token 0)
     [[ $segments == none || ${pos[1]} == *segments-input* ]] || pos[1]+=+segments-input
   fi
-  [[ $4 != QQP ]] || metrics=accuracy,f1
   [[ -z $glove ]] || more+=(--word-vectors "$data/word_vectors.safetensors")
   row=$(tr , '\n' <<<"$schedule" | grep -m 1 -E "^($4|others):") && IFS=: read -ra n <<<"$row" &&
     local train=(--max-update "${n[1]}" --warmup-updates "${n[2]}" --validate-interval-updates "${n[3]}"
       --save-interval-updates "${n[3]}" "${train[@]}")
   train "$1" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 50 --task posenc_sentence_prediction \
-    --criterion posenc_sentence_prediction --metrics "$metrics" --arch "$arch" "${pos[@]}" "${more[@]}" \
+    --criterion posenc_sentence_prediction --metrics "accuracy$([[ $4 != QQP ]] || echo ,f1)" --arch "$arch" "${pos[@]}" "${more[@]}" \
     --max-positions "$length" --best-checkpoint-metric score --maximize-best-checkpoint-metric --seed "$3" "${train[@]}" \
     --total-num-update "$(flag max-update)" --no-epoch-checkpoints --keep-interval-updates 1
 }
 models model "${items[@]}"
 device_step evaluate "$output/baselines.json" python -m recipes.text_classification.evaluate --run "$output"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric score --item 'data set' \
-  --detail 'accuracy*' --detail 'best update' --baselines "$output/baselines.json" --differs-also "$output/differs.tsv" "${paper[@]}"
+  --detail 'accuracy*' --detail 'best update' --baselines "$output/baselines.json" --differs-also "$output/differs.tsv" \
+  --notes "$HERE/legend.md" "${paper[@]}"
 [[ -n $dry_run ]] || cat "$output/results.md"

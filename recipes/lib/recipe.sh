@@ -294,9 +294,9 @@ train() {
 _begin() {
   kill -0 $$ 2>/dev/null || exit 1 # the run was killed
   local name=$1 words old='' && shift
+  [[ -z $dry_run ]] || return 0
   words=${*@Q} words=${words//"$output"/OUTPUT} words=${words//"$ROOT"/ROOT}
   _chain=$(sha256sum <<<"$_chain $words") _chain=${_chain%% *} _mark=$output/.done/$name
-  [[ -z $dry_run ]] || return 0
   echo "$name" >>"$output/steps.txt"
   { read -r old <"$_mark"; } 2>/dev/null || true
   [[ $old != "$_chain" ]] || { _stop_after "$name" && return 1; }

@@ -66,5 +66,5 @@ case $copy in on) models model ;; off) models model no-copy ;; both) models mode
 step score "$output/baselines.json" python -m recipes.question_generation.score --run "$output" --data "$data" --split "$split"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \
   --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail 'copy gate' --detail 'unknown*' --detail 'best update' \
-  --item model --baselines "$output/baselines.json" --curves rouge_l --notes "$HERE/legend.md" "${paper[@]}"
+  --item copying --baselines "$output/baselines.json" --curves rouge_l --notes "$HERE/legend.md" "${paper[@]}"
 [[ -n $dry_run ]] || cat "$output/results.md"

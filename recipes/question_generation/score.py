@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import fairseq_posenc.models  # noqa: F401  registers the types that checkpoints may contain
 from fairseq_posenc import metrics
 from fairseq_posenc.core.training_log import read_validations
 from fairseq_posenc.core.writing import write_whole

@@ -21,7 +21,7 @@ length=512                # tokens of an item; longer texts are cut [int 8..]
 bad=refuse                # rows without text or label: stop with a list, or leave them out [refuse|skip]
 limit=0                   # training rows to use; 0: all [int 0..]
 segments=input            # segment embeddings of pairs: added to the input, or none [input|none]
-schedule=''               # TASK:UPDATES:WARM-UP:INTERVAL,... for tasks that differ; flags in --train come later and win
+schedule=others:2000:200:500 # TASK:UPDATES:WARM-UP:INTERVAL,... with the updates between validations; others: all other data; flags in --train win
 arch=posenc_classifier    # architecture of fairseq-train
 stacks=(encoder)
 options "$@"

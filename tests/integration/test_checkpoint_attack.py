@@ -113,6 +113,18 @@ def squad(path: Path, data: Path) -> Any:
         return importlib.import_module("recipes.lib.finetuning.questions.answers").load(path, data, gpu=False)
 
 
+def classify(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.text_classification.evaluate").load(path, {}, cpu=True)
+
+
+def question(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.question_generation.score").updates(path)
+
+
 def measure(path: Path, data: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
@@ -124,7 +136,6 @@ def in_torch(path: Path, data: Path) -> Any:
 
 
 GLUE = "--checkpoint {path} --data {data} --metrics accuracy --predictions {folder} --output {folder} --cpu".split()
-CLASSES = "--checkpoint {path} --data {data} --metrics accuracy --splits test --predictions {folder}".split()
 PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
 FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
 MEMORY = ["--memory", "2", "--segment", "4"]
@@ -156,7 +167,8 @@ COMMANDS: dict[str, Command] = {
         "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS
     ),
     "pretrain_mlm/evaluate.py": recipe("recipes.pretrain_mlm.evaluate", *PLAIN),
-    "text_classification/evaluate.py": recipe("recipes.text_classification.evaluate", *CLASSES, "--output", "{folder}"),
+    "question_generation/score.py": question,
+    "text_classification/evaluate.py": classify,
 }
 
 

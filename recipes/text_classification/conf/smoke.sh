@@ -6,5 +6,5 @@ more_than=0
 arch=posenc_classifier_tiny
 pos_enc=none,shaw
 seeds=1,2
-train=(--batch-size 32 --max-update 60 --warmup-updates 10 --validate-interval-updates 30 --save-interval-updates 30
-  --optimizer adam --adam-betas '(0.9, 0.999)' --lr 0.003 --lr-scheduler polynomial_decay --dropout 0.1)
+schedule=others:60:10:30
+train=(--batch-size 32 --optimizer adam --adam-betas '(0.9, 0.999)' --lr 0.003 --lr-scheduler polynomial_decay --dropout 0.1)

@@ -142,6 +142,7 @@ def prepare(paths: dict[str, Path], options: argparse.Namespace) -> dict[str, An
         record |= {"bad": options.bad, "seed": options.seed}
         record["files"] = {split or "all": prepared.described(path) for split, path in paths.items()}
         record |= {"splits": counts, "problems": prepared.counted(problems)}
+        record["round_trip"] = round(round_trip(surface, questions["train"]), 4)
         if "" in paths:
             titles = {split: [*dict.fromkeys(entry.title for entry in part)] for split, part in questions.items()}
             record["articles"] = {split: titles[split] for split in titles if split != "train"}
@@ -221,6 +222,17 @@ def _bounds(context: str, language: str) -> list[tuple[int, int]]:
         return [(0, len(context))]
     ends = [*accumulate(map(len, sentences))]
     return [*zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def round_trip(surface: Surface, questions: list[Question]) -> float:
+    """Return the fraction of questions that tokenising and detokenising restores.
+
+    Lowercasing and repeated spaces do not count as differences.
+    """
+    texts = [" ".join(question.text.split()) for question in questions]
+    joined = [surface.join([piece.name for piece in surface.cut(text)]) for text in texts]
+    same = [new == (old if surface.cased else old.lower()) for new, old in zip(joined, texts, strict=True)]
+    return sum(same) / len(same)
 
 
 # --- items

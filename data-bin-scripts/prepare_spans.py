@@ -312,8 +312,8 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
             if not written:
                 raise CorpusError(f"{split}: all {given:,} questions are left out. Give another file.")
             cutter = Cutter(pieces, shape, usable)
-            counts[split] = {"given": given}
-            counts[split] |= write_split(folder / split, written, cutter, len(dictionary), options.workers, problems)
+            counts[split] = write_split(folder / split, written, cutter, len(dictionary), options.workers, problems)
+            counts[split]["given"] = given
             if split != TRAIN:  # the scored questions in SQuAD's format, which the official scoring scripts read
                 prepared.write_json(folder / f"{split}.scored.json", squad_format(written, options.version))
         dictionary.write(folder / "dict.txt")
@@ -352,7 +352,7 @@ def vocabulary(source: Path, tokenizer: str | None) -> tuple[Dictionary, Pieces,
             kind, cased = tokenizer, any(symbol != symbol.lower() for symbol in dictionary.ids())
             pieces: Pieces = RegexSplitter(kind, dictionary.ids(), cased=cased)
         else:
-            dictionary = prepared.pretrained(source, Path(tokenizer) if tokenizer else None, "--checkpoint", hint)
+            dictionary = prepared.pretrained(source, tokenizer, "--checkpoint", hint)
             contents = dictionary.contents or {}
             kind, cased = contents["model"]["type"], not (contents.get("normalizer") or {}).get("lowercase", False)
             pieces = TokenizerSplitter(contents)

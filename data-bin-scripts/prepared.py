@@ -128,10 +128,12 @@ def summary(problems: Iterable[Problem]) -> list[str]:
     """Return a line for each split, kind and handling, with the number of problems and the first ids."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for problem in problems:
-        groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem.id)
-    shown = {group: ", ".join([*dict.fromkeys(ids)][:SHOWN]) for group, ids in groups.items()}
+        # a bare number after a colon would look like a count
+        name = f"id {problem.id}" if problem.id.isdecimal() else problem.id
+        groups.setdefault((problem.split, problem.kind, problem.done), []).append(name)
     counts = {group: f"{group[0]}: {len(ids):,} x {group[1]}, {group[2]}" for group, ids in groups.items()}
-    return [f"{counts[group]} (id {shown[group]}{', ...' if len(groups[group]) > SHOWN else ''})" for group in groups]
+    shown = {group: ", ".join([*dict.fromkeys(ids)][:SHOWN]) for group, ids in groups.items()}
+    return [f"{counts[group]}: {shown[group]}{', ...' if len(ids) > SHOWN else ''}" for group, ids in groups.items()]
 
 
 def described(path: Path) -> dict[str, str]:
@@ -193,11 +195,11 @@ class Dictionary:
             path.write_text(text, encoding="utf-8")
 
 
-def pretrained(source: Path, files: Path | None, flag: str, hint: str = "") -> Dictionary:
+def pretrained(source: Path, files: str | None, flag: str, hint: str = "") -> Dictionary:
     """Return the dictionary and the tokenizer of a Hugging Face folder or a fairseq checkpoint, with fairseq's ids.
 
     Args:
-        files: Files of the tokenizer, if they are not in `source`.
+        files: File or folder of the tokenizer, if it is not in `source`.
         flag: Option that names the source in errors.
         hint: Advice for the user, appended to errors.
     Raises:
@@ -206,7 +208,7 @@ def pretrained(source: Path, files: Path | None, flag: str, hint: str = "") -> D
     with readable(source, flag, hint):
         from fairseq_posenc.hub import vocabulary  # takes seconds, which --help does not need
 
-        symbols, contents = vocabulary.with_tokenizer(source, files)
+        symbols, contents = vocabulary.with_tokenizer(source, Path(files) if files else None)
     own = symbols[len(SPECIALS) :]
     return Dictionary(own, [1] * len(own), contents)
 

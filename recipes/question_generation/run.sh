@@ -43,6 +43,7 @@ case $corpus in
     IFS=, read -ra files <<<"$sets" && folder=$corpus && [[ ! -f $corpus/questions.json ]] || data=$corpus ;;
 esac
 ((${#paper[@]} == 0)) || step fetch - python "$ROOT/data-bin-scripts/fetch.py" "${files[@]}" --output "$raw"
+[[ ${encoder##*/} != @(bert-base-cased|chinese-roberta-wwm-ext) ]] || paper+=(--same encoder) # wherever the folder is
 ((${#files[@]} == 0)) || questions=(--train "$folder/${files[0]}"
   --valid "$folder/${files[1]?of --sets is missing. Write TRAIN,VALID or TRAIN,VALID,TEST}" ${files[2]:+--test "$folder/${files[2]}"})
 sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
@@ -66,5 +67,5 @@ case $copy in on) models model ;; off) models model no-copy ;; both) models mode
 step score "$output/baselines.json" python -m recipes.question_generation.score --run "$output" --data "$data" --split "$split"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \
   --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail 'copy gate' --detail 'unknown*' --detail 'best update' \
-  --item copying --baselines "$output/baselines.json" --curves rouge_l --notes "$HERE/legend.md" "${paper[@]}"
+  --item copying --baselines "$output/baselines.json" --curves rouge_l --same raw --same workers --notes "$HERE/legend.md" "${paper[@]}"
 [[ -n $dry_run ]] || cat "$output/results.md"

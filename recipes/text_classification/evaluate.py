@@ -83,14 +83,13 @@ class Rows:
         """Return the group of text lengths to which each test row belongs."""
         return [group(sum(map(len, row))) for split in self.tests for row in self.words(split)]
 
+    def value(self, metric: str, answers: Classes, split: str) -> float:
+        """Return a metric of a test set in percent."""
+        return 100 * classification.METRICS[metric](answers[split], self.gold[split])
+
     def score(self, answers: Classes) -> float:
         """Return the mean over metrics and test sets in percent."""
-        values = [
-            classification.METRICS[name](answers[split], gold)
-            for split, gold in self.gold.items()
-            for name in self.metrics
-        ]
-        return 100 * mean(values)
+        return mean(self.value(metric, answers, split) for split in self.tests for metric in self.metrics)
 
     def by_length(self, answers: Classes) -> dict[str, float]:
         """Return the accuracy in percent for each group of text lengths that has rows."""
@@ -167,9 +166,7 @@ def evaluate(rows: Rows, trained: Loaded, predictions: Path, submission: Path) -
     for split in rows.unlabelled:
         text = "".join(f"{row}\t{names[answer]}\n" for row, answer in zip(ids[split], answers[split], strict=True))
         write_whole(submission / SUBMISSIONS.get((rows.name, split), f"{rows.name}.tsv"), f"index\tprediction\n{text}")
-    accuracy = {
-        f"accuracy, {name}": 100 * classification.accuracy(answers[name], gold) for name, gold in rows.gold.items()
-    }
+    accuracy = {f"accuracy, {name}": rows.value("accuracy", answers, name) for name in rows.tests}
     by_length = {f"{LENGTH}{name}": value for name, value in rows.by_length(answers).items()}
     return {"score": rows.score(answers), **accuracy, **by_length}
 
@@ -219,9 +216,8 @@ def main() -> None:
         draw(rows, scores[item], run / f"lengths.{item}.png")
         for name, score in baselines(rows).items():
             results.setdefault(name, {})[item] = {"score": score}
-    write_whole(
-        run / "differs.tsv", "".join(f"{item}\t{text}\n" for item, rows in sets.items() for text in differs(rows))
-    )
+    departures = [f"{item}\t{text}\n" for item, rows in sets.items() for text in differs(rows)]
+    write_whole(run / "differs.tsv", "".join(departures))
     write_whole(run / "baselines.json", json.dumps(results, indent=1) + "\n")
 
 

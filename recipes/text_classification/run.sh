@@ -30,7 +30,7 @@ declare -A archive=([IMDB]='imdb --no-unpack' [SNLI]=snli [QNLI]=glue/QNLIv2.zip
 fetch=(python "$ROOT/data-bin-scripts/fetch.py" --output "$raw") vectors=$glove paper=()
 case $corpus in
   published) IFS=, read -ra items <<<"$tasks"
-    paper=(--paper LFHC --table 'Table 1' --table 'Table 5' --column ITEM --like paper --same tasks) ;;
+    paper=(--paper LFHC --table 'Table 1' --table 'Table 5' --column ITEM --like paper --same tasks --same raw --same files) ;;
   builtin) items=(builtin) folder=$output/builtin
     step builtin "$output/builtin" python -m recipes.text_classification.builtin --seed 1 --output "$folder" ;;
   *) items=("$(slug "${corpus##*/}")") folder=$corpus
@@ -64,7 +64,7 @@ model() { # NAME ENCODING SEED DATA-SET
 }
 models model "${items[@]}"
 device_step evaluate "$output/baselines.json" python -m recipes.text_classification.evaluate --run "$output"
-step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric score --item 'data set' \
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric score \
   --detail 'accuracy*' --detail 'best update' --baselines "$output/baselines.json" --differs-also "$output/differs.tsv" \
   --notes "$HERE/legend.md" "${paper[@]}"
 [[ -n $dry_run ]] || cat "$output/results.md"

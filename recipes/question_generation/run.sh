@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Train models that generate a question from an answer and its context, with any position encoding in the decoder. As in
-# Qu et al. 2021 (LFHC and GCDF, Tables 2 and 6), the decoder can copy words and the encoder can be pretrained.
+# Train models that generate a question from an answer and its context (Qu et al. 2021: LFHC and GCDF, Tables 2 and 6).
 #   recipes/question_generation/run.sh --preset small --corpus DIR --pos-enc 'xl,gcdf,shaw[clip=8,share=none]' --copy both
 #   recipes/question_generation/run.sh --preset paper --encoder bert-base-cased --pos-enc xl,gcdf
 source "$(dirname "$0")/../lib/recipe.sh"
@@ -47,8 +46,8 @@ esac
 ((${#files[@]} == 0)) || questions=(--train "$folder/${files[0]}"
   --valid "$folder/${files[1]?of --sets is missing. Write TRAIN,VALID or TRAIN,VALID,TEST}" ${files[2]:+--test "$folder/${files[2]}"})
 sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
-[[ $encoder == scratch ]] || reads "$encoder"/*
 [[ $encoder == scratch ]] || sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder")
+[[ $encoder == scratch ]] || reads "$encoder"/*
 free=(--workers "$workers")
 [[ $data == "$corpus" ]] || step prepare "$data" python "$ROOT/data-bin-scripts/prepare_questions.py" "${questions[@]}" \
   "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \

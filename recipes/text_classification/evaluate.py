@@ -175,7 +175,7 @@ def differs(rows: Rows) -> list[str]:
     """Return in which respects the rows are not the paper's."""
     texts, items = [], {split: facts["items"] for split, facts in rows.record["splits"].items()}
     if rows.name in ("SST-2", "QNLI", "QQP", "MNLI"):
-        texts.append("GLUE's development set; the paper does not name its set, probably the test set of GLUE's server")
+        texts.append("GLUE's development set, while the paper does not name its set (probably the server's test set)")
     used = (items["train"] + items["valid"], sum(items[split] for split in rows.tests))
     if used != (expected := PUBLISHED.get(rows.name, used)):
         texts.append("{:,} rows for training and {:,} for the test, not {:,} and {:,}".format(*used, *expected))

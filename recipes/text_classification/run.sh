@@ -65,6 +65,6 @@ model() { # NAME ENCODING SEED DATA-SET
 models model "${items[@]}"
 device_step evaluate "$output/baselines.json" python -m recipes.text_classification.evaluate --run "$output"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric score \
-  --detail 'accuracy*' --detail 'best update' --baselines "$output/baselines.json" --differs-also "$output/differs.tsv" \
+  --detail 'accuracy, *' --detail 'best update' --baselines "$output/baselines.json" --differs-also "$output/differs.tsv" \
   --notes "$HERE/legend.md" "${paper[@]}"
 [[ -n $dry_run ]] || cat "$output/results.md"

@@ -87,7 +87,7 @@ def test_a_run_has_scores_predictions_a_submission_and_what_differs(
     assert baselines["bag of words"]["SST-2"]["score"] == 100
     assert baselines["most frequent label"]["SST-2"]["score"] == 50
     differs = (tmp_path / "run" / "differs.tsv").read_text()
-    assert "SST-2\tGLUE's development set; the paper does not name its set" in differs
+    assert "SST-2\tGLUE's development set, while the paper does not name its set" in differs
     assert "and 10 for the test, not 67,349 and 872\n" in differs
     with (tmp_path / "run" / "lengths.SST-2.csv").open() as file:
         assert [row["accuracy in percent"] for row in csv.DictReader(file)] == ["50.0"]

@@ -52,12 +52,19 @@ def data(lengths: Sequence[int]) -> Lengths:
 def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
     """Return the length in tokens of each text in a split of data in fairseq's binary format.
 
+    In a folder for sentence prediction (with input0 and maybe input1), the length of an item is that of all its texts
+    together. Each text counts its </s>; a <s> that the task adds does not count.
+
     Returns:
         The lengths, keyed by file name. A translation corpus has one file for each language.
 
     Raises:
         FileNotFoundError: The folder has no such split.
     """
+    inputs = sorted(folder.glob("input[0-9]"))
+    if inputs:
+        sizes = [lengths_of(place, split)[split] for place in inputs]
+        return {split: [sum(item) for item in zip(*sizes, strict=True)]}
     files = sorted(path.with_suffix("") for path in folder.glob(f"{split}*.idx") if _is_split(path.stem, split))
     if not files:
         present = sorted({path.name.split(".")[0] for path in folder.glob("*.idx")})

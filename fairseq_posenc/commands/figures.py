@@ -50,7 +50,12 @@ def _stacks(options: Options) -> list[Stack]:
         raise FigureError(
             "--checkpoint: this figure needs a trained model. Name its checkpoint with --checkpoint FILE."
         )
-    return told_apart([load(path, options.data, options.side) for path in options.checkpoint])
+    if len(options.data or []) > 1:
+        raise FigureError(
+            f"--data is given {len(options.data)} times, but this figure reads one folder. Name only one."
+        )
+    (data,) = options.data or [None]
+    return told_apart([load(path, data, options.side) for path in options.checkpoint])
 
 
 def _numbered(pictures: list[Picture]) -> dict[str, Picture]:
@@ -97,7 +102,13 @@ def _patterns(options: Options) -> dict[str, Picture]:
 def _lengths(options: Options) -> dict[str, Picture]:
     if not options.data:
         raise FigureError("--data: this figure needs prepared data. Name its folder with --data DIR.")
-    sets = {name: lengths.data(each) for name, each in lengths.lengths_of(options.data, options.split).items()}
+    sets: dict[str, lengths.Lengths] = {}
+    for folder in options.data:
+        for name, each in lengths.lengths_of(folder, options.split).items():
+            title = name if len(options.data) == 1 else f"{folder.name} {name}"
+            if title in sets:
+                raise FigureError(f"--data: two folders are named {folder.name}. Rename one of them.")
+            sets[title] = lengths.data(each)
     return {"": Picture(lengths.draw(sets), lengths.rows(sets))}
 
 
@@ -179,8 +190,10 @@ def _parser() -> Parser:
     add(
         "--data",
         type=Path,
+        action="append",
         metavar="DIR",
-        help="Folder with the dictionary and the text (default: the folder of the training data).",
+        help="Folder with the dictionary and the text (default: the folder of the training data). For the figure "
+        "`lengths`, the flag may be repeated.",
     )
     add("--side", choices=("encoder", "decoder"), help="Part of an encoder-decoder model to draw (default: encoder).")
     add(

@@ -14,14 +14,33 @@ _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 _UNKNOWN = "unrecognized arguments: "
 
 
+class Once(argparse._StoreAction):
+    """Store a value; if the option is repeated, refuse it, because the first value would have no effect."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: Any) -> None:
+        (*_, option) = arguments
+        if option and isinstance(parser, Parser):
+            if self.dest in parser.given:
+                parser.error(f"{option} is given twice, but takes one value. Give it only once.")
+            parser.given.add(self.dest)
+        super().__call__(parser, *arguments)
+
+
 class Parser(argparse.ArgumentParser):
     """Parse a command line; an error suggests the most similar flag, command or value.
 
-    Help texts keep their line breaks.
+    Help texts keep their line breaks. An option that takes one value is refused if it is repeated.
     """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **settings})
+        self.given: set[str] = set()  # options of the command line that is parsed
+        self.register("action", None, Once)
+        self.register("action", "store", Once)
+
+    def parse_known_args(self, *arguments: Any, **more: Any) -> Any:
+        self.given.clear()
+        return super().parse_known_args(*arguments, **more)
 
     def error(self, message: str) -> NoReturn:
         known = [option for action in self._actions for option in action.option_strings]

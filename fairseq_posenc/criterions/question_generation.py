@@ -1,4 +1,8 @@
-"""Define the criterion `question_generation`, which is -log(p + 1e-6) as in the code of Qu et al. 2021."""
+"""Define the criterion `question_generation`, which is -log(p + 1e-6).
+
+Qu et al. 2021 do not state their loss. This one is that of an earlier program of the first author, for the Tianchi 2020
+challenge on question generation.
+"""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -14,7 +18,7 @@ from torch import Tensor
 
 from ..core.refusal import InputError
 
-#: added to p as in the authors' code, so that a word of probability 0 has a finite loss
+#: added to p as in that program, so that a word of probability 0 has a finite loss
 LEAST = 1e-6
 
 

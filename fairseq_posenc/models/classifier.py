@@ -32,7 +32,10 @@ VECTORS = "vectors"
 
 
 class WordEmbedding(nn.Module):
-    """Embed words, and project the vectors to the model's width if the widths differ (Qu et al. 2021: 300 to 512)."""
+    """Embed words, and project the vectors to the model's width if the widths differ.
+
+    Qu et al. 2021 initialise the embeddings of a model of width 512 with vectors of width 300, and do not say how.
+    """
 
     def __init__(self, words: int, width: int, dim: int, pad: int) -> None:
         super().__init__()

@@ -6,8 +6,8 @@ import argparse
 import random
 from pathlib import Path
 
+from fairseq_posenc.core.writing import whole_folder
 from recipes.lib.lines import write
-from recipes.lib.package import whole_folder
 
 THINGS = "film story song play actor scene ending plot picture dialogue".split()
 GOOD = "good great fine lovely clever funny moving charming".split()

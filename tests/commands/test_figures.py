@@ -217,6 +217,19 @@ def test_lengths_of_both_languages_are_counted(tmp_path: Path) -> None:
     assert [int(row["texts"]) for row in counted["valid.en-de.de"]] == [0, 0, 0, 3]
 
 
+def test_lengths_of_several_data_sets_and_of_pairs(tmp_path: Path) -> None:
+    """As in Figure 4 of the LFHC/GCDF paper: the texts of a pair are one input, and --data may be repeated."""
+    for name, texts in {"pairs": [[2, 4], [3, 3]], "single": [[5, 5]]}.items():
+        for number, sizes in enumerate(texts):
+            (folder := tmp_path / name / f"input{number}").mkdir(parents=True)
+            write_texts(folder / "train", sizes)
+    rows = draw("lengths", tmp_path / "out", "--data", tmp_path / "pairs", "--data", tmp_path / "single")
+    counted = {(row["data"], row["length or distance"]) for row in rows if row["texts"] != "0"}
+    assert counted == {("pairs train", "5"), ("pairs train", "7"), ("single train", "5")}
+    words = ["lengths", *("--data", str(tmp_path / "single")) * 2, "--output", str(tmp_path / "twice")]
+    assert figures.main(words) == 1
+
+
 def test_a_missing_split_is_refused_with_the_known_ones(tmp_path: Path, capsys: Any) -> None:
     for split in ("train", "valid"):
         write_texts(tmp_path / split, [2])
@@ -232,6 +245,7 @@ def test_a_missing_split_is_refused_with_the_known_ones(tmp_path: Path, capsys: 
         (["lengths"], "--data DIR"),
         (["lengths", "--data", "nowhere"], "has no split train"),
         (["embedding-heat-map", "--checkpoint", "nowhere.pt"], "nowhere.pt"),
+        (["cosine", "--checkpoint", "x.pt", "--data", "a", "--data", "b"], "--data is given 2 times"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], text: str, tmp_path: Path, capsys: Any) -> None:
@@ -247,6 +261,7 @@ def test_bad_input_is_one_line(arguments: list[str], text: str, tmp_path: Path, 
     [
         (["lengths", "--head", "2"], "--head has no effect on lengths, which reads only --data, --split"),
         (["patterns", "--layer", "0"], "must be at least 1, not 0"),
+        (["patterns", "--layer", "1", "--layer", "2"], "--layer is given twice, but takes one value"),
         (["no-such-figure"], "invalid choice"),
     ],
 )

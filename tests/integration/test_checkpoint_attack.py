@@ -113,12 +113,23 @@ def squad(path: Path, data: Path) -> Any:
         return importlib.import_module("recipes.lib.finetuning.questions.answers").load(path, data, gpu=False)
 
 
+def classify(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.text_classification.evaluate").load(path, {}, cpu=True)
+
+
+def question(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.question_generation.score").updates(path)
+
+
 def in_torch(path: Path, data: Path) -> Any:
     return fairseq_posenc.load(path)
 
 
 GLUE = "--checkpoint {path} --data {data} --metrics accuracy --predictions {folder} --output {folder} --cpu".split()
-CLASSES = "--checkpoint {path} --data {data} --metrics accuracy --splits test --predictions {folder}".split()
 PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
 FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
 MEMORY = "--split test --streams 1 --length 4 --memories 2 --segment 4 --same-length true --clamp 2".split()
@@ -150,7 +161,8 @@ COMMANDS: dict[str, Command] = {
     "pretrain_mlm/evaluate.py": recipe(
         "recipes.pretrain_mlm.evaluate", *PLAIN, *"--unigrams {folder} --log {folder}".split()
     ),
-    "text_classification/evaluate.py": recipe("recipes.text_classification.evaluate", *CLASSES, "--output", "{folder}"),
+    "question_generation/score.py": question,
+    "text_classification/evaluate.py": classify,
 }
 
 

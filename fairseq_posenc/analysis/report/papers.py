@@ -61,7 +61,6 @@ class PaperTable(NamedTuple):
         return sum(cell.ours is not None for row in self.rows.values() for cell in row.values())
 
 
-TEXT_TASKS = {name.replace("-", "").lower(): name for name in ("IMDB", "SST-2", "SNLI", "QNLI", "QQP", "MNLI")}
 GLUE = ("MNLI-m", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE")
 #: Protocols of recipes/finetune_glue by the models of the papers.
 PROTOCOLS = {"BERT-base": "m1-m4", "RoBERTa-base": "m4m", "from roberta-base": "m4m", "BERT-base, English": "diet"}
@@ -178,9 +177,8 @@ def _translation(figure: Figure) -> Target:
 
 
 def _classified(figure: Figure) -> Target:
-    task = next(task for task, name in TEXT_TASKS.items() if name == figure.column)
-    arguments = ["--preset", "paper", "--task", task, "--pos-enc", figure.encoding]
-    return Target("text_classification", task, "score", "paper", arguments)
+    arguments = ["--preset", "paper", "--tasks", figure.column, "--pos-enc", figure.encoding]
+    return Target("text_classification", figure.column, "score", "paper", arguments)
 
 
 def _asked(figure: Figure) -> Target:

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from recipes.lib.package import whole_folder
+from fairseq_posenc.core.writing import whole_folder
 
 ARTICLES = {"train": 120, "valid": 12}
 SENTENCES = (3, 6)

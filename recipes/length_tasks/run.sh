@@ -1,5 +1,51 @@
 #!/usr/bin/env bash
-# Compare how position encodings copy, count, add and retrieve, within and beyond the lengths of training.
-# `recipes/length_tasks/run.sh --help` lists the options. The presets in conf/ hold the settings and their sources.
-set -euo pipefail
-exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" length_tasks "$@"
+# Train small models on tasks such as copying, counting, adding and retrieving, and test them on lengths that occur in
+# training and on greater lengths. All examples are generated from a random seed, so nothing is downloaded.
+#   recipes/length_tasks/run.sh --tasks copy,reverse,addition --pos-enc none,alibi,rope,fire --seeds 1,2,3
+#   recipes/length_tasks/run.sh --tasks recall --pos-enc rope,rope-random --random-range 512
+#   recipes/length_tasks/run.sh --tasks copy --longest.copy 20 --tested 1,2,5 --decoder.max-update 5000
+source "$(dirname "$0")/../lib/recipe.sh"
+
+preset=small              # settings in conf/NAME.sh
+tasks=copy                # tasks to learn [list copy|reverse|sort|parity|reverse-tags|sort-tags|addition|addition-reversed|addition-hints|flip-flop|recall|passkey|scan-length|scan-template|pcfg]
+once=''                   # further encodings, which are trained with the first seed only
+random_range=512          # NAME-random in pos_enc draws the positions in training from 0 to N-1 (Ruoss et al. 2023) [int 1..]
+tested=1,2                # lengths of the test examples, as multiples of the maximum length in training, such as 1/2,1,3/2,2
+example_seed=1            # random seed of the examples [int]
+longest=()                # --longest.TASK N: maximum length of a training example of a task
+rows=()                   # --rows.SPLIT N: examples of train, valid, within and beyond (of these two, for each length)
+decoder=()                # --decoder.FLAG VALUE: flag of fairseq-train for decoders; flags of --train win
+encoder=()                # --encoder.FLAG VALUE: the same for encoders, which tag each token
+encoder_decoder=()        # --encoder-decoder.FLAG VALUE: the same for models with an encoder and a decoder
+options "$@"
+
+# --- for each task and encoding: the kind of the model, the encodings of its stacks, and the numbers of examples
+checked=$(python -m recipes.length_tasks.check --tasks "$tasks" --pos-enc "$pos_enc${once:+,$once}" --tested "$tested" \
+  "${longest[@]}" "${rows[@]}") || exit
+declare -A kinds stacks sizes
+while read -r task label kind encodings size; do
+  kinds[$task]=$kind stacks[$task:$label]=$encodings sizes[$task]=$size
+done <<<"$checked"
+
+# --- examples
+for task in "${!kinds[@]}"; do
+  read -ra size <<<"${sizes[$task]}"
+  step "examples:$task" "$output/data/$task" python -m recipes.length_tasks.generate --task "$task" \
+    --seed "$example_seed" "${size[@]}" --output "$output/data/$task"
+done
+
+# --- models
+model() { # NAME ENCODING SEED TASK
+  local name=$1 label=$2 seed=$3 task=$4 pos && mapfile -t pos < <(encoding "${stacks[$4:$2]}")
+  local -n flags=${kinds[$task]//-/_}
+  [[ $label != *-random ]] || pos+=(--pos-enc-random "$random_range")
+  train "$name" "$output/data/$task" "${PLUGIN[@]}" "${PLAIN[@]}" --task posenc_answers --criterion cross_entropy \
+    "${pos[@]}" "${flags[@]}" "${train[@]}" --seed "$seed" --log-interval 100 --no-epoch-checkpoints
+}
+models model ${tasks//,/ }
+[[ -z $once ]] || pos_enc=$once seeds=${seeds%%,*} models model ${tasks//,/ }
+
+# --- scores and figures of all models
+step evaluate "$output/scores" python -m recipes.length_tasks.evaluate --run "$output" "${CPU[@]}"
+step figures "$output/lengths.png" python -m recipes.length_tasks.drawing --run "$output"
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric beyond --metric within

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
@@ -12,8 +13,6 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from fairseq_posenc.analysis import style
-from recipes.lib.models import finished
-from recipes.lib.stages import read_json
 
 from .tasks.registry import TASKS
 
@@ -43,12 +42,14 @@ class Row(NamedTuple):
         return max(self.lengths("within")) < min(self.lengths("beyond"))
 
 
-def read(run: Path) -> list[Row]:
-    """Return the scores of a run's finished models."""
+def read(run: Path, models: Sequence[str]) -> list[Row]:
+    """Return the scores of these models of a run."""
     rows: dict[tuple[str, str], Row] = {}
-    for model in finished(run):
-        row = rows.setdefault((model.item, model.encoding), Row(model.item, model.encoding, []))
-        row.seeds.append(read_json(run / "scores" / f"{model.name}.json"))
+    for line in (run / "models.tsv").read_text("utf-8").splitlines():
+        name, encoding, _, task = line.split("\t")
+        if name in models:
+            row = rows.setdefault((task, encoding), Row(task, encoding, []))
+            row.seeds.append(json.loads((run / "scores" / f"{name}.json").read_text("utf-8")))
     return [*rows.values()]
 
 
@@ -125,10 +126,12 @@ def draw_tasks(rows: Sequence[Row], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    run = parser.parse_args().run
-    if rows := read(run):  # there is nothing to draw if every model failed
-        draw_lengths(rows, run)
-        draw_tasks(rows, run)
+    text = "Models to draw: TASK.ENCODING.sSEED."
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME", help=text)
+    arguments = parser.parse_args()
+    rows = read(arguments.run, arguments.models)
+    draw_lengths(rows, arguments.run)
+    draw_tasks(rows, arguments.run)
 
 
 if __name__ == "__main__":

@@ -19,33 +19,37 @@ encoder=()                # --encoder.FLAG VALUE: the same for encoders, which t
 encoder_decoder=()        # --encoder-decoder.FLAG VALUE: the same for models with an encoder and a decoder
 options "$@"
 
-# --- for each task and encoding: the kind of the model, the encodings of its stacks, and the numbers of examples
+# --- for each task: the kind of its model and the numbers of its examples; for each encoding also those of its stacks
 checked=$(python -m recipes.length_tasks.check --tasks "$tasks" --pos-enc "$pos_enc${once:+,$once}" --tested "$tested" \
   "${longest[@]}" "${rows[@]}") || exit
-declare -A kinds stacks sizes
+declare -A kinds stacks sizes chains
 while read -r task label kind encodings size; do
   kinds[$task]=$kind stacks[$task:$label]=$encodings sizes[$task]=$size
 done <<<"$checked"
 
-# --- examples
-for task in "${!kinds[@]}"; do
-  read -ra size <<<"${sizes[$task]}"
+# --- examples; a model depends on those of its own task only
+begun=$chain
+for task in ${tasks//,/ }; do
+  chain=$begun && read -ra size <<<"${sizes[$task]}"
   step "examples:$task" "$output/data/$task" python -m recipes.length_tasks.generate --task "$task" \
     --seed "$example_seed" "${size[@]}" --output "$output/data/$task"
+  chains[$task]=$chain
 done
 
 # --- models
 model() { # NAME ENCODING SEED TASK
   local name=$1 label=$2 seed=$3 task=$4 pos && mapfile -t pos < <(encoding "${stacks[$4:$2]}")
-  local -n flags=${kinds[$task]//-/_}
+  local -n of_kind=${kinds[$task]//-/_}
   [[ $label != *-random ]] || pos+=(--pos-enc-random "$random_range")
+  chain=${chains[$task]}
   train "$name" "$output/data/$task" "${PLUGIN[@]}" "${PLAIN[@]}" --task posenc_answers --criterion cross_entropy \
-    "${pos[@]}" "${flags[@]}" "${train[@]}" --seed "$seed" --log-interval 100 --no-epoch-checkpoints
+    "${pos[@]}" "${of_kind[@]}" "${train[@]}" --seed "$seed" --log-interval 100 --no-epoch-checkpoints
 }
-models model ${tasks//,/ }
-[[ -z $once ]] || pos_enc=$once seeds=${seeds%%,*} models model ${tasks//,/ }
+read -ra items <<<"${tasks//,/ }"
+models model "${items[@]}"
+[[ -z $once ]] || pos_enc=$once seeds=${seeds%%,*} models model "${items[@]}"
 
-# --- scores and figures of all models
-step evaluate "$output/scores" python -m recipes.length_tasks.evaluate --run "$output" "${CPU[@]}"
-step figures "$output/lengths.png" python -m recipes.length_tasks.drawing --run "$output"
+# --- scores, figures and tables of all models
+device_step evaluate - python -m recipes.length_tasks.evaluate --run "$output" --models "${finished[@]}"
+step figures "$output/lengths.png" python -m recipes.length_tasks.drawing --run "$output" --models "${finished[@]}"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric beyond --metric within

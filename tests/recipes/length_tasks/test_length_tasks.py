@@ -166,6 +166,7 @@ def test_a_decoder_reads_its_own_answer_and_an_encoder_tags_each_token(name: str
 @pytest.mark.parametrize("name", [name for name in TASKS if TASKS[name].longest])
 def test_test_sets_have_their_lengths_and_no_example_of_training(name: str) -> None:
     splits = examples(name)
+    assert splits == examples(name) != TASKS[name].split(random.Random(6), SIZES)
     assert {split: len(rows) for split, rows in splits.items()} == {**SIZES.rows, "within": 2 * 20}
     assert {example.length for example in splits["within"]} == {6, 8}
     assert {example.length for example in splits["beyond"]} == {12}
@@ -173,10 +174,6 @@ def test_test_sets_have_their_lengths_and_no_example_of_training(name: str) -> N
     tested = [tuple(example.input) for example in splits["within"] + splits["beyond"]]
     assert len(set(tested)) == len(tested)
     assert not set(tested) & {tuple(example.input) for example in splits["train"] + splits["valid"]}
-
-
-def test_the_same_seed_generates_the_same_examples() -> None:
-    assert examples("copy") == examples("copy") != TASKS["copy"].split(random.Random(6), SIZES)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +223,6 @@ def test_each_task_and_encoding_has_a_kind_of_model_encodings_and_sizes(capsys: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--tasks copi", "--tasks copi: there is no such task; did you mean copy"),
         ("--tested 1,x", "--tested 1,x: this is no list of numbers"),
         ("--tested 0,2", "multiples above 0"),
         ("--tested 1/2,1", "at least one of them up to 1 and at least one above 1"),
@@ -262,27 +258,19 @@ def test_the_preset_all_has_every_encoding_that_works_in_decoders() -> None:
 def test_a_training_run_has_solved_a_task_at_90_percent(right: int, solved: float) -> None:
     beyond = {12: [True] * right, 10: [False] * (10 - right)}
     facts = evaluate.percentages({"within": {2: [True], 3: [True, False, False]}, "beyond": beyond})
-    assert facts["solved"] == solved
-    assert (facts["within"], facts["within.2"], facts["beyond"], facts["beyond.12"]) == (
-        50.0,
-        100.0,
-        10.0 * right,
-        100.0,
-    )
+    assert (facts["solved"], facts["beyond"], facts["beyond.12"]) == (solved, 10.0 * right, 100.0)
+    assert (facts["within"], facts["within.2"]) == (50.0, 100.0)
 
 
 def test_a_checkpoint_is_scored_on_the_examples_of_its_task(tmp_path: Path) -> None:
     data, checkpoint = tmp_path / "data", tmp_path / "checkpoint_last.pt"
     sizes = "--longest 2 --tested 2 3 --train 200 --valid 9 --within 7 --beyond 30"
     call(generate, f"--task reverse --seed 1 {sizes} --output {data}")
-    flags = (
-        "--task posenc_answers --arch posenc_transformer_lm_tiny --max-update 8 --batch-size 32 --pos-enc alibi --cpu"
-    )
-    flags += f" --criterion cross_entropy --optimizer adam --lr 0.01 --log-file {tmp_path / 'log'}"
+    flags = "--task posenc_answers --arch posenc_transformer_lm_tiny --max-update 8 --batch-size 32 --pos-enc alibi"
+    flags += f" --cpu --criterion cross_entropy --optimizer adam --lr 0.01 --log-file {tmp_path / 'log'}"
     support.trained([str(data), "--user-dir", str(support.PLUGIN), *flags.split(), "--save-dir", str(tmp_path)])
     loaded = evaluate.checkpoints.load(checkpoint, {"data": str(data)}, cpu=True)
     rows = {split: evaluate.matches(loaded, split) for split in SPLITS[2:]}
-    counts = {split: {length: len(right) for length, right in lengths.items()} for split, lengths in rows.items()}
-    assert counts == {"within": {2: 7}, "beyond": {3: 30}}
+    assert (len(rows["within"][2]), len(rows["beyond"][3])) == (7, 30)
     facts = evaluate.scores(checkpoint, data, cpu=True)
     assert facts == {**evaluate.percentages(rows), "updates": 8, "parameters": facts["parameters"]}

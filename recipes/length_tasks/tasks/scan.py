@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from .task import Example, Sizes, Task
+from .task import Example, Kind, Sizes, Task
 
 ACTIONS = {"walk": "WALK", "look": "LOOK", "run": "RUN", "jump": "JUMP"}
 TURNS = {"left": "LTURN", "right": "RTURN"}
@@ -86,7 +86,7 @@ PRINTED = (
     "attention); 20.8 % with the network that is best in this experiment (a GRU of one layer of width 50, with "
     "attention). Both are means of five runs with 100,000 updates of one example."
 )
-KIND = "encoder-decoder"
+KIND: Kind = "encoder-decoder"
 TASKS = {
     "scan-length": Task(KIND, "actions", "Lake and Baroni 2018", None, split_by(part_by_length), PRINTED),
     "scan-template": Task(KIND, "actions", "Loula et al. 2018", None, split_by(part_by_template)),

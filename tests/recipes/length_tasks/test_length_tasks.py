@@ -208,14 +208,14 @@ SETTINGS = "--tasks copy --pos-enc rope --tested 1/2,2 --train 9 --valid 9 --wit
 
 
 def test_each_task_and_encoding_has_a_kind_of_model_encodings_and_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    call(check, f"{SETTINGS} --tasks sort-tags,pcfg --sort-tags 5 --valid 3 --pos-enc rope-random,shaw[clip=4,heads=1]")
+    call(check, f"{SETTINGS} --tasks sort-tags,pcfg --sort-tags 5 --valid 3 --pos-enc rope-random,shaw[clip=4,share=true]")
     call(check, f"{SETTINGS} --tasks scan-length --pos-enc fox")  # `fox` works in decoders only
     rows = "--train 9 --valid 3 --within 9 --beyond 9"
     assert capsys.readouterr().out.splitlines() == [
         f"sort-tags rope-random encoder rope --longest 5 --tested 2 10 {rows}",
-        f"sort-tags shaw[clip=4,heads=1] encoder shaw[clip=4,heads=1] --longest 5 --tested 2 10 {rows}",
+        f"sort-tags shaw[clip=4,share=true] encoder shaw[clip=4,share=true] --longest 5 --tested 2 10 {rows}",
         f"pcfg rope-random encoder-decoder rope --longest 8 --tested 4 16 {rows}",
-        f"pcfg shaw[clip=4,heads=1] encoder-decoder shaw[clip=4,heads=1] --longest 8 --tested 4 16 {rows}",
+        f"pcfg shaw[clip=4,share=true] encoder-decoder shaw[clip=4,share=true] --longest 8 --tested 4 16 {rows}",
         "scan-length fox encoder-decoder sinusoidal/fox",
     ]
 

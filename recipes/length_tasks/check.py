@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from recipes.lib.encodings import parse_all
-from recipes.lib.values import OUTER_COMMA, Refused
+from fairseq_posenc.core.refusal import InputError
+from recipes.lib.encodings import WORKS, check, facts, parse
 
 from .tasks.registry import TASKS
 from .tasks.task import SPLITS
@@ -22,32 +22,39 @@ def stacks(label: str, name: str) -> str:
     """Return the encoding of the model that learns a task; for an encoder-decoder, it may be ENCODER/DECODER.
 
     Raises:
-        Refused: The encoding is unknown, or it does not work in the model of this task.
+        InputError: The encoding is unknown, or it does not work in the model of this task.
     """
-    (encoding,) = parse_all([label.removesuffix(RANDOM)])
-    kind = TASKS[name].kind
-    if kind == "encoder-decoder" and encoding.stacks == {"decoder"}:
-        return f"{ENCODER}/{encoding.label}"
-    if missing := sorted(set(kind.split("-")) - encoding.stacks):
-        problem = f"this encoding does not work in the {missing[0]} of a model, which the task {name} needs"
-        raise Refused(f"--pos-enc {label}: {problem}. Leave out the encoding or the task.")
-    return encoding.label
+    encoding, needed = label.removesuffix(RANDOM), TASKS[name].kind.split("-")
+    try:
+        if "/" in encoding and len(needed) == 1:
+            raise InputError(f"{label}: the model of this task has no two stacks. Give one encoding.")
+        if "/" not in encoding and len(needed) == 2 and works(encoding) == {"decoder"}:
+            encoding = f"{ENCODER}/{encoding}"
+        check(encoding, needed)
+    except InputError as error:
+        raise InputError(f"--pos-enc for the task {name}: {error}") from None
+    return encoding
+
+
+def works(encoding: str) -> set[str]:
+    """Return the kinds of stacks in which all of the combined encodings work."""
+    return {stack for stack, key in WORKS.items() if all(facts(name)[key] for name in parse(encoding).names)}
 
 
 def multiples(text: str) -> list[Fraction]:
     """Return the multiples of the maximum length in training that the test sets have.
 
     Raises:
-        Refused: The text has something else, or the multiples do not fill both test sets.
+        InputError: The text has something else, or the multiples do not fill both test sets.
     """
     try:
         values = [Fraction(part) for part in text.split(",")]
     except (ValueError, ZeroDivisionError):
-        raise Refused(f"--tested {text}: this is no list of numbers. Give multiples such as 1/2,1,3/2,2.") from None
+        raise InputError(f"--tested {text}: this is no list of numbers. Give multiples such as 1/2,1,3/2,2.") from None
     if not 0 < min(values) <= 1 < max(values):
         problem = "multiples up to 1 are for the test set `within`, and greater multiples are for `beyond`"
         advice = "Give multiples above 0, at least one of them up to 1 and at least one above 1, such as 1,2"
-        raise Refused(f"--tested {text}: {problem}. {advice}.")
+        raise InputError(f"--tested {text}: {problem}. {advice}.")
     return values
 
 
@@ -55,13 +62,13 @@ def sizes(name: str, longest: int | None, tested: list[Fraction], rows: list[str
     """Return the flags of generate.py for the lengths and numbers of examples; a published split needs none.
 
     Raises:
-        Refused: A length is given for a published split.
+        InputError: A length is given for a published split.
     """
     task = TASKS[name]
     if task.longest is None:
         if longest is not None:
             problem = "the published split decides the lengths of this task"
-            raise Refused(f"--longest.{name}: {problem}. Leave this option out.")
+            raise InputError(f"--longest.{name}: {problem}. Leave this option out.")
         return []
     longest = longest or task.longest
     lengths = sorted({max(1, int(multiple * longest)) for multiple in tested})
@@ -79,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     add = parser.add_argument
     add("--tasks", required=True, metavar="NAME,...", help="Tasks to learn.")
-    add("--pos-enc", required=True, metavar="NAME,...", help="Encodings.")
+    add("--pos-enc", nargs="+", required=True, metavar="NAME", help="Encodings.")
     add("--tested", required=True, metavar="N,...", help="Lengths of the test examples, as multiples.")
     for name in TASKS:
         add(f"--{name}", type=count, metavar="N", help=f"Maximum length of a training example of {name}.")
@@ -88,14 +95,14 @@ def main() -> None:
     chosen = vars(parser.parse_args())
     rows = [word for name in SPLITS for word in (f"--{name}", str(chosen[name]))]
     try:
-        tested, labels = multiples(chosen["tested"]), OUTER_COMMA.split(chosen["pos_enc"])
+        tested, labels = multiples(chosen["tested"]), chosen["pos_enc"]
         if twice := [label for label in labels if labels.count(label) > 1]:
-            raise Refused(f"--pos-enc {twice[0]}: name each encoding once, in --pos-enc or in --once.")
+            raise InputError(f"--pos-enc {twice[0]}: name each encoding once, in --pos-enc or in --once.")
         for name in dict.fromkeys(chosen["tasks"].split(",")):
             flags = sizes(name, chosen[name.replace("-", "_")], tested, rows)
             for label in labels:
                 print(name, label, TASKS[name].kind, stacks(label, name), *flags)
-    except Refused as error:
+    except InputError as error:
         raise SystemExit(f"error: {error}") from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
@@ -13,6 +12,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from fairseq_posenc.analysis import style
+from recipes.lib.runs import Model, finished
 
 from .tasks.registry import TASKS
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DARK = 50.0  # cells with a smaller exact match are dark, so that their text is white
+COLUMNS = ("task", "encoding", "seed", "split", "length", "exact")  # of lengths.csv
 CELL = (0.62, 0.24)  # inches of a cell of the heat map
-Scores = dict[str, float]  # contents of scores/NAME.json
 
 
 class Row(NamedTuple):
@@ -29,12 +29,12 @@ class Row(NamedTuple):
 
     task: str
     encoding: str
-    seeds: list[Scores]
+    seeds: list[Model]
 
     def lengths(self, split: str) -> dict[int, list[float]]:
         """Return the exact match of each seed for each length of a test set."""
-        names = [name for name in self.seeds[0] if name.startswith(f"{split}.")]
-        return {int(name.partition(".")[2]): [seed[name] for seed in self.seeds] for name in names}
+        names = [name for name in self.seeds[0].scores if name.startswith(f"{split}.")]
+        return {int(name.partition(".")[2]): [seed.scores[name] for seed in self.seeds] for name in names}
 
     @property
     def is_joined(self) -> bool:
@@ -42,14 +42,11 @@ class Row(NamedTuple):
         return max(self.lengths("within")) < min(self.lengths("beyond"))
 
 
-def read(run: Path, models: Sequence[str]) -> list[Row]:
-    """Return the scores of these models of a run."""
+def read(run: Path) -> list[Row]:
+    """Return the scores of a run's models, without those that failed."""
     rows: dict[tuple[str, str], Row] = {}
-    for line in (run / "models.tsv").read_text("utf-8").splitlines():
-        name, encoding, _, task = line.split("\t")
-        if name in models:
-            row = rows.setdefault((task, encoding), Row(task, encoding, []))
-            row.seeds.append(json.loads((run / "scores" / f"{name}.json").read_text("utf-8")))
+    for model in finished(run):
+        rows.setdefault((model.item, model.encoding), Row(model.item, model.encoding, [])).seeds.append(model)
     return [*rows.values()]
 
 
@@ -75,10 +72,11 @@ def draw_lengths(rows: Sequence[Row], folder: Path) -> None:
         }
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4 if len(tasks) > 1 else 3)
     points: list[style.Row] = [
-        {"task": row.task, "encoding": row.encoding, "split": split, "length": length, "exact": round(mean(values), 2)}
+        dict(zip(COLUMNS, (row.task, row.encoding, model.seed, split, length, value), strict=True))
         for row in rows
         for split in ("within", "beyond")
         for length, values in row.lengths(split).items()
+        for model, value in zip(row.seeds, values, strict=True)
     ]
     style.save(figure, points, folder, "lengths")
 
@@ -104,7 +102,7 @@ def draw_tasks(rows: Sequence[Row], folder: Path) -> None:
     """Draw a heat map of the exact match on the test set `beyond`, with a row for each encoding."""
     tasks = list(dict.fromkeys(row.task for row in rows))
     labels = list(dict.fromkeys(row.encoding for row in rows))
-    values = {(row.encoding, row.task): mean(seed["beyond"] for seed in row.seeds) for row in rows}
+    values = {(row.encoding, row.task): mean(seed.scores["beyond"] for seed in row.seeds) for row in rows}
     table = np.array([[values.get((label, name), np.nan) for name in tasks] for label in labels])
     with style.styled():
         figure, (axes,) = style.panels([""])
@@ -126,12 +124,10 @@ def draw_tasks(rows: Sequence[Row], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    text = "Models to draw: TASK.ENCODING.sSEED."
-    parser.add_argument("--models", nargs="+", required=True, metavar="NAME", help=text)
-    arguments = parser.parse_args()
-    rows = read(arguments.run, arguments.models)
-    draw_lengths(rows, arguments.run)
-    draw_tasks(rows, arguments.run)
+    run = parser.parse_args().run
+    rows = read(run)
+    draw_lengths(rows, run)
+    draw_tasks(rows, run)
 
 
 if __name__ == "__main__":

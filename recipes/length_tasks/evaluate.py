@@ -15,9 +15,10 @@ import torch
 from fairseq import utils
 
 import fairseq_posenc.models  # noqa: F401  registers the architectures and the types that checkpoints may contain
+from fairseq_posenc.core.writing import write_whole
 from fairseq_posenc.metrics.exact_match import exact_matches
 from recipes.lib import checkpoints
-from recipes.lib.package import write_whole
+from recipes.lib.runs import finished
 
 TOKENS = 8192  # number of tokens in a batch
 #: A training run has solved a task if at least this percentage of longer examples is right (Delétang et al. 2023).
@@ -65,16 +66,14 @@ def scores(checkpoint: Path, data: Path, *, cpu: bool) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    text = "Models to score: TASK.ENCODING.sSEED."
-    parser.add_argument("--models", nargs="+", required=True, metavar="NAME", help=text)
     parser.add_argument("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     arguments = parser.parse_args()
     run: Path = arguments.run
-    for name in arguments.models:
-        checkpoint, data = run / "checkpoints" / name / "checkpoint_last.pt", run / "data" / name.partition(".")[0]
-        facts = scores(checkpoint, data, cpu=arguments.cpu)
-        write_whole(run / "scores" / f"{name}.json", json.dumps(facts, indent=1) + "\n")
-        print(f"{name}: exact match {facts['within']:.1f} % within, {facts['beyond']:.1f} % beyond")
+    for model in finished(run):
+        checkpoint = run / "checkpoints" / model.name / "checkpoint_last.pt"
+        facts = scores(checkpoint, run / "data" / model.item, cpu=arguments.cpu)
+        write_whole(run / "scores" / f"{model.name}.json", json.dumps(facts, indent=1) + "\n")
+        print(f"{model.name}: exact match {facts['within']:.1f} % within, {facts['beyond']:.1f} % beyond")
 
 
 if __name__ == "__main__":

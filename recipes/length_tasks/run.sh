@@ -12,44 +12,54 @@ once=''                   # further encodings, which are trained with the first 
 random_range=512          # NAME-random in pos_enc draws the positions in training from 0 to N-1 (Ruoss et al. 2023) [int 1..]
 tested=1,2                # lengths of the test examples, as multiples of the maximum length in training, such as 1/2,1,3/2,2
 example_seed=1            # random seed of the examples [int]
-longest=()                # --longest.TASK N: maximum length of a training example of a task
-rows=()                   # --rows.SPLIT N: examples of train, valid, within and beyond (of these two, for each length)
-decoder=()                # --decoder.FLAG VALUE: flag of fairseq-train for decoders; flags of --train win
-encoder=()                # --encoder.FLAG VALUE: the same for encoders, which tag each token
-encoder_decoder=()        # --encoder-decoder.FLAG VALUE: the same for models with an encoder and a decoder
+longest=()                # maximum length of a training example of the task FLAG
+rows=()                   # number of examples of train, valid, within and beyond (of the last two: for each length)
+# shellcheck disable=SC2034 # `model` reads these three through the name of the kind
+decoder=()                # flags of fairseq-train for decoders; those of --train win
+encoder=()                # flags of fairseq-train for encoders, which tag each token; those of --train win
+encoder_# shellcheck disable=SC2034 # `model` reads these three through the name of the kind
+decoder=()        # flags of fairseq-train for models with an encoder and a decoder; those of --train win
+label_suffix=-random
 options "$@"
 
 # --- for each task: the kind of its model and the numbers of its examples; for each encoding also those of its stacks
-checked=$(python -m recipes.length_tasks.check --tasks "$tasks" --pos-enc "$pos_enc${once:+,$once}" --tested "$tested" \
+mapfile -t chosen < <(split "$pos_enc${once:+,$once}")
+checked=$(python -m recipes.length_tasks.check --tasks "$tasks" --pos-enc "${chosen[@]}" --tested "$tested" \
   "${longest[@]}" "${rows[@]}") || exit
-declare -A kinds stacks sizes chains
-while read -r task label kind encodings size; do
-  kinds[$task]=$kind stacks[$task:$label]=$encodings sizes[$task]=$size
+declare -A kind_of label_of sizes_of chain_of
+while read -r task label kind encodings sizes; do
+  kind_of[$task]=$kind sizes_of[$task]=$sizes label_of[$task:$label]=$encodings
 done <<<"$checked"
 
 # --- examples; a model depends on those of its own task only
+mapfile -t items < <(split "$tasks")
 begun=$chain
-for task in ${tasks//,/ }; do
-  chain=$begun && read -ra size <<<"${sizes[$task]}"
+for task in "${items[@]}"; do
+  chain=$begun && read -ra sizes <<<"${sizes_of[$task]}"
   step "examples:$task" "$output/data/$task" python -m recipes.length_tasks.generate --task "$task" \
-    --seed "$example_seed" "${size[@]}" --output "$output/data/$task"
-  chains[$task]=$chain
+    --seed "$example_seed" "${sizes[@]}" --output "$output/data/$task"
+  chain_of[$task]=$chain
 done
 
 # --- models
 model() { # NAME ENCODING SEED TASK
-  local name=$1 label=$2 seed=$3 task=$4 pos && mapfile -t pos < <(encoding "${stacks[$4:$2]}")
-  local -n of_kind=${kinds[$task]//-/_}
-  [[ $label != *-random ]] || pos+=(--pos-enc-random "$random_range")
-  chain=${chains[$task]}
+  local name=$1 seed=$3 task=$4 pos && mapfile -t pos < <(encoding "${label_of[$4:$2]}")
+  local -n of_kind=${kind_of[$task]//-/_}
+  [[ $2 != *-random ]] || pos+=(--pos-enc-random "$random_range")
+  chain=${chain_of[$task]}
   train "$name" "$output/data/$task" "${PLUGIN[@]}" "${PLAIN[@]}" --task posenc_answers --criterion cross_entropy \
     "${pos[@]}" "${of_kind[@]}" "${train[@]}" --seed "$seed" --log-interval 100 --no-epoch-checkpoints
 }
-read -ra items <<<"${tasks//,/ }"
 models model "${items[@]}"
 [[ -z $once ]] || pos_enc=$once seeds=${seeds%%,*} models model "${items[@]}"
 
 # --- scores, figures and tables of all models
-device_step evaluate - python -m recipes.length_tasks.evaluate --run "$output" --models "${finished[@]}"
-step figures "$output/lengths.png" python -m recipes.length_tasks.drawing --run "$output" --models "${finished[@]}"
-step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric beyond --metric within
+device_step evaluate - python -m recipes.length_tasks.evaluate --run "$output"
+step figures "$output/lengths.png" python -m recipes.length_tasks.drawing --run "$output"
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric beyond --metric within \
+  --detail solved --detail updates --baselines "$HERE/published.json" --note "within and beyond: percentage of test \
+examples in which the model predicts all tokens of the output (exact match), for lengths up to the longest one in \
+training and for longer ones (scan-template: for commands with a phrase that is missing in training). solved: percentage \
+of training runs whose beyond is at least 90. The last checkpoint is scored: nothing is chosen by beyond. NAME-random: \
+the positions are drawn at random in training (Ruoss et al. 2023)."
+[[ -n $dry_run ]] || cat "$output/results.md"

@@ -17,7 +17,8 @@ from recipes.length_tasks import check, evaluate, generate
 from recipes.length_tasks.tasks import pcfg, scan
 from recipes.length_tasks.tasks.registry import TASKS
 from recipes.length_tasks.tasks.task import END, SPLITS, UNCOUNTED, Example, Sizes
-from recipes.lib.encodings import parse
+from recipes.lib import checkpoints
+from recipes.lib.encodings import facts
 
 SIZES = Sizes(8, (6, 8, 12), {"train": 300, "valid": 20, "within": 20, "beyond": 20})
 RECIPE = Path(check.__file__).parent
@@ -208,14 +209,17 @@ SETTINGS = "--tasks copy --pos-enc rope --tested 1/2,2 --train 9 --valid 9 --wit
 
 
 def test_each_task_and_encoding_has_a_kind_of_model_encodings_and_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    call(check, f"{SETTINGS} --tasks sort-tags,pcfg --sort-tags 5 --valid 3 --pos-enc rope-random,shaw[clip=4,share=true]")
+    call(
+        check,
+        f"{SETTINGS} --tasks sort-tags,pcfg --sort-tags 5 --valid 3 --pos-enc rope-random,m4[clip=4,layers=0]",
+    )
     call(check, f"{SETTINGS} --tasks scan-length --pos-enc fox")  # `fox` works in decoders only
     rows = "--train 9 --valid 3 --within 9 --beyond 9"
     assert capsys.readouterr().out.splitlines() == [
         f"sort-tags rope-random encoder rope --longest 5 --tested 2 10 {rows}",
-        f"sort-tags shaw[clip=4,share=true] encoder shaw[clip=4,share=true] --longest 5 --tested 2 10 {rows}",
+        f"sort-tags m4[clip=4,layers=0] encoder m4[clip=4,layers=0] --longest 5 --tested 2 10 {rows}",
         f"pcfg rope-random encoder-decoder rope --longest 8 --tested 4 16 {rows}",
-        f"pcfg shaw[clip=4,share=true] encoder-decoder shaw[clip=4,share=true] --longest 8 --tested 4 16 {rows}",
+        f"pcfg m4[clip=4,layers=0] encoder-decoder m4[clip=4,layers=0] --longest 8 --tested 4 16 {rows}",
         "scan-length fox encoder-decoder sinusoidal/fox",
     ]
 
@@ -246,7 +250,7 @@ def test_the_help_names_every_task() -> None:
 def test_the_preset_all_has_every_encoding_that_works_in_decoders() -> None:
     text = "\n".join((RECIPE / "conf" / f"{preset}.sh").read_text() for preset in ("small", "all"))
     labels = {label for line in re.findall("^(?:pos_enc|once)=(.*)", text, re.MULTILINE) for label in line.split(",")}
-    able = {spec_of(name) for name in names() if "decoder" in parse(name).stacks}
+    able = {spec_of(name) for name in names() if facts(name)["causal"]}
     missing = able - {"sentence-restart"} - labels  # the examples have no ends of sentences
     assert not missing, f"add these encodings to `once` in recipes/length_tasks/conf/all.sh: {sorted(missing)}"
 
@@ -269,7 +273,7 @@ def test_a_checkpoint_is_scored_on_the_examples_of_its_task(tmp_path: Path) -> N
     flags = "--task posenc_answers --arch posenc_transformer_lm_tiny --max-update 8 --batch-size 32 --pos-enc alibi"
     flags += f" --cpu --criterion cross_entropy --optimizer adam --lr 0.01 --log-file {tmp_path / 'log'}"
     support.trained([str(data), "--user-dir", str(support.PLUGIN), *flags.split(), "--save-dir", str(tmp_path)])
-    loaded = evaluate.checkpoints.load(checkpoint, {"data": str(data)}, cpu=True)
+    loaded = checkpoints.load(checkpoint, {"data": str(data)}, cpu=True)
     rows = {split: evaluate.matches(loaded, split) for split in SPLITS[2:]}
     assert (len(rows["within"][2]), len(rows["beyond"][3])) == (7, 30)
     facts = evaluate.scores(checkpoint, data, cpu=True)

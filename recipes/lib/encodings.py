@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,11 @@ def parse(label: str) -> Spec:
     return parse_spec(label.replace(" ", ""), None, _options, "--pos-enc")
 
 
+def parse_all(labels: Iterable[str]) -> list[Spec]:
+    """Return the encodings of several labels, each once."""
+    return [parse(label) for label in dict.fromkeys(labels)]
+
+
 def check(label: str, stacks: Iterable[str] = ()) -> None:
     """Check a label for both stacks of a model, or `ENCODER/DECODER`.
 
@@ -87,17 +92,20 @@ def published(figures: Iterable[Figure], label: str, unset: Mapping[str, object]
         figures: Numbers from the tables of the paper.
         unset: The paper's values of the options that have no default.
     """
-    try:
-        ours = parse(label)
-        options = partial(option_values, options=lambda name: facts(name)["options"], unset=unset)
-        for figure in figures:
-            theirs = parse(figure.encoding) if figure.encoding else None
-            if theirs and theirs.names == ours.names:
-                if are_those_of(figure.paper, options(theirs.options), options(ours.options)):
-                    return figure
-    except InputError:  # no paper uses different encodings in the two stacks
-        pass
+    if "/" in label:  # no paper uses different encodings in the two stacks
+        return None
+    ours = parse(label)
+    for figure in figures:
+        theirs = parse(figure.encoding) if figure.encoding else Spec([], {}, {})
+        same = ours.names == theirs.names
+        if same and are_those_of(figure.paper, options_of(theirs, unset), options_of(ours, unset)):
+            return figure
     return None
+
+
+def options_of(spec: Spec, unset: Mapping[str, object] | None = None) -> dict[str, str]:
+    """Return the values of all options, including defaults, keyed by names such as `m4.clip`."""
+    return option_values(spec.options, lambda name: facts(name)["options"], unset)
 
 
 def main() -> None:

@@ -3,7 +3,9 @@
 # A step is skipped if it finished before with the same words, after the same steps. Training resumes by itself.
 # docs/adding-a-recipe.md explains what a recipe can use: options, reads, step, train, models, encoding, flag and more.
 set -euo pipefail
-HERE=$(cd "$(dirname "$0")" && pwd)
+HERE=$(cd "$(dirname "$0")" && pwd) # folder of the recipe, with its presets
+RECIPE=${BASH_SOURCE[1]}            # file that declares its settings; recipes/demo uses that of another recipe
+export HERE
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=recipes/lib/env.sh
 POSENC_LOOK_ONLY=1 source "$ROOT/recipes/lib/env.sh" # the first command that runs checks that fairseq is there
@@ -38,6 +40,7 @@ names=() cards=() prefix=() command=() chain='' child='' dry_run='' stopped='' m
 label_suffix='' # a suffix that a recipe allows after an encoding's name
 stacks=()       # stacks of the recipe's models, encoder or decoder, in which the encodings must work
 declare -A help=() type=()
+declare -A own=() # flags of fairseq-train that the recipe writes itself, and the setting to give instead
 
 # nearest WORD KNOWN...: print a hint such as `; did you mean --seeds?`
 nearest() {
@@ -49,7 +52,7 @@ print(f"; did you mean {near[0]}?" if near else "; choose from: " + ", ".join(sy
 declarations() {
   local line
   while IFS= read -r line && [[ $line != options* && $line != *'() {'* ]]; do
-    [[ $line =~ ^([a-z][a-z_]*)=[^#]*'# '(.*)$ ]] || continue
+    [[ $line =~ ^([a-z][a-z_]*)=[^#]*'# '(.*)$ && $line != @(label_suffix|stacks)=* ]] || continue
     [[ " ${names[*]} " == *" ${BASH_REMATCH[1]} "* ]] || names+=("${BASH_REMATCH[1]}")
     set -- "$1" "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
     help[$2]=$3 type[$2]=''
@@ -132,6 +135,17 @@ set_flag() {
   flags=("${kept[@]}")
 }
 
+# last_flags ARRAY: of flags that an array has twice, leave the last, as argparse does.
+last_flags() {
+  local -n flags=$1
+  local words=("${flags[@]}") word name='' values=()
+  for word in "${words[@]}" --; do
+    [[ $word == --* ]] || { values+=("$word") && continue; }
+    [[ -z $name ]] || { set_flag "$1" "$name" false && flags+=("--$name" "${values[@]}"); }
+    name=${word#--} values=()
+  done
+}
+
 # flag NAME [ARRAY]: print the value of a flag in an array (default: train), or nothing if it is not set.
 flag() {
   local -n flags=${2:-train}
@@ -144,7 +158,7 @@ flag() {
 # options "$@": read the preset, then the command line; check all values, and take the folder's lock.
 options() {
   local name known given=' ' arguments=("$0" "$@") show='' before=''
-  declarations "$ROOT/recipes/lib/recipe.sh" && declarations "$HERE/run.sh"
+  declarations "$ROOT/recipes/lib/recipe.sh" && declarations "$RECIPE"
   for ((name = 0; name < $#; name++)); do
     [[ ${arguments[name + 1]} != --preset ]] || preset=${arguments[name + 2]-}
     [[ ${arguments[name + 1]} != --preset=* ]] || preset=${arguments[name + 1]#*=}
@@ -158,6 +172,7 @@ options() {
   for name in $(compgen -v); do
     [[ $before == *" $name "* || $name != [a-z]* ]] || fail "$known: there is no setting $name$(nearest "$name" "${names[@]}")"
   done
+  for name in "${names[@]}"; do [[ ${type[$name]} != flags ]] || last_flags "$name"; done
   while (($#)); do
     [[ $1 != --*=* ]] || set -- "${1%%=*}" "${1#*=}" "${@:2}"
     name=${1#--} name=${name%%.*} name=${name//-/_}
@@ -184,7 +199,7 @@ options() {
     [[ ${type[$name]} == flags ]] || check "--${name//_/-}" "$value" "${type[$name]}"
   done
   [[ -z $show ]] || { settings && exit; }
-  mapfile -t known < <(sed -nE 's/^.*\b(step|train) "?([a-z][a-z_-]*)[:" ].*/\1 \2/p' "$HERE/run.sh" | sed -E 's/^train .*/train/; s/^step //' | sort -u)
+  mapfile -t known < <(sed -nE 's/^.*\b(step|train) "?([a-z][a-z_-]*)[:" ].*/\1 \2/p' "$RECIPE" | sed -E 's/^train .*/train/; s/^step //' | sort -u)
   [[ -z $until || " ${known[*]} " == *" $until "* ]] || fail "--until $until: there is no such step$(nearest "$until" "${known[@]}")"
   output=$(realpath -m -- "$output")
   check_encodings
@@ -203,6 +218,7 @@ check_encodings() {
 
 # Refuse flags of fairseq-train that the recipe writes itself: fairseq would silently use the last of two values.
 decided() {
+  [[ ! -v own[$1] ]] || fail "--train.$1: the recipe sets this flag itself. $([[ -z ${own[$1]} ]] && echo "Leave it out." || echo "Give ${own[$1]} instead.")"
   case $1 in
     update-freq) fail "--train.$1: the recipe sets this flag itself. Give --batches instead." ;;
     cpu) fail "--train.$1: the recipe sets this flag itself. Give --device instead." ;;
@@ -226,7 +242,7 @@ claim() {
   trap stop INT TERM HUP
   settings >"$output/settings.sh"
   words "$@" >"$output/command.sh"
-  : >"$output/models.tsv"
+  : >"$output/models.tsv" >"$output/steps.txt"
 }
 
 # Find out which devices and which precision to use, and say so.
@@ -339,6 +355,7 @@ begin() {
   text=${*@Q} text=${text//"$output"/OUTPUT} text=${text//"$ROOT"/ROOT}
   chain=$(sha256sum <<<"$chain $text") chain=${chain%% *} mark=$output/.done/$name
   [[ -z $dry_run ]] || return 0
+  echo "$name" >>"$output/steps.txt"
   { read -r old <"$mark"; } 2>/dev/null || true
   [[ $old != "$chain" ]] || { stop_after "$name" && return 1; }
   rm -f "$mark"

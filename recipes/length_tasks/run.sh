@@ -17,8 +17,7 @@ rows=()                   # number of examples of train, valid, within and beyon
 # shellcheck disable=SC2034 # `model` reads these three through the name of the kind
 decoder=()                # flags of fairseq-train for decoders; those of --train win
 encoder=()                # flags of fairseq-train for encoders, which tag each token; those of --train win
-encoder_# shellcheck disable=SC2034 # `model` reads these three through the name of the kind
-decoder=()        # flags of fairseq-train for models with an encoder and a decoder; those of --train win
+encoder_decoder=()        # flags of fairseq-train for models with an encoder and a decoder; those of --train win
 label_suffix=-random
 options "$@"
 

@@ -235,8 +235,10 @@ def test_the_help_names_every_task() -> None:
 def test_the_preset_all_has_every_encoding_that_works_in_decoders() -> None:
     text = "\n".join((RECIPE / "conf" / f"{preset}.sh").read_text() for preset in ("small", "all"))
     labels = {label for line in re.findall("^(?:pos_enc|once)=(.*)", text, re.MULTILINE) for label in line.split(",")}
-    missing = {spec_of(name) for name in names() if facts(name)["causal"]} - labels
-    missing -= {"sentence-restart"}  # the examples have no ends of sentences
+    missing = {spec_of(name) for name in names() if facts(name)["causal"]} - {
+        "sentence-restart",
+        *labels,
+    }  # which needs sentences
     assert not missing, f"add these encodings to `once` in recipes/length_tasks/conf/all.sh: {sorted(missing)}"
 
 

@@ -1,6 +1,6 @@
 """Check the settings of the length tasks, and print a line for each task and encoding, which run.sh reads.
 
-A line has the task, the encoding, the kind of the model, the encodings of its stacks, and the flags of generate.py.
+A line has the task, the encoding, the kind of the model, the encodings of its stacks, and flags of generate.py.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def stacks(label: str, name: str) -> str:
     encoding, needed = label.removesuffix(RANDOM), TASKS[name].kind.split("-")
     try:
         if "/" in encoding and len(needed) == 1:
-            raise InputError(f"{label}: the model of this task has no two stacks. Give one encoding.")
+            raise InputError(f"--pos-enc {label}: the model has no two stacks. Give one encoding.")
         if "/" not in encoding and len(needed) == 2 and works(encoding) == {"decoder"}:
             encoding = f"{ENCODER}/{encoding}"
         check(encoding, needed)
     except InputError as error:
-        raise InputError(f"--pos-enc for the task {name}: {error}") from None
+        raise InputError(f"the task {name}: {error}") from None
     return encoding
 
 
@@ -89,17 +89,30 @@ def main() -> None:
     add("--pos-enc", nargs="+", required=True, metavar="NAME", help="Encodings.")
     add("--tested", required=True, metavar="N,...", help="Lengths of the test examples, as multiples.")
     for name in TASKS:
-        add(f"--{name}", type=count, metavar="N", help=f"Maximum length of a training example of {name}.")
+        add(
+            f"--longest.{name}",
+            dest=name,
+            type=count,
+            metavar="N",
+            help=f"Maximum length of a training example of {name}.",
+        )
     for name in SPLITS:
-        add(f"--{name}", type=count, required=True, metavar="N", help=f"Number of examples of the split {name}.")
+        add(
+            f"--rows.{name}",
+            dest=name,
+            type=count,
+            required=True,
+            metavar="N",
+            help=f"Number of examples of the split {name}.",
+        )
     chosen = vars(parser.parse_args())
     rows = [word for name in SPLITS for word in (f"--{name}", str(chosen[name]))]
     try:
-        tested, labels = multiples(chosen["tested"]), chosen["pos_enc"]
-        if twice := [label for label in labels if labels.count(label) > 1]:
-            raise InputError(f"--pos-enc {twice[0]}: name each encoding once, in --pos-enc or in --once.")
-        for name in dict.fromkeys(chosen["tasks"].split(",")):
-            flags = sizes(name, chosen[name.replace("-", "_")], tested, rows)
+        tested, labels, tasks = multiples(chosen["tested"]), chosen["pos_enc"], chosen["tasks"].split(",")
+        if twice := [name for name in (*labels, *tasks) if [*labels, *tasks].count(name) > 1]:
+            raise InputError(f"{twice[0]} is named twice in --tasks, --pos-enc and --once. Name it once.")
+        for name in tasks:
+            flags = sizes(name, chosen[name], tested, rows)
             for label in labels:
                 print(name, label, TASKS[name].kind, stacks(label, name), *flags)
     except InputError as error:

@@ -4,6 +4,8 @@
 #   recipes/length_tasks/run.sh --tasks copy,reverse,addition --pos-enc none,alibi,rope,fire --seeds 1,2,3
 #   recipes/length_tasks/run.sh --tasks recall --pos-enc rope,rope-random --random-range 512
 #   recipes/length_tasks/run.sh --tasks copy --longest.copy 20 --tested 1,2,5 --decoder.max-update 5000
+
+# shellcheck disable=SC2034 # `model` reads decoder, encoder and encoder_decoder through the name of the task's kind
 source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
@@ -14,17 +16,19 @@ tested=1,2                # lengths of the test examples, as multiples of the ma
 example_seed=1            # random seed of the examples [int]
 longest=()                # maximum length of a training example of the task FLAG
 rows=()                   # number of examples of train, valid, within and beyond (of the last two: for each length)
-# shellcheck disable=SC2034 # `model` reads these three through the name of the kind
 decoder=()                # flags of fairseq-train for decoders; those of --train win
 encoder=()                # flags of fairseq-train for encoders, which tag each token; those of --train win
 encoder_decoder=()        # flags of fairseq-train for models with an encoder and a decoder; those of --train win
 label_suffix=-random
+own=([seed]=--seeds [pos-enc]=--pos-enc [pos-enc-random]='--pos-enc NAME-random' [task]='' [criterion]='' [valid-subset]=''
+  [arch]='--decoder.arch, --encoder.arch or --encoder-decoder.arch' [tokens-per-sample]=--longest.TASK
+  [max-positions]=--longest.TASK [max-source-positions]=--longest.TASK [max-target-positions]=--longest.TASK)
 options "$@"
 
-# --- for each task: the kind of its model and the numbers of its examples; for each encoding also those of its stacks
+# --- for each task: the kind of its model, and flags for its examples; for each encoding: those of the model's stacks
 mapfile -t chosen < <(split "$pos_enc${once:+,$once}")
 checked=$(python -m recipes.length_tasks.check --tasks "$tasks" --pos-enc "${chosen[@]}" --tested "$tested" \
-  "${longest[@]}" "${rows[@]}") || exit
+  "${longest[@]/#--/--longest.}" "${rows[@]/#--/--rows.}") || exit
 declare -A kind_of label_of sizes_of chain_of
 while read -r task label kind encodings sizes; do
   kind_of[$task]=$kind sizes_of[$task]=$sizes label_of[$task:$label]=$encodings
@@ -32,12 +36,12 @@ done <<<"$checked"
 
 # --- examples; a model depends on those of its own task only
 mapfile -t items < <(split "$tasks")
-begun=$chain
+begun=$_chain
 for task in "${items[@]}"; do
-  chain=$begun && read -ra sizes <<<"${sizes_of[$task]}"
+  _chain=$begun && read -ra sizes <<<"${sizes_of[$task]}"
   step "examples:$task" "$output/data/$task" python -m recipes.length_tasks.generate --task "$task" \
     --seed "$example_seed" "${sizes[@]}" --output "$output/data/$task"
-  chain_of[$task]=$chain
+  chain_of[$task]=$_chain
 done
 
 # --- models
@@ -45,7 +49,7 @@ model() { # NAME ENCODING SEED TASK
   local name=$1 seed=$3 task=$4 pos && mapfile -t pos < <(encoding "${label_of[$4:$2]}")
   local -n of_kind=${kind_of[$task]//-/_}
   [[ $2 != *-random ]] || pos+=(--pos-enc-random "$random_range")
-  chain=${chain_of[$task]}
+  _chain=${chain_of[$task]}
   train "$name" "$output/data/$task" "${PLUGIN[@]}" "${PLAIN[@]}" --task posenc_answers --criterion cross_entropy \
     "${pos[@]}" "${of_kind[@]}" "${train[@]}" --seed "$seed" --log-interval 100 --no-epoch-checkpoints
 }

@@ -140,9 +140,9 @@ def _main(args: argparse.Namespace, rows: Sequence[Row], metrics: list[str]) -> 
             ("p" if main else f"p ({metric})", test if main else f"p of {metric}"),
             ("paper" if main else f"paper's {metric}", args.paper or "paper" if main else f"{args.paper}: {metric}"),
         ):
-            columns[heading] = [_cell(row.get(name), 4) for row in rows]
+            columns[heading] = [_short(row.get(name)) for row in rows]
     own = args.p.partition("=")[0] if args.p else "p of the recipe"
-    columns[own] = [_cell(row.get(own), 4) for row in rows]
+    columns[own] = [_short(row.get(own)) for row in rows]
     differs = [row.get("differs from the paper") for row in rows]
     columns["differs"] = ["–" if each is None else "; ".join(each) or "comparable" for each in differs]
     columns["failed"] = [_cell(row.get("failed"), 0) for row in rows]
@@ -177,6 +177,11 @@ def _cell(value: object, digits: int) -> str:
     if value is None or value == "":
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def _short(value: object) -> str:
+    """Return a p-value or a number of a paper with its own digits."""
+    return f"{value:g}" if isinstance(value, float) else _cell(value, 0)
 
 
 def _markdown(part: Part) -> str:

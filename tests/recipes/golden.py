@@ -60,10 +60,10 @@ def text(recipe: Path, preset: str) -> str:
 
 
 def _answer(recipe: Path, preset: str, *options: str) -> str:
-    command = [recipe / "run.sh", "--preset", preset, *arguments(recipe, preset), *options]
+    command = [str(recipe / "run.sh"), "--preset", preset, *arguments(recipe, preset), *options]
     process = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
     if process.returncode:
-        raise ValueError(f"{shlex.join(map(str, command))}: {process.stderr}")
+        raise ValueError(f"{shlex.join(command)}: {process.stderr}")
     return process.stdout
 
 

@@ -27,10 +27,10 @@ def environment(**variables: str) -> dict[str, str]:
     return {**kept, **variables}
 
 
-def run(recipe: Path, *words: object, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(recipe: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a recipe to its end, whatever its exit status."""
     command = [str(recipe / "run.sh"), *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment(**variables), capture_output=True, text=True)
+    return subprocess.run(command, cwd=ROOT, env=environment(**variables), capture_output=True, text=True)
 
 
 def finish(output: Path, *words: object, **variables: str) -> str:
@@ -199,6 +199,24 @@ def test_a_moved_run_is_still_finished(tmp_path: Path) -> None:
     assert ran(finish(tmp_path / "other", "--until", "score")) == []
 
 
+def test_steps_may_depend_on_some_earlier_steps_only(tmp_path: Path) -> None:
+    recipe = tmp_path / "small"
+    (recipe / "conf").mkdir(parents=True)
+    (recipe / "conf" / "smoke.sh").touch()
+    lines = ["#!/usr/bin/env bash", "# A.", f"source {ROOT}/recipes/lib/recipe.sh", "preset=smoke  # settings in conf"]
+    lines += ["first=1  # text of the first step", "second=1  # text of the second step", 'options "$@"', "mark start"]
+    lines += [
+        f'step {name} "$output/{name}" sh -c "echo \\$0 >$output/{name}" "${name}"' for name in ("first", "second")
+    ]
+    lines += ["after start first", 'step third "$output/third" touch "$output/third"', "after absent"]
+    (recipe / "run.sh").write_text("\n".join(lines))
+    (recipe / "run.sh").chmod(0o755)
+    words = ("--output", tmp_path / "out")
+    assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
+    assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
+    assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
 # --- models that fail
 
 
@@ -342,8 +360,8 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str], tmp_path: Path) -> None:
-    process = run(RECIPES[name], "--help", cwd=tmp_path, **bare)
+def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str]) -> None:
+    process = run(RECIPES[name], "--help", **bare)
     assert process.returncode == 0, process.stderr
     options = re.findall(r"^  --(\S+) +(.*) \(.*\)$", process.stdout, re.MULTILINE)
     assert {"preset", "pos-enc", "output", "seeds", "jobs", "train.FLAG"} <= {option for option, _ in options}

@@ -29,19 +29,17 @@ options "$@"
 mapfile -t chosen < <(split "$pos_enc${once:+,$once}")
 checked=$(python -m recipes.length_tasks.check --tasks "$tasks" --pos-enc "${chosen[@]}" --tested "$tested" \
   "${longest[@]/#--/--longest.}" "${rows[@]/#--/--rows.}") || exit
-declare -A kind_of label_of sizes_of chain_of
+declare -A kind_of label_of sizes_of
 while read -r task label kind encodings sizes; do
   kind_of[$task]=$kind sizes_of[$task]=$sizes label_of[$task:$label]=$encodings
 done <<<"$checked"
 
 # --- examples; a model depends on those of its own task only
 mapfile -t items < <(split "$tasks")
-begun=$_chain
 for task in "${items[@]}"; do
-  _chain=$begun && read -ra sizes <<<"${sizes_of[$task]}"
+  after && read -ra sizes <<<"${sizes_of[$task]}"
   step "examples:$task" "$output/data/$task" python -m recipes.length_tasks.generate --task "$task" \
     --seed "$example_seed" "${sizes[@]}" --output "$output/data/$task"
-  chain_of[$task]=$_chain
 done
 
 # --- models
@@ -49,7 +47,7 @@ model() { # NAME ENCODING SEED TASK
   local name=$1 seed=$3 task=$4 pos && mapfile -t pos < <(encoding "${label_of[$4:$2]}")
   local -n of_kind=${kind_of[$task]//-/_}
   [[ $2 != *-random ]] || pos+=(--pos-enc-random "$random_range")
-  _chain=${chain_of[$task]}
+  after "examples:$task"
   train "$name" "$output/data/$task" "${PLUGIN[@]}" "${PLAIN[@]}" --task posenc_answers --criterion cross_entropy \
     "${pos[@]}" "${of_kind[@]}" "${train[@]}" --seed "$seed" --log-interval 100 --no-epoch-checkpoints
 }

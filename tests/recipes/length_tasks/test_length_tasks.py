@@ -195,12 +195,9 @@ SETTINGS = "--tasks copy --pos-enc rope --tested 1/2,2 --rows.train 9 --rows.val
 
 
 def test_each_task_and_encoding_has_a_kind_of_model_encodings_and_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    call(
-        check,
-        f"{SETTINGS} --tasks sort-tags,pcfg --longest.sort-tags 5 --rows.valid 3 --pos-enc rope-random m4[clip=4,layers=0]",
-    )
+    call(check, f"{SETTINGS} --tasks sort-tags,pcfg --longest.sort-tags 5 --pos-enc rope-random m4[clip=4,layers=0]")
     call(check, f"{SETTINGS} --tasks scan-length --pos-enc fox")  # `fox` works in decoders only
-    rows = "--train 9 --valid 3 --within 9 --beyond 9"
+    rows = "--train 9 --valid 9 --within 9 --beyond 9"
     assert capsys.readouterr().out.splitlines() == [
         f"sort-tags rope-random encoder rope --longest 5 --tested 2 10 {rows}",
         f"sort-tags m4[clip=4,layers=0] encoder m4[clip=4,layers=0] --longest 5 --tested 2 10 {rows}",

@@ -88,23 +88,12 @@ def main() -> None:
     add("--tasks", required=True, metavar="NAME,...", help="Tasks to learn.")
     add("--pos-enc", nargs="+", required=True, metavar="NAME", help="Encodings.")
     add("--tested", required=True, metavar="N,...", help="Lengths of the test examples, as multiples.")
+    longest = "Maximum length of a training example of this task."
     for name in TASKS:
-        add(
-            f"--longest.{name}",
-            dest=name,
-            type=count,
-            metavar="N",
-            help=f"Maximum length of a training example of {name}.",
-        )
+        add(f"--longest.{name}", dest=name, type=count, metavar="N", help=longest)
+    number = "Number of examples of this split."
     for name in SPLITS:
-        add(
-            f"--rows.{name}",
-            dest=name,
-            type=count,
-            required=True,
-            metavar="N",
-            help=f"Number of examples of the split {name}.",
-        )
+        add(f"--rows.{name}", dest=name, type=count, required=True, metavar="N", help=number)
     chosen = vars(parser.parse_args())
     rows = [word for name in SPLITS for word in (f"--{name}", str(chosen[name]))]
     try:

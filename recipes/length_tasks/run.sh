@@ -20,9 +20,10 @@ decoder=()                # flags of fairseq-train for decoders; those of --trai
 encoder=()                # flags of fairseq-train for encoders, which tag each token; those of --train win
 encoder_decoder=()        # flags of fairseq-train for models with an encoder and a decoder; those of --train win
 label_suffix=-random
-own=([seed]=--seeds [pos-enc]=--pos-enc [pos-enc-random]='--pos-enc NAME-random' [task]='' [criterion]='' [valid-subset]=''
-  [arch]='--decoder.arch, --encoder.arch or --encoder-decoder.arch' [tokens-per-sample]=--longest.TASK
-  [max-positions]=--longest.TASK [max-source-positions]=--longest.TASK [max-target-positions]=--longest.TASK)
+own=([seed]=--seeds [pos-enc]=--pos-enc [pos-enc-args]=--pos-enc [pos-enc-random]='--pos-enc NAME-random'
+  [arch]='--decoder.arch, --encoder.arch or --encoder-decoder.arch' [task]='' [criterion]='' [train-subset]=''
+  [valid-subset]='' [tokens-per-sample]=--longest.TASK [max-positions]=--longest.TASK
+  [max-source-positions]=--longest.TASK [max-target-positions]=--longest.TASK)
 options "$@"
 
 # --- for each task: the kind of its model, and flags for its examples; for each encoding: those of the model's stacks

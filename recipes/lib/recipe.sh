@@ -3,6 +3,13 @@
 # A step is skipped if it finished before with the same words, after the same steps. Training resumes by itself.
 # docs/adding-a-recipe.md explains what a recipe uses; names that begin with _ are for this file only.
 set -euo pipefail
+# Bash reads a script while it runs, but a sourced file at once: a run must not notice that its run.sh is edited.
+if [[ -z ${_whole-} ]]; then
+  _whole=1
+  # shellcheck source=/dev/null
+  source "$0" "$@"
+  exit
+fi
 HERE=$(cd "$(dirname "$0")" && pwd) # folder of the recipe, with its presets
 RECIPE=${BASH_SOURCE[1]}            # file that declares the settings; recipes/demo uses that of another recipe
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

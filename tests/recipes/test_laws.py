@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -199,22 +199,52 @@ def test_a_moved_run_is_still_finished(tmp_path: Path) -> None:
     assert ran(finish(tmp_path / "other", "--until", "score")) == []
 
 
-def test_steps_may_depend_on_some_earlier_steps_only(tmp_path: Path) -> None:
-    recipe = tmp_path / "small"
-    (recipe / "conf").mkdir(parents=True)
-    (recipe / "conf" / "smoke.sh").touch()
-    lines = ["#!/usr/bin/env bash", "# A.", f"source {ROOT}/recipes/lib/recipe.sh", "preset=smoke  # settings in conf"]
-    lines += ["first=1  # text of the first step", "second=1  # text of the second step", 'options "$@"', "mark start"]
-    lines += [
-        f'step {name} "$output/{name}" sh -c "echo \\$0 >$output/{name}" "${name}"' for name in ("first", "second")
-    ]
-    lines += ["after start first", 'step third "$output/third" touch "$output/third"', "after absent"]
-    (recipe / "run.sh").write_text("\n".join(lines))
-    (recipe / "run.sh").chmod(0o755)
+@pytest.fixture
+def small(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a recipe with the two steps `first` and `second`, and further lines."""
+
+    def write(*further: str) -> Path:
+        recipe = tmp_path / "small"
+        (recipe / "conf").mkdir(parents=True, exist_ok=True)
+        (recipe / "conf" / "smoke.sh").touch()
+        head = f"#!/usr/bin/env bash\n# A.\nsource {ROOT}/recipes/lib/recipe.sh\npreset=smoke  # settings in conf\n"
+        head += 'first=1  # text of the first step\nsecond=1  # text of the second step\noptions "$@"\nmark start\n'
+        steps = [f'step {name} "$output/{name}" mkdir "$output/{name}" -m "70${name}"' for name in ("first", "second")]
+        (recipe / "run.sh").write_text(head + "\n".join([*steps, *further]) + "\n")
+        (recipe / "run.sh").chmod(0o755)
+        return recipe
+
+    return write
+
+
+def test_steps_may_depend_on_some_earlier_steps_only(small: Callable[..., Path], tmp_path: Path) -> None:
+    recipe = small("after start first", 'step third "$output/third" touch "$output/third"', "after absent")
     words = ("--output", tmp_path / "out")
     assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
     assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
     assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
+def test_a_run_does_not_notice_that_its_script_is_edited(small: Callable[..., Path], tmp_path: Path) -> None:
+    edit = 'step edit - sed -i "2i # $(printf %500s)" "$0"'
+    process = run(small(edit, 'step third "$output/third" touch "$output/third"'), "--output", tmp_path / "out")
+    assert (process.returncode, ran(process.stdout)) == (0, ["first", "second", "edit", "third"])
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('step third "$output/third" true', "third ended without an error, but did not write"),
+        ('step third /tmp touch "$output/third"', "step third: its output /tmp is not in "),
+        ("reads /absent", "/absent does not exist. The recipe reads this file."),
+        ("false", ""),
+    ],
+)
+def test_a_wrong_step_ends_the_run(line: str, problem: str, small: Callable[..., Path], tmp_path: Path) -> None:
+    process = run(small(line, "echo went on"), "--output", tmp_path / "out")
+    assert process.returncode == 1
+    assert problem in process.stderr
+    assert "went on" not in process.stdout
 
 
 # --- models that fail
@@ -409,12 +439,12 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
         "^# ([^:]*)(?::.*)?$", run(RECIPES[name], "--preset", "smoke", "--dry-run").stdout, re.MULTILINE
     ):
         output = tmp_path / "broken"
-        with subprocess.Popen([*command, str(output)], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([*command, str(output)], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             if any(f"] {kind}" in line and line.endswith("...\n") for line in process.stdout):
                 cut_power(process, output)
     for output in (tmp_path / "broken", tmp_path / "whole"):
-        subprocess.run([*command, str(output)], check=True)
+        subprocess.run([*command, str(output)], cwd=tmp_path, check=True)  # from another folder than the repository
     assert scores(tmp_path / "broken") == scores(tmp_path / "whole") != {}
 
 

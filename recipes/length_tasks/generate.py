@@ -8,8 +8,8 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from fairseq_posenc.core.writing import whole_folder
 from recipes.lib.lines import write
-from recipes.lib.package import whole_folder
 
 from .tasks.registry import TASKS
 from .tasks.task import END, SPLITS, UNCOUNTED, Example, Sizes, Task

@@ -8,14 +8,14 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from fairseq_posenc.core.writing import whole_folder
 from recipes.lib.lines import write
-from recipes.lib.package import whole_folder
 
-from .tasks.registry import TASKS, task
-from .tasks.task import END, UNCOUNTED, Example, Sizes, Task
+from .tasks.registry import TASKS
+from .tasks.task import END, SPLITS, UNCOUNTED, Example, Sizes, Task
 
 
-def write_task(folder: Path, of: Task, splits: Mapping[str, Sequence[Example]]) -> None:
+def write_task(folder: Path, task: Task, splits: Mapping[str, Sequence[Example]]) -> None:
     """Write the files of a task into a folder."""
     for name, examples in splits.items():
         lines = ("\t".join((str(item.length), " ".join(item.input), " ".join(item.output))) for item in examples)
@@ -24,9 +24,9 @@ def write_task(folder: Path, of: Task, splits: Mapping[str, Sequence[Example]]) 
     symbols = {token for item in every for token in (*item.input, *item.output)} - {UNCOUNTED, END}
     write(folder / "dict.txt", (f"{symbol} 1" for symbol in sorted(symbols)))
     facts = {
-        "kind": of.kind,
-        "unit": of.unit,
-        "source": of.source,
+        "kind": task.kind,
+        "unit": task.unit,
+        "source": task.source,
         "longest_input": 1 + max(len(item.input) for item in every),  # with <s>
         "longest_output": 1 + max(len(item.output) for item in every),  # with <s> or </s>
         "rows": {name: len(examples) for name, examples in splits.items()},
@@ -37,23 +37,23 @@ def write_task(folder: Path, of: Task, splits: Mapping[str, Sequence[Example]]) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--task", required=True, choices=list(TASKS), metavar="NAME", help="Task to generate.")
+    add("--task", required=True, choices=TASKS, metavar="NAME", help="Task to generate.")
     add("--seed", type=int, required=True, metavar="N", help="Random seed of the examples.")
     text = "Maximum length of a training example (0: use the published split)."
     add("--longest", type=int, default=0, metavar="N", help=text)
     add("--tested", type=int, nargs="*", default=[], metavar="N", help="Lengths of the test examples.")
-    for name, text in (("train", ""), ("valid", ""), ("within", " and per length"), ("beyond", " and per length")):
-        add(f"--{name}", type=int, default=0, metavar="N", help=f"Number of examples of the split {name}{text}.")
+    for name in SPLITS:
+        each = " and per length" if name in ("within", "beyond") else ""
+        add(f"--{name}", type=int, default=0, metavar="N", help=f"Number of examples of the split {name}{each}.")
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     arguments = parser.parse_args()
-    rows = {name: getattr(arguments, name) for name in ("train", "valid", "within", "beyond")}
-    chosen = task(arguments.task)
+    rows, task = {name: getattr(arguments, name) for name in SPLITS}, TASKS[arguments.task]
     try:
-        splits = chosen.split(random.Random(arguments.seed), Sizes(arguments.longest, tuple(arguments.tested), rows))
+        splits = task.split(random.Random(arguments.seed), Sizes(arguments.longest, tuple(arguments.tested), rows))
     except ValueError as error:
-        raise SystemExit(f"error: --task {arguments.task}: {error}") from None
+        raise SystemExit(f"error: --tasks {arguments.task}: {error}") from None
     with whole_folder(arguments.output) as folder:
-        write_task(folder, chosen, splits)
+        write_task(folder, task, splits)
 
 
 if __name__ == "__main__":

@@ -53,4 +53,4 @@ def draw(rng: random.Random, length: int) -> Example:
             return Example(length, tokens, value)
 
 
-TASK = Task("encoder-decoder", "functions", "Hupkes et al. 2020", 8, by_length(draw))
+TASKS = {"pcfg": Task("encoder-decoder", "functions", "Hupkes et al. 2020", 8, by_length(draw))}

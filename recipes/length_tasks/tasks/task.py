@@ -58,7 +58,6 @@ class Task(NamedTuple):
         source: Paper that defines the task.
         longest: Maximum length of a training example if --longest is not set; None for a published split.
         split: Function that returns the examples of each split.
-        printed: What a paper reports for the same examples and lengths: the exact match in percent, with its model.
     """
 
     kind: Kind
@@ -66,7 +65,6 @@ class Task(NamedTuple):
     source: str
     longest: int | None
     split: Callable[[random.Random, Sizes], dict[str, list[Example]]]
-    printed: str = ""
 
 
 def answered(length: int, prompt: Sequence[str], answer: Sequence[str]) -> Example:

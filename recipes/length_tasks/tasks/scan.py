@@ -1,6 +1,9 @@
-"""Generate all commands of SCAN with their actions (Lake and Baroni 2018), for the two splits in scan_*.py.
+"""Translate all commands of SCAN to actions (Lake and Baroni 2018), in two published splits.
 
-The grammar has 20,910 commands: `jump twice and turn opposite left` becomes JUMP JUMP LTURN LTURN.
+The grammar has 20,910 commands: `jump twice and turn opposite left` becomes JUMP JUMP LTURN LTURN. In `scan-length`,
+the training commands have at most 22 actions, and those of the test 24 to 48 (experiment 2 of the paper). In
+`scan-template`, no training command contains `around right`, and the test commands contain phrases such as `walk around
+right` (Loula et al. 2018); commands with `turn around right` are in no set.
 """
 
 from __future__ import annotations
@@ -8,11 +11,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from .task import Example, Sizes
+from .task import Example, Kind, Sizes, Task
 
 ACTIONS = {"walk": "WALK", "look": "LOOK", "run": "RUN", "jump": "JUMP"}
 TURNS = {"left": "LTURN", "right": "RTURN"}
 TIMES = {"": 1, "twice": 2, "thrice": 3}
+LONGEST = 22  # actions of a training example of `scan-length`
 Meaning = tuple[list[str], list[str]]  # words of a command, and the actions that it means
 
 
@@ -64,3 +68,21 @@ def split_by(
         return {"train": train[2 * number :], "valid": valid, "within": within, "beyond": parts["beyond"]}
 
     return split
+
+
+def part_by_length(words: list[str], actions: list[str]) -> str:
+    return "train" if len(actions) <= LONGEST else "beyond"
+
+
+def part_by_template(words: list[str], actions: list[str]) -> str | None:
+    command = " ".join(words)
+    if "around right" not in command:
+        return "train"
+    return None if "turn around right" in command else "beyond"
+
+
+KIND: Kind = "encoder-decoder"
+TASKS = {
+    "scan-length": Task(KIND, "actions", "Lake and Baroni 2018", None, split_by(part_by_length)),
+    "scan-template": Task(KIND, "actions", "Loula et al. 2018", None, split_by(part_by_template)),
+}

@@ -1,0 +1,1 @@
+# Every step once, in a few seconds.

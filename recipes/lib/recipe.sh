@@ -35,6 +35,8 @@ CPU=()      # --cpu unless the run uses GPUs, for commands that load a model
 free=()     # words that the next step adds to its command, although they do not change its output, such as --workers 4
 finished=() # names of the models that `models` has trained
 names=() cards=() prefix=() command=() chain='' child='' dry_run='' stopped='' model='' reason='' commit='' ended='' mark='' log='' started=0 command_text=''
+label_suffix='' # a suffix that a recipe allows after an encoding's name
+stacks=()       # stacks of the recipe's models, encoder or decoder, in which the encodings must work
 declare -A help=() type=()
 
 # nearest WORD KNOWN...: print a hint such as `; did you mean --seeds?`
@@ -185,8 +187,18 @@ options() {
   mapfile -t known < <(sed -nE 's/^.*\b(step|train) "?([a-z][a-z_-]*)[:" ].*/\1 \2/p' "$HERE/run.sh" | sed -E 's/^train .*/train/; s/^step //' | sort -u)
   [[ -z $until || " ${known[*]} " == *" $until "* ]] || fail "--until $until: there is no such step$(nearest "$until" "${known[@]}")"
   output=$(realpath -m -- "$output")
+  check_encodings
   [[ -n $dry_run ]] || claim "${arguments[@]}"
   machine
+}
+
+# Check the names and options in pos_enc, unless they are those of the last run, which need no Python then.
+check_encodings() {
+  local labels known=$output/.done/encodings
+  mapfile -t labels < <(split "$pos_enc")
+  [[ -z $pos_enc || $(cat "$known" 2>/dev/null) == "$pos_enc" ]] || python3 -m recipes.lib.encodings "${labels[@]/%"$label_suffix"/}" \
+    "${stacks[@]/#/--stack=}" || exit 1
+  [[ -n $dry_run ]] || { mkdir -p "$output/.done" && echo "$pos_enc" >"$known"; } 2>/dev/null || fail "--output $output: the folder cannot be written. Choose another folder."
 }
 
 # Refuse flags of fairseq-train that the recipe writes itself: fairseq would silently use the last of two values.
@@ -203,7 +215,7 @@ decided() {
 # Make the output folder and lock it. Every command of the run inherits the lock.
 claim() {
   local recipe process holders=()
-  mkdir -p "$output"/{logs,scores,.done} 2>/dev/null || fail "--output $output: the folder cannot be written. Choose another folder."
+  mkdir -p "$output"/{logs,scores}
   recipe=$(sed -n 's/^recipe=//p' "$output/settings.sh" 2>/dev/null || true)
   [[ ${recipe:-$(basename "$HERE")} == "$(basename "$HERE")" ]] || fail "--output $output: the folder has a run of recipes/$recipe. Choose another folder."
   exec 9>"$output/.lock"

@@ -60,12 +60,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     option = parser.add_argument
     option("--run", type=Path, required=True, metavar="DIR", help="Folder of the run.")
-    option("--items", nargs="+", required=True, metavar="TASK", help="Tasks on which models are trained.")
+    option("--items", required=True, metavar="TASK,...", help="Tasks on which models are trained.")
     option("--papers", default="", metavar="PAPER/MODEL", help="Paper whose metrics come first.")
     option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
     arguments = parser.parse_args()
     scores = {}
-    for item in arguments.items:
+    for item in arguments.items.split(","):
         folder = min((arguments.run / "data").glob(f"{item}*"))  # the text is the same for all models
         sentence = (folder / SENTENCES).exists()
         suffix = folder.name.removeprefix(item)

@@ -35,7 +35,11 @@ SECOND = {"#2 String", "sentence2", "question2", "sentence"}
 #: Labels of pairs for: an unrelated sentence, two words swapped, the same sentence.
 INFERENCE, ENTAILED = ("neutral", "contradiction", "entailment"), ("not_entailment", "not_entailment", "entailment")
 GRADES = {
-    **{"STS-B": ("0.000", "3.000", "5.000"), "MNLI": INFERENCE, "XNLI": INFERENCE, "QNLI": ENTAILED, "RTE": ENTAILED},
+    "STS-B": ("0.000", "3.000", "5.000"),
+    "MNLI": INFERENCE,
+    "XNLI": INFERENCE,
+    "QNLI": ENTAILED,
+    "RTE": ENTAILED,
     **dict.fromkeys(("MRPC", "QQP"), ("0", "0", "1")),
 }
 
@@ -108,16 +112,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the files.")
-    option("--tasks", nargs="+", required=True, choices=[*COLUMNS, "SQuAD"], help="Tasks to write.")
+    option("--tasks", required=True, metavar="TASK,...", help=f"Tasks to write: {', '.join(COLUMNS)} or SQuAD.")
     option("--seed", type=int, required=True, metavar="N", help="Random seed for generating the rows.")
     arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
+    rng, tasks = random.Random(arguments.seed), arguments.tasks.split(",")
     with whole_folder(arguments.output) as partial:
-        if "SQuAD" in arguments.tasks:
+        if "SQuAD" in tasks:
             questions(rng, partial)
             rng = random.Random(arguments.seed)
         grammar = Grammar(rng, Lexicon())
-        for task in arguments.tasks:
+        for task in tasks:
             for file, kind in files(task).items() if task in COLUMNS else ():
                 write(partial / task / file, lines(rng, grammar, task, kind))
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from recipes.lib.encodings import parse
+
 from .tasks import QUESTIONS, TASKS, metrics
 
 SENTENCES, WINDOWS = "glue.json", "spans.json"  # the records of prepared folders
@@ -20,6 +22,13 @@ def record(folder: Path) -> dict[str, Any]:
     file = next(path for name in (SENTENCES, WINDOWS) if (path := folder / name).exists())
     contents: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return contents
+
+
+def data_of(run: Path, item: str, label: str) -> Path:
+    """Return the prepared folder of a task: all models of a pretraining run share one, others have one each."""
+    base = label.partition(", ")[0].removesuffix("+segments").removesuffix("+segments-input")
+    own = [run / "data" / f"{item}.{parse(name).slug}" for name in (label.partition(", ")[0], base)]
+    return next(filter(Path.exists, own), run / "data" / item)
 
 
 def main_columns(folder: Path, item: str, scores: Scores, papers: str) -> dict[str, float]:

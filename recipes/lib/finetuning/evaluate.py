@@ -10,81 +10,139 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from statistics import median_low
-from typing import Any, NamedTuple
-
-from fairseq import checkpoint_utils
+from statistics import median, median_low
 
 from fairseq_posenc.core.training_log import read_divergence
-from fairseq_posenc.core.writing import write_whole
-from recipes.lib.encodings import parse
+from fairseq_posenc.core.writing import whole_folder, write_whole
+from recipes.lib.runs import models, training_log
 
-from . import baselines, question_scores, questions, sentences
-from .check import SEGMENTS
-from .columns import Scores
+from . import question_scores, questions, sentences
+from .baselines import splits
+from .columns import Scores, data_of, record
+from .table import Group, Outcome, Table, Trial, slug
 from .tasks import TASKS, metrics
 
 
-class Trial(NamedTuple):
-    """Name a training run: the model (a line of models.tsv), and its learning rate and number of epochs."""
-
-    name: str
-    encoding: str
-    seed: str
-    item: str
-    lr: str
-    epochs: str
-
-
-class Outcome(NamedTuple):
-    """Hold the scores of a training run by split, or the reason why it has none."""
-
-    trial: Trial
-    scores: Scores
-    failed: str
-
-
-def trials(run: Path, lrs: list[str], epochs: list[str]) -> list[Trial]:
-    """Return all training runs. Their names have the hyperparameters only if there are several."""
-    several = len(lrs) * len(epochs) > 1
-    lines = [line.split("\t") for line in (run / "models.tsv").read_text("utf-8").splitlines()]
+def trials(run: Path, lrs: str, epochs: str) -> list[Trial]:
+    """Return all training runs. Their names have the hyperparameters only if several are tried."""
+    pairs = [*product(lrs.split(","), epochs.split(","))]
     return [
-        Trial(f"{name}.lr{lr}.e{count}" if several else name, encoding, seed, item, lr, count)
-        for name, encoding, seed, item in lines
-        for lr, count in product(lrs, epochs)
+        Trial(
+            f"{model.name}.lr{lr}.e{count}" if len(pairs) > 1 else model.name,
+            *(model.encoding, model.seed, model.item, f"learning rate {lr}, {count} epochs"),
+        )
+        for model in models(run)
+        for lr, count in pairs
     ]
 
 
-def data_of(run: Path, item: str, encoding: str) -> Path:
-    """Return the prepared folder of a task: all models of a pretraining run share one, others have one each."""
-    base = encoding
-    for suffix in SEGMENTS.values():
-        base = base.removesuffix(suffix)
-    own = [run / "data" / f"{item}.{parse(label).slug}" for label in (encoding, base)]
-    return next(filter(Path.exists, own), run / "data" / item)
-
-
 def outcome(trial: Trial, arguments: argparse.Namespace) -> Outcome:
-    """Return the scores of a training run. They are kept in trials/, so that an interrupted evaluation continues."""
+    """Return the scores of a training run. They are kept in trials/, so that an interrupted evaluation goes on."""
     run: Path = arguments.run
     folder = data_of(run, trial.item, trial.encoding)
-    keep = arguments.keep if "valid" in questions_or_rows(folder) else "last"
+    keep = arguments.keep if "valid" in record(folder)["splits"] else "last"
     checkpoint = run / "checkpoints" / trial.name / f"checkpoint_{keep}.pt"
-    if divergence := read_divergence(run / "logs" / f"{trial.name}.train.log"):
+    if divergence := read_divergence(training_log(run, trial.name)):
         return Outcome(trial, {}, f"diverged: {divergence}")
     if not checkpoint.is_file():
-        return Outcome(trial, {}, f"failed; its log is logs/{trial.name}.train.log")
-    state = checkpoint.stat()
-    key, kept = [state.st_size, state.st_mtime_ns, arguments.key], run / "trials" / f"{trial.name}.json"
+        return Outcome(trial, {}, f"failed; its log is {training_log(run, trial.name)}")
+    options = [arguments.n_best, arguments.longest_answer, arguments.null_threshold]
+    key = [checkpoint.stat().st_size, checkpoint.stat().st_mtime_ns, *options]
+    kept = run / "trials" / f"{trial.name}.json"
     if not kept.is_file() or json.loads(kept.read_text("utf-8"))["key"] != key:
-        answer = of_sentences if trial.item in TASKS else of_questions
-        scores = answer(trial, checkpoint, folder, arguments)
+        scores = (of_sentences if trial.item in TASKS else of_questions)(trial, checkpoint, folder, arguments)
         kept.parent.mkdir(exist_ok=True)
         write_whole(kept, json.dumps({"key": key, "scores": scores}, indent=1))
-    scores = json.loads(kept.read_text("utf-8"))["scores"]
-    print(f"{trial.name}: {json.dumps(scores)}", flush=True)
-    return Outcome(trial, scores, "")
+    return Outcome(trial, json.loads(kept.read_text("utf-8"))["scores"])
+
+
+def of_sentences(trial: Trial, checkpoint: Path, folder: Path, arguments: argparse.Namespace) -> Scores:
+    """Write the predictions of a classifier, and return its scores by split."""
+    gpu = questions.of_arguments(arguments).gpu
+    model, task = questions.load(checkpoint, folder, gpu=gpu)
+    names = metrics(trial.item, arguments.papers)
+    return sentences.evaluate(model, task, folder, names, arguments.run / "predictions" / trial.name, gpu=gpu)
+
+
+def of_questions(trial: Trial, checkpoint: Path, folder: Path, arguments: argparse.Namespace) -> Scores:
+    """Write a folder of answers for each split, and return the scores by split."""
+    options, scores = questions.of_arguments(arguments), Scores()
+    for place, split, name, rules in splits(folder, folder.name.removeprefix(trial.item)):
+        model, task = questions.load(checkpoint, place, gpu=options.gpu)
+        answers = arguments.run / "predictions" / trial.name / name.replace(" ", ".")
+        questions.predict(model, task, place, split, answers, options)
+        scores[name] = question_scores.scored(place, split, answers, options.threshold, rules)
+    return scores
+
+
+# --- the best hyperparameters
+
+
+def groups(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[Group]]:
+    """Return the training runs of each task and encoding, in groups that differ only in their seeds."""
+    found: dict[tuple[str, str], dict[str, Group]] = {}
+    for one in outcomes:
+        own = found.setdefault((one.trial.item, one.trial.encoding), {})
+        own.setdefault(one.trial.hyperparameters, []).append(one)
+    return {key: [*own.values()] for key, own in found.items()}
+
+
+def chosen(group: list[Group], papers: str) -> Group:
+    """Return the group with the highest median of the development score, among those with a finished training run."""
+
+    def score(one: Outcome) -> float:
+        task = one.trial.item
+        return one.scores["valid"][metrics(task, papers)[0] if task in TASKS else "f1"]
+
+    finished = [group for group in group if any(not one.failed for one in group)] or group
+    if len(finished) == 1:
+        return finished[0]
+    return max(finished, key=lambda group: median(score(one) for one in group if not one.failed))
+
+
+def submission(group: Group, papers: str, run: Path, output: Path) -> None:
+    """Copy the test predictions of the finished training run with the median score, as files for GLUE's server."""
+    item, first = group[0].trial.item, metrics(group[0].trial.item, papers)[0]
+    scores = {one.trial.name: one.scores["valid"][first] for one in group if not one.failed}
+    for name in [name for name in scores if scores[name] == median_low(scores.values())][:1]:
+        for file in TASKS[item].submissions.values():
+            if (source := run / "predictions" / name / file).is_file():
+                output.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, output / file)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    option = parser.add_argument
+    option("--run", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    option("--learning-rates", required=True, metavar="LR,...", help="Learning rates that were tried.")
+    option("--epochs", required=True, metavar="N,...", help="Numbers of epochs that were tried.")
+    option("--keep", choices=("last", "best"), default="last", help="Checkpoint to score.")
+    option("--papers", default="", metavar="PAPER/MODEL;...", help="Models of papers whose numbers stand beside ours.")
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder for the scores and the notes.")
+    option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
+    questions.add_options(parser)
+    arguments = parser.parse_args()
+    run, papers = arguments.run, arguments.papers
+    tried = trials(run, arguments.learning_rates, arguments.epochs)
+    found = groups(outcome(trial, arguments) for trial in tried)
+    with whole_folder(arguments.output) as folder:
+        table = Table(folder, run, papers)
+        for (item, encoding), own in found.items():
+            best = chosen(own, papers)
+            table.add(item, encoding, best, several=len(own) > 1)
+            for group in own:
+                if group is not best and any(one.failed for one in group):
+                    table.add(
+                        item, f"{encoding}, {group[0].trial.hyperparameters}", [one for one in group if one.failed]
+                    )
+            if item in TASKS:
+                submission(best, papers, run, folder / "submission" / slug(encoding))
+        table.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -72,11 +72,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", required=True, choices=TASKS, help="Task of GLUE, or XNLI.")
     parser.add_argument("--papers", default="", metavar="PAPER/MODEL", help="Paper whose metrics come first.")
+    parser.add_argument("--separators", choices=("1", "2"), default="2", help="Number of </s> between two sentences.")
     arguments = parser.parse_args()
     task = TASKS[arguments.task]
-    regression = ["--regression-target"] if task.classes == 1 else []
-    names = ",".join(metrics(arguments.task, arguments.papers))
-    print(*("--num-classes", task.classes, *regression, "--metrics", names), sep="\n")
+    words = ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
+    words += ["--num-classes", str(task.classes), *(["--regression-target"] if task.classes == 1 else [])]
+    words += ["--metrics", ",".join(metrics(arguments.task, arguments.papers)), "--init-token", "0"]
+    words += ["--separator-token", "2"] if arguments.separators == "2" else []
+    print(*words, "--best-checkpoint-metric", "score", "--maximize-best-checkpoint-metric", sep="\n")
 
 
 if __name__ == "__main__":

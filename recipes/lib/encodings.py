@@ -1,18 +1,14 @@
 """Check the position encodings that a user names, such as `rope`, `learned+t5`, `shaw[clip=16]` or `rope/t5`.
 
-python -m recipes.lib.encodings [--stack encoder|decoder ...] LABEL...
-
 Names and options come from encodings.json, because importing the encodings themselves would take seconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +38,7 @@ def facts(name: str) -> dict[str, Any]:
     """
     kind = name if name in _all_facts() else re.sub(r"-\d+$", "", name)
     if kind not in _all_facts():
-        raise InputError(f"there is no position encoding '{name}'{nearest(name, _all_facts())}")
+        raise InputError(f"--pos-enc: there is no position encoding '{name}'{nearest(name, _all_facts())}")
     return _all_facts()[kind]
 
 
@@ -59,6 +55,11 @@ def parse(label: str) -> Spec:
     return parse_spec(label.replace(" ", ""), None, _options, "--pos-enc")
 
 
+def parse_all(labels: Iterable[str]) -> list[Spec]:
+    """Return the encodings of several labels, each once."""
+    return [parse(label) for label in dict.fromkeys(labels)]
+
+
 def check(label: str, stacks: Iterable[str] = ()) -> None:
     """Check a label for both stacks of a model, or `ENCODER/DECODER`.
 
@@ -70,14 +71,16 @@ def check(label: str, stacks: Iterable[str] = ()) -> None:
     """
     parts = label.split("/")
     if len(parts) > 2:
-        raise InputError(f"{label}: a model has only an encoder and a decoder. Write NAME or ENCODER/DECODER.")
+        raise InputError(
+            f"--pos-enc {label}: a model has only an encoder and a decoder. Write NAME or ENCODER/DECODER."
+        )
     specs = [parse(part) for part in parts]
     places = zip(WORKS, specs, strict=True) if len(specs) == 2 else ((stack, specs[0]) for stack in stacks)
     for stack, spec in places:
         if not all(facts(name)[WORKS[stack]] for name in spec.names):
             advice = f"rope/{spec.label}" if stack == "encoder" else f"{spec.label}/rope"
             advice = f" Write ENCODER/DECODER, such as {advice}." if len(list(stacks)) > 1 else ""
-            raise InputError(f"{label}: {spec.label} does not work in the {stack} of a model.{advice}")
+            raise InputError(f"--pos-enc {label}: {spec.label} does not work in the {stack} of a model.{advice}")
 
 
 def published(figures: Iterable[Figure], label: str, unset: Mapping[str, object] | None = None) -> Figure | None:
@@ -87,30 +90,17 @@ def published(figures: Iterable[Figure], label: str, unset: Mapping[str, object]
         figures: Numbers from the tables of the paper.
         unset: The paper's values of the options that have no default.
     """
-    try:
-        ours = parse(label)
-        options = partial(option_values, options=lambda name: facts(name)["options"], unset=unset)
-        for figure in figures:
-            theirs = parse(figure.encoding) if figure.encoding else None
-            if theirs and theirs.names == ours.names:
-                if are_those_of(figure.paper, options(theirs.options), options(ours.options)):
-                    return figure
-    except InputError:  # no paper uses different encodings in the two stacks
-        pass
+    if "/" in label:  # no paper uses different encodings in the two stacks
+        return None
+    ours = parse(label)
+    for figure in figures:
+        theirs = parse(figure.encoding) if figure.encoding else Spec([], {}, {})
+        same = ours.names == theirs.names
+        if same and are_those_of(figure.paper, options_of(theirs, unset), options_of(ours, unset)):
+            return figure
     return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stack", action="append", default=[], choices=list(WORKS), help="Stack of the model.")
-    parser.add_argument("labels", nargs="+", metavar="LABEL", help="Encoding with its options.")
-    args = parser.parse_args()
-    try:
-        for label in args.labels:
-            check(label, args.stack)
-    except InputError as error:
-        sys.exit(f"error: --pos-enc {str(error).removeprefix('--pos-enc: ')}")
-
-
-if __name__ == "__main__":
-    main()
+def options_of(spec: Spec, unset: Mapping[str, object] | None = None) -> dict[str, str]:
+    """Return the values of all options, including defaults, keyed by names such as `m4.clip`."""
+    return option_values(spec.options, lambda name: facts(name)["options"], unset)

@@ -1,4 +1,72 @@
 #!/usr/bin/env bash
-# Pretrain masked language models (BERT or RoBERTa) with any position encoding, and compare them.
-set -euo pipefail
-exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" pretrain_mlm "$@"
+# Pretrain masked language models (BERT or RoBERTa) with different position encodings on the same shards of full
+# sentences, and compare their losses on held-out documents.
+#   recipes/pretrain_mlm/run.sh --preset small --corpus DIR --pos-enc learned,t5,'shaw[clip=16]' --seeds 1,2
+source "$(dirname "$0")/../lib/recipe.sh"
+
+preset=small              # settings in conf/NAME.sh
+corpus=builtin            # text: names joined by commas, a folder with train.* and valid.*, or one that prepare_corpus.py wrote [list builtin|books_wiki|openwebtext|c4_en|wiki100|DIR]
+books=''                  # for books_wiki: folder with a file for each book, as BooksCorpus is no longer distributed [DIR]
+languages=''              # for wiki100: folder with a folder of text for each language (en, de, ...) [DIR]
+raw=data/raw              # folder for downloads
+tokenizer=sentencepiece   # subword tokenizer of the text [gpt2|wordpiece|sentencepiece]
+tokenizer_path=''         # its files, or published (GPT-2's, uncased BERT's); otherwise it is learned, except GPT-2's
+vocabulary=8000           # subword types to learn, if the tokenizer is learned [int 1..]
+shards=1                  # parts of the text; each epoch of fairseq reads one of them [int 1..]
+workers=1                 # shards that are prepared at the same time [int 1..]
+prepare=()                # flags of prepare_corpus.py, such as --prepare.limit 1000 --prepare.valid-part 0.01
+length=128                # maximum number of tokens of a sequence, with <s> and </s> [int 8..]
+positions=0               # positions of the model (0: as many as --length) [int 0..]
+masking=dynamic           # mask single pieces or whole words; each epoch has new masks [dynamic|whole-word]
+arch=posenc_roberta_base  # architecture of fairseq-train
+init_from=''              # BERT or RoBERTa to start from: folder of Hugging Face, or checkpoint of fairseq [PATH]
+init_model=''             # name of the model that the preset needs as --init-from
+options "$@"
+
+# --- checks, before hours of work; a dry run shows the name of a setting that has no value
+need() { [[ -n ${!1} ]] || { [[ -n $dry_run ]] || fail "--${1//_/-} is missing: $2" && printf -v "$1" %s "${1^^}"; }; }
+[[ -z $init_model ]] || need init_from "this preset starts from $init_model. Give its folder or checkpoint."
+((positions)) || positions=$length
+[[ ! -f $corpus/corpus.json ]] || tokenizer=$(grep -m 1 -oP '"tokenizer": "\K\w+' "$corpus/corpus.json")
+last=$(flag total-num-update) last=${last:-$(flag max-update)} # update at which a linear decay ends
+flags=("${PLUGIN[@]}" --task posenc_masked_lm --criterion masked_lm --arch "$arch" --sample-break-mode complete
+  --tokens-per-sample "$length" --max-positions "$positions" --log-interval 20)
+[[ $masking == dynamic ]] || flags+=(--mask-whole-words --subwords "$tokenizer")
+[[ $(flag lr-scheduler) != polynomial_decay ]] || flags+=(--total-num-update "${last:-MISSING}")
+mapfile -t labels < <(split "$pos_enc")
+step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
+  "${labels[@]/#/--pos-enc=}" -- "${flags[@]}" "${train[@]}"
+[[ -z $init_from ]] || step source "$output/source" python -m recipes.pretrain_mlm.check_source --source "$init_from" \
+  --output "$output/source" -- "${flags[@]}" "${train[@]}"
+
+# --- text, tokenizer and shards
+source "$HERE/corpora.sh"
+if [[ -f $corpus/corpus.json ]]; then prepared "$corpus"
+else
+  text_of "$corpus" && tokenizer_of "$tokenizer" && free=(--workers "$workers")
+  step shards "$data" python "$ROOT/data-bin-scripts/prepare_corpus.py" --train "${text[@]}" --output "$data" \
+    --tokenizer "$tokenizer" --longest $((length - 2)) --tasks "$shards" "${prepare[@]}"
+fi
+shard=$data/shard00000 parts=$(printf ":$data/shard%05d" $(seq 0 $((shards - 1)))) specials=()
+[[ $masking == dynamic ]] || specials=(--without-specials)
+[[ $masking:$tokenizer != whole-word:gpt2 ]] || flags+=(--gpt2-encoder-json "$data/tokenizer/encoder.json")
+step unigrams "$output/unigrams.json" python -m recipes.pretrain_mlm.unigrams --shard "$shard" "${specials[@]}" \
+  --output "$output/unigrams.json"
+
+# --- a model for each encoding and seed
+model() {
+  local name=$1 seed=$3 start=() pos && mapfile -t pos < <(encoding "$2")
+  [[ -z $init_from ]] || {
+    start=(--finetune-from-model "$output/imported/$name/checkpoint.pt")
+    step "import:$name" "$output/imported/$name" python -m fairseq_posenc import-hf "$init_from" "${pos[@]}" \
+      --max-positions "$positions" --seed "$seed" --output "$output/imported/$name"
+  }
+  train "$name" "${parts#:}" "${PLAIN[@]}" "${flags[@]}" "${train[@]}" "${pos[@]}" --seed "$seed" "${start[@]}" \
+    --no-epoch-checkpoints --keep-interval-updates 2
+  device_step "evaluate:$name" "$output/scores/$name.json" python -m recipes.pretrain_mlm.evaluate --data "$shard" \
+    --checkpoint "$output/checkpoints/$name/checkpoint_last.pt" --unigrams "$output/unigrams.json" \
+    --log "$output/logs/$name.train.log" --output "$output/scores/$name.json"
+}
+models model
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric bits
+[[ -n $dry_run ]] || cat "$output/results.md"

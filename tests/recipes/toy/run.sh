@@ -1,29 +1,34 @@
 #!/usr/bin/env bash
-# Copy a word about: a recipe that needs no fairseq, for the laws over all recipes in tests/recipes/test_laws.py.
+# Count words in a language of its own: a recipe that trains in milliseconds, for the laws over all recipes.
 #   tests/recipes/toy/run.sh --word hello --pos-enc none,'shaw[clip=4]' --seeds 1,2
 source "$(dirname "$0")/../../../recipes/lib/recipe.sh"
 
 preset=smoke              # settings in conf/NAME.sh
 corpus=builtin            # builtin, or a folder with words.txt [builtin|DIR]
-word=hello                # the word that is copied
-repeats=2                 # how often it is copied [int 1..9]
-share=0.5                 # part of the points that a model keeps [number 0..1]
-tasks=''                  # tasks, separated by commas; each model is trained on each [list upper|lower]
+word=hello                # word that the built-in text repeats
+repeats=2                 # how often the word is repeated [int 1..9]
+share=0.5                 # part of the points that count [number 0..1]
+tasks=''                  # tasks, separated by commas: a model is trained on each of them [list upper|lower]
 options "$@"
+PATH=$HERE/bin:$PATH # fairseq-train of the toy
 
-toy=(python "$HERE/toy.py")
+# --- data
 text=$output/words.txt
 case $corpus in
-  builtin) step words "$text" "${toy[@]}" words "$word" "$repeats" "$text" ;;
+  builtin) step words "$text" python "$HERE/toy.py" words --word "$word" --repeats "$repeats" --output "$text" ;;
   *) text=$corpus/words.txt && reads "$text" ;;
 esac
 
+# --- a model for each task, encoding and seed
 model() {
-  local name=$1 encoding=$2 seed=$3 task=${4-} pos && mapfile -t pos < <(encoding "$encoding")
-  step "learn:$name" "$output/learned/$name" "${toy[@]}" learn "$text" "${pos[1]}" "$seed" "${train[@]}" "$output/learned/$name"
-  step "score:$name" "$output/scores/$name.json" "${toy[@]}" score "$output/learned/$name" "$share" "$output/scores/$name.json"
+  local name=$1 seed=$3 pos && mapfile -t pos < <(encoding "$2")
+  train "$name" "$text" "${pos[@]}" --seed "$seed" "${train[@]}"
+  step "score:$name" "$output/scores/$name.json" python "$HERE/toy.py" score --share "$share" \
+    --checkpoint "$output/checkpoints/$name/checkpoint_last.json" --output "$output/scores/$name.json"
 }
 mapfile -t items < <(split "$tasks")
 models model "${items[@]}"
-step report "$output/results.md" python -c "open(\"$output/results.md\",\"w\").write(\"x\")"  --run "$output" --metric points
+
+# --- all models
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric points --like smoke
 [[ -n $dry_run ]] || cat "$output/results.md"

@@ -1,4 +1,4 @@
-# Two times as often as smoke.
+# Twice the words of smoke.
 source "$HERE/conf/smoke.sh"
 repeats=4
-train=(--rate 3)
+train+=(--lr 0.25)

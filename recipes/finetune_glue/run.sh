@@ -18,6 +18,11 @@ length=128                # longest input in subword pieces; longer ones are cut
 separators=1              # number of </s> between the sentences of a pair: 1 as BERT, 2 as RoBERTa [int 1..2]
 bad=refuse                # what to do with unusable rows: stop with a list, or leave them out [refuse|skip]
 limit=0                   # number of training rows to use (0: all) [int 0..]
+keep=last                 # checkpoint of a training to score [last|best]
+raw=data/raw              # folder for downloads
+papers=''                 # papers and models whose numbers stand beside ours: PAPER/MODEL;PAPER/MODEL
+report=()                 # flags of recipes/lib/report.py, such as --report.centre median
+pretraining=''            # command that pretrains the models of the preset, without --pos-enc
 options "$@"
 
 # --- models, rows, and the score of a constant answer
@@ -29,16 +34,12 @@ case $corpus in
   glue) rows=$raw/glue ;;
   *) mapfile -t files < <(find -L "$corpus" -maxdepth 2 -name '*.t[sx][vt]*' | sort) && reads "${files[@]}" ;;
 esac
+words=() && ((limit == 0)) || words=(--limit "$limit")
 for task in ${tasks//,/ }; do
   files=("glue/$task*")
   case $task in MRPC) files=('glue/m*') ;; MNLI) files=('glue/MNLI*' glue/AX.tsv) ;; esac
   [[ $corpus != glue ]] || step "fetch:$task" - python "$ROOT/data-bin-scripts/fetch.py" "${files[@]}" --output "$raw"
-  for number in "${!suffixes[@]}"; do
-    words=(--checkpoint "${first_models[number]}" ${tokenizer:+--tokenizer "$tokenizer"} --length "$length" --separators "$separators")
-    ((limit == 0)) || words+=(--limit "$limit")
-    step "prepare:$task${suffixes[number]}" "$output/data/$task${suffixes[number]}" python "$ROOT/data-bin-scripts/prepare_glue.py" \
-      --task "$task" --corpus "$rows" "${words[@]}" --bad "$bad" --output "$output/data/$task${suffixes[number]}"
-  done
+  prepare "$task" prepare_glue.py --task "$task" --corpus "$rows" "${words[@]}"
 done
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items "$tasks" \
   --papers "$papers" --output "$output/baselines.json"

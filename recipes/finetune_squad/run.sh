@@ -26,6 +26,11 @@ separators=2              # number of </s> between question and context: 1 as BE
 bad=refuse                # what to do with unusable questions: stop with a list, leave them out, or repair them [refuse|skip|repair]
 limit=0                   # number of training questions to use (0: all) [int 0..]
 limit_dev=0               # number of questions to score (0: all) [int 0..]
+keep=last                 # checkpoint of a training to score [last|best]
+raw=data/raw              # folder for downloads
+papers=''                 # papers and models whose numbers stand beside ours: PAPER/MODEL;PAPER/MODEL
+report=()                 # flags of recipes/lib/report.py, such as --report.centre median
+pretraining=''            # command that pretrains the models of the preset, without --pos-enc
 options "$@"
 ((length >= longest_question + separators + 3)) || fail "--length $length leaves no room for context after a question of --longest-question $longest_question pieces."
 [[ -z $train_file$dev_file || (-n $train_file && -n $dev_file && ! $train_file -ef $dev_file) ]] || fail "--train-file and --dev-file: give two different files, or neither."
@@ -44,12 +49,7 @@ case ${train_file:-$corpus} in
 esac
 ((limit == 0)) || questions+=(--limit "$limit")
 ((limit_dev == 0)) || questions+=(--limit-eval "$limit_dev")
-for number in "${!suffixes[@]}"; do
-  step "prepare:SQuAD${suffixes[number]}" "$output/data/SQuAD${suffixes[number]}" python "$ROOT/data-bin-scripts/prepare_spans.py" \
-    --checkpoint "${first_models[number]}" ${tokenizer:+--tokenizer "$tokenizer"} --version "$version" "${questions[@]}" \
-    --length "$length" --stride "$stride" --longest-question "$longest_question" --separators "$separators" --bad "$bad" \
-    --output "$output/data/SQuAD${suffixes[number]}"
-done
+prepare SQuAD prepare_spans.py --version "$version" "${questions[@]}" --stride "$stride" --longest-question "$longest_question"
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items SQuAD --output "$output/baselines.json"
 
 model() { # NAME ENCODING SEED SQuAD

@@ -24,16 +24,6 @@ english() {
 # fetch FILE...: download files, unless the corpus is one's own.
 fetch() { [[ $corpus != published ]] || step "fetch:${1%%/*}" - python "$ROOT/data-bin-scripts/fetch.py" "$@" --output "$raw"; }
 
-# prepare NAME SCRIPT FLAGS...: prepare rows or questions for the models of each vocabulary.
-prepare() {
-  local number
-  for number in "${!suffixes[@]}"; do
-    step "prepare:$1${suffixes[number]}" "$output/data/$1${suffixes[number]}" python "$ROOT/data-bin-scripts/$2" "${@:3}" \
-      --checkpoint "${first_models[number]}" ${tokenizer:+--tokenizer "$tokenizer"} --length "$length" --separators "$separators" \
-      --bad "$bad" --output "$output/data/$1${suffixes[number]}"
-  done
-}
-
 # --- invented texts, and models
 [[ $corpus$pretrained != *builtin* ]] || step text "$output/text" python -m recipes.lib.finetuning.builtin \
   --tasks "$(IFS=, && echo "${items[*]}")" --seed 1 --output "$output/text"

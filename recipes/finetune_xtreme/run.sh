@@ -26,6 +26,11 @@ bad=refuse                # what to do with unusable training data: stop with a 
 limit=0                   # number of training rows or questions to use (0: all) [int 0..]
 limit_dev=0               # number of questions to score in each language (0: all) [int 0..]
 train_rows=0              # XNLI without a training file: number of development rows to train on instead [int 0..]
+keep=last                 # checkpoint of a training to score [last|best]
+raw=data/raw              # folder for downloads
+papers=''                 # papers and models whose numbers stand beside ours: PAPER/MODEL;PAPER/MODEL
+report=()                 # flags of recipes/lib/report.py, such as --report.centre median
+pretraining=''            # command that pretrains the models of the preset, without --pos-enc
 options "$@"
 ((length >= longest_question + separators + 3)) || fail "--length $length leaves no room for context after a question of --longest-question $longest_question pieces."
 

@@ -5,5 +5,5 @@ tasks=MNLI,QQP,QNLI,SST-2,CoLA,STS-B  # Table 2; its average is over these tasks
 pos_enc='learned,shaw,t5,tupe,diet-rel,learned+linformer[slots=32],diet-abs-lin[slots=32]'  # Table 2, segments at the input
 corpus=glue
 papers='DIET/BERT-base, English'
-like=paper-diet
+set_flag report like paper-diet
 pretraining='recipes/pretrain_mlm/run.sh --preset diet-english'

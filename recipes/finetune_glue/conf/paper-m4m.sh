@@ -5,5 +5,5 @@ pos_enc=learned,m4m               # Table 5
 corpus=glue
 # A checkpoint does not say whether its training started from another model, so that all of the paper's models are shown.
 papers='M4M/RoBERTa-base;M4M/roberta-base;M4M/from roberta-base'
-like=paper-m4m
+set_flag report like paper-m4m
 pretraining='recipes/pretrain_mlm/run.sh --preset m4m-large'

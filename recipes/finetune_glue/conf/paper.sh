@@ -4,5 +4,5 @@ tasks=MNLI,QQP,QNLI,SST-2,CoLA,STS-B,MRPC,RTE  # Table 3 has MNLI, QQP, SST-2 an
 pos_enc=learned,shaw,m1,m2,m3,m4  # Table 3
 corpus=glue
 papers='M1-M4/BERT-base'
-like=paper
+set_flag report like paper
 pretraining='recipes/pretrain_mlm/run.sh --preset m1-m4'

@@ -21,5 +21,5 @@ train=(
   --save-interval-updates 2000
 )
 papers='M1-M4/BERT-base;M1-M4/BERT-base (Devlin et al., 2018)'
-like=m1-m4
+set_flag report like m1-m4
 pretraining='recipes/pretrain_mlm/run.sh --preset m1-m4'

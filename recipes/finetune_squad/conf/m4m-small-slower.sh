@@ -2,4 +2,4 @@
 source "$HERE/conf/divergence.sh"
 learning_rates=2.5e-5
 papers='M4M/RoBERTa-base, learning rate 2.5e-5'
-like=m4m-small-slower
+set_flag report like m4m-small-slower

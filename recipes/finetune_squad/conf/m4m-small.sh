@@ -3,5 +3,5 @@
 source "$HERE/conf/m4m.sh"
 pos_enc='learned,shaw,m2,m4,deberta,m4m,m4[reset=vector],learned+m4m'  # Table 2
 papers='M4M/RoBERTa-base'
-like=m4m-small
+set_flag report like m4m-small
 pretraining='recipes/pretrain_mlm/run.sh --preset m4m-small'

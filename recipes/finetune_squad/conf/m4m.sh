@@ -3,5 +3,5 @@ source "$HERE/conf/m1-m4.sh"
 pos_enc=learned,m4m               # Table 6
 separators=2                      # RoBERTa's pairs: <s> question </s></s> context </s>
 papers='M4M/from roberta-base;M4M/roberta-base;M4M/from roberta-base, on C4'
-like=m4m
+set_flag report like m4m
 pretraining='recipes/pretrain_mlm/run.sh --preset m4m-large'

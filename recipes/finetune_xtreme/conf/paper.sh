@@ -9,4 +9,4 @@ stride=128                        # not stated; this and the next two values are
 longest_question=64
 longest_answer=30
 papers='DIET/BERT-base, 100 languages'
-like=paper
+set_flag report like paper

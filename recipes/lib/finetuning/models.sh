@@ -1,15 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Functions of the recipes that fine-tune pretrained models: find the models, and list the trainings to try.
 
-# Settings of all these recipes.
-keep=last                 # checkpoint of a training to score [last|best]
-raw=data/raw              # folder for downloads
-centre=mean               # how the report sums up the seeds [mean|median]
-papers=''                 # papers and models whose numbers stand beside ours: PAPER/MODEL;PAPER/MODEL
-like=''                   # preset that reproduces the table of the paper
-pretraining=''            # command that pretrains the models of the preset, without --pos-enc
-declarations "${BASH_SOURCE[0]}"
-
+own=([lr]=--learning-rates [max-epoch]=--epochs [max-update]=--epochs [total-num-update]=--epochs [warmup-updates]=--warmup
+  [lr-scheduler]=--warmup [pretrained]=--pretrained [segments]=--segments [seed]=--seeds [pos-enc]=--pretrained)
 # Of each label in pos_enc: the pretrained model, its segments, and the end of the names of its prepared folders. Models of
 # one run share a vocabulary and the folders; `first_models` has a model of each vocabulary, and `suffixes` its ends.
 stacks=encoder first_models=() suffixes=()
@@ -48,9 +41,8 @@ find_models() {
   step check "$output/models.json" python -m recipes.lib.finetuning.check --length "$length" "${check[@]}" --output "$output/models.json"
   evaluation=(--run "$output" --learning-rates "$learning_rates" --epochs "$epochs" --keep "$keep" --papers "$papers" --output "$output/evaluated")
   place=$output/evaluated
-  comparison=(--run "$output" --models "$place/models.tsv" --scores "$place/scores" --metric score --detail '*' --centre "$centre"
+  comparison=(--run "$output" --models "$place/models.tsv" --scores "$place/scores" --metric score --detail '*' "${report[@]}"
     --baselines "$place/baselines.json" --notes "$place/notes.md" --paper-numbers "$place/paper.json" --differs-also "$place/differs.txt")
-  [[ -z $like ]] || comparison+=(--like "$like")
 }
 advice() { echo "To pretrain models: ${pretraining:-recipes/pretrain_mlm/run.sh --preset small} --pos-enc '$1'"; }
 
@@ -63,6 +55,16 @@ checkpoint() {
     for file in "$1/checkpoints/$(slug "$2")"{,.s[0-9]*}/checkpoint_last.pt; do [[ ! -f $file ]] || { echo "$file" && return; }; done
     fail "--pretrained $1: the run has no model with the encoding $2. $(advice "$2")"
   elif [[ -f $1/checkpoint.pt ]]; then echo "$1/checkpoint.pt"; else echo "$1"; fi
+}
+
+# prepare NAME SCRIPT FLAGS...: prepare rows or questions for the models of each vocabulary.
+prepare() {
+  local number
+  for number in "${!suffixes[@]}"; do
+    step "prepare:$1${suffixes[number]}" "$output/data/$1${suffixes[number]}" python "$ROOT/data-bin-scripts/$2" "${@:3}" \
+      --checkpoint "${first_models[number]}" ${tokenizer:+--tokenizer "$tokenizer"} --length "$length" --separators "$separators" \
+      --bad "$bad" --output "$output/data/$1${suffixes[number]}"
+  done
 }
 
 # trials NAME: print the name, the learning rate and the number of epochs of each training of a model.

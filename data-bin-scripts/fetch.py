@@ -1,202 +1,274 @@
 #!/usr/bin/env python3
-"""Fetch corpora; see `fetch.py --help`. `sources.tsv` lists the corpora, and `fetching/` holds the implementation."""
+"""Fetch the files of published corpora; see `fetch.py --help`. `sources.tsv` lists the corpora.
+
+requests handles redirects, proxies (HTTPS_PROXY) and certificates (REQUESTS_CA_BUNDLE).
+"""
 
 from __future__ import annotations
 
-import argparse
+import csv
+import gzip
 import json
 import re
+import shutil
 import sys
+import tarfile
+import time
+import zipfile
+import zlib
+from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import command
-from fetching import sources
-from fetching.errors import DiskFullError, FetchError, OverLimitError
-from fetching.fetcher import Fetcher, find_own
-from fetching.record import Record, only_one
-from fetching.sources import Source
-from fetching.transfer import Policy
-from fetching.unpack import target_of
-from shared import visible
+from shared import CorpusError, digest, locked, named_when_full, nearest, read_json, read_lines, write_whole
 
-HERE = Path(__file__).resolve().parent
 DESCRIPTION = """\
 Download the files of published corpora, check their sizes and sha256, and unpack archives. Each file is stored as
 DIR/CORPUS/FILE. The unpacked content of an archive is stored next to the archive, under the same name without the
 ending. If a run was interrupted, the same command continues it. Files that are complete are not downloaded again."""
 EXAMPLES = """\
 examples:
-  fetch.py --list                                list the corpora with their sizes and licences
+  fetch.py --list                                list the files with their sizes and licences
   fetch.py wmt18 squad                           download two corpora into data/raw
   fetch.py glue/MRPC* 'c4/*validation*'          download some files of a corpus
-  fetch.py c4 --limit 2GB --no-unpack            download as many whole files as fit into 2 GB
+  fetch.py c4 --limit 8 --no-unpack              download the first eight files
   fetch.py wmt18 --from ~/corpora                copy the published files from your own folder
-  fetch.py https://example.org/corpus.tgz        download any file, and record its hash
 """
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
+SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, which a shell would expand in the same way
+RECORD = "fetched.json"  # sha256, size and time of each file: an unchanged file is not hashed again
+ATTEMPTS, PAUSE = 6, 1.0  # attempts in a row without a new byte; seconds before the second, doubled before each other
+TIMEOUT = 60.0  # seconds without a byte
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, shutil.ReadError, gzip.BadGzipFile, zlib.error, EOFError)
 
 
-@dataclass
-class Limit:
-    """Hold the number of files, or of bytes, that may still be fetched; files are always fetched whole."""
+@dataclass(frozen=True)
+class Source:
+    """Hold a line of sources.tsv; `sha256` and `bytes` are empty if they are not published."""
 
-    files: int | None = None
-    bytes: int | None = None
+    corpus: str
+    file: str
+    urls: str
+    sha256: str
+    bytes: str
+    licence: str
+    remarks: str
 
-    def admits(self, size: int | None) -> bool:
-        """Return whether another file of this size is allowed; a file of unknown size is checked during download."""
-        return self.files != 0 and (self.bytes is None or size is None or size <= self.bytes)
-
-    def take(self, size: int) -> None:
-        self.files = None if self.files is None else self.files - 1
-        self.bytes = None if self.bytes is None else self.bytes - size
-
-
-def limit(text: str) -> Limit:
-    """Read `--limit`: `3` is a number of files; `500M`, `2GB` and `1000B` are numbers of bytes."""
-    match = re.fullmatch(r"(\d+)([KMGT]?)(B?)", text.strip().upper())
-    if match is None or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number of files, such as 3, nor a number of bytes, such as 500M or 2GB."
-        )
-    if match[2] or match[3]:
-        return Limit(bytes=int(match[1]) * UNITS[match[2]])
-    return Limit(files=int(match[1]))
+    @property
+    def path(self) -> str:
+        return f"{self.corpus}/{self.file}"
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = command.parser("fetch.py", DESCRIPTION, EXAMPLES)
-    add = parser.add_argument
-    text = "Corpora, files of corpora (* matches any characters), or addresses to download."
-    add("names", nargs="*", metavar="CORPUS|CORPUS/FILE|URL", help=text)
-    text = "Folder for the downloaded files (default: data/raw)."
-    add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help=text)
-    text = "List all corpora, or the files of the named corpora, and download nothing."
-    add("--list", action="store_true", help=text)
-    add("--json", action="store_true", help="With --list, print a JSON list with one object per file.")
-    text = "Download at most N files, or files of at most BYTES in total, such as 500M or 2GB (default: no limit)."
-    add("--limit", type=limit, metavar="N|BYTES", help=text)
-    add("--no-unpack", dest="unpack", action="store_false", help="Do not unpack archives.")
-    text = "Copy the published files from this folder instead of downloading them."
-    add("--from", dest="own", type=Path, metavar="DIR", help=text)
-    text = "List of the published files (default: sources.tsv next to this script)."
-    add("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help=text)
-    text = "Give up on an address after N retries in a row that receive no new byte (default: 5)."
-    add("--retries", type=int, default=5, metavar="N", help=text)
-    text = "Seconds to wait for the next byte before the connection is closed (default: 60)."
-    add("--timeout", type=float, default=60.0, metavar="SECONDS", help=text)
-    text = "Print each file that would be written and its source, and write nothing."
-    add("--dry-run", action="store_true", help=text)
-    options = parser.parse_args(arguments)
-    if not options.names and not options.list:
-        parser.error("Name at least one corpus, file or address. --list shows the corpora.")
-    if options.retries < 0:
-        parser.error("--retries must be at least 0.")
-    if options.timeout <= 0:
-        parser.error("--timeout must be greater than 0.")
-    if options.json and not options.list:
-        parser.error("--json can only be used with --list.")
-    return options
+def read(path: Path) -> Iterator[Source]:
+    """Yield the files of a list such as sources.tsv."""
+    rows = csv.DictReader(read_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for row in rows:
+        if rows.fieldnames != list(Source.__dataclass_fields__) or None in row or None in row.values():
+            what = f"the columns must be {', '.join(Source.__dataclass_fields__)}, separated by tabs."
+            raise CorpusError.at(path, rows.line_num, what)
+        source = Source(**row)
+        if not re.fullmatch(r"\w[\w.+-]*/\w[\w.+-]*", SHARDS.sub("0", source.path), re.ASCII):
+            raise CorpusError.at(path, rows.line_num, "the corpus and the file must be plain names, without folders.")
+        first, last = SHARDS.findall(source.file)[0] if SHARDS.search(source.file) else ("0", "0")
+        for text in (str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)):
+            yield replace(source, file=SHARDS.sub(text, source.file), urls=SHARDS.sub(text, source.urls))
+
+
+def choose(names: list[str], known: list[Source]) -> list[Source]:
+    """Return the named files without duplicates; a name is `corpus` or `corpus/file`, in which `*` is allowed."""
+    chosen: dict[Source, None] = {}
+    for name in names:
+        matching = [source for source in known if fnmatch(source.path, name if "/" in name else f"{name}/*")]
+        if not matching:
+            paths = [source.path for source in known if source.corpus == name.partition("/")[0]]
+            raise CorpusError(f"{name}: unknown corpus or file{nearest(name, paths or {s.corpus for s in known})}")
+        chosen.update(dict.fromkeys(matching))
+    return list(chosen)
+
+
+def fetch(source: Source, options: Namespace, record: dict[str, dict[str, Any]]) -> None:
+    """Download or copy a file, check it, and only then give it its name; unpack an archive."""
+    path = options.output / source.path
+    target = path.with_name(unpacked_name(path.name)) if options.unpack else path
+    if path.exists():
+        check(source, path, options, record)
+    elif not (target.exists() and source.path in record):  # an archive may be deleted once it is unpacked
+        path.parent.mkdir(parents=True, exist_ok=True)
+        print(f"{source.path}: fetching", flush=True)
+        part = path.with_name(f"{path.name}.part")
+        if options.own:
+            own = next((own for name in (source.path, source.file) if (own := options.own / name).is_file()), None)
+            if own is None:
+                raise CorpusError(f"--from {options.own}: the folder has no {source.path}. Put the file there.")
+            with named_when_full(part, own.stat().st_size):
+                shutil.copyfile(own, part)
+            check(source, part, options, record)
+        else:
+            download(source, part, options, record)
+        part.replace(path)
+    if not target.exists():
+        unpack(path, target)
+        print(f"{source.path}: unpacked to {target}", flush=True)
+
+
+def check(source: Source, path: Path, options: Namespace, record: dict[str, dict[str, Any]], sent: str = "") -> None:
+    """Compare a file with its published hash, or the one that its server sent or the record has, and record the hash.
+
+    Raises:
+        CorpusError: The size or the content is wrong.
+    """
+    known, facts = record.get(source.path, {}), path.stat()
+    if source.bytes and facts.st_size != int(source.bytes):
+        raise CorpusError(f"{path} has {facts.st_size:,} bytes instead of {int(source.bytes):,}. Delete the file.")
+    if known.get("bytes") == facts.st_size and known.get("modified") == facts.st_mtime_ns:
+        return
+    sha256 = digest(path)
+    expected = source.sha256 or sent or known.get("sha256", sha256)
+    if sha256 != expected:
+        cure = f"Delete the file, and its entry in {RECORD} if the publisher has changed it."
+        raise CorpusError(f"{path}: the sha256 is {sha256} instead of {expected}. {cure}")
+    record[source.path] = {"sha256": sha256, "bytes": facts.st_size, "modified": facts.st_mtime_ns}
+    write_whole(options.output / RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    origin = "published" if source.sha256 or sent else "recorded; no hash is published"
+    print(f"{source.path}: {facts.st_size:,} bytes, sha256 {sha256} ({origin})", flush=True)
+
+
+def download(source: Source, part: Path, options: Namespace, record: dict[str, dict[str, Any]]) -> None:
+    """Try the addresses in order until one delivers the right file; retry as long as new bytes arrive."""
+    from requests import RequestException  # takes a while, which --help and --list do not need
+    from urllib3.exceptions import HTTPError
+
+    urls, problems, fruitless = source.urls.split(), list[str](), 0
+    while urls:
+        size = part.stat().st_size if part.exists() else 0
+        try:
+            return check(source, part, options, record, receive(source, urls[0], part))
+        except CorpusError as error:
+            part.unlink(missing_ok=True)  # a wrong file must not be continued
+            problems.append(f"{urls.pop(0)}: {error}")
+        except (RequestException, HTTPError) as error:
+            fruitless = 0 if part.exists() and part.stat().st_size > size else fruitless + 1
+            if fruitless < ATTEMPTS:
+                time.sleep(PAUSE * 2**fruitless)
+            else:
+                problems.append(f"{urls.pop(0)}: {error}")
+                fruitless = 0
+    raise CorpusError(f"{'; '.join(problems)}. Run the command again, or give your own copy with --from DIR.")
+
+
+def receive(source: Source, url: str, part: Path) -> str:
+    """Download a file, or the rest of it, and return the sha256 that the server sends (Hugging Face does), or "".
+
+    Files without a hash are compressed and have checksums, which would show that a rest does not fit its beginning.
+    """
+    import requests
+    from tqdm import tqdm
+
+    begun = part.stat().st_size if part.exists() else 0
+    if begun and str(begun) == source.bytes:
+        return ""  # an earlier run ended after the last byte, before the check
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begun}-"} if begun else {})
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == 416:
+            part.unlink()  # the file on the server is shorter than the part: begin anew
+        if response.status_code in (400, 401, 403, 404, 410, 451) or "html" in response.headers.get("Content-Type", ""):
+            raise CorpusError(f"the server sent HTTP {response.status_code}, or a page instead of the file")
+        response.raise_for_status()
+        mode = "ab" if response.status_code == 206 else "wb"  # servers may ignore the request for a part
+        total = int(response.headers.get("Content-Length") or 0) + (begun if mode == "ab" else 0)
+        bar = tqdm(initial=begun, total=total, unit="B", unit_scale=True, desc=source.file, disable=None, leave=False)
+        with bar, named_when_full(part, total or None), part.open(mode) as file:
+            for block in response.raw.stream(1 << 16, decode_content=False):
+                file.write(block)
+                bar.update(len(block))
+        sent = [answer.headers.get("X-Linked-Etag", "").strip('"') for answer in (*response.history, response)]
+    return next((text for text in sent if re.fullmatch("[0-9a-f]{64}", text)), "")
+
+
+def unpacked_name(name: str) -> str:
+    """Return the name of the file or folder to which a file is unpacked; other files keep their name."""
+    return next((name.removesuffix(end) for end in (*ARCHIVES, ".gz") if name.endswith(end)), name)
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Unpack an archive or a .gz file; if all lies in one top folder, leave that folder out of the paths.
+
+    Raises:
+        CorpusError: The archive is damaged, or an entry leads out of the folder.
+    """
+    box = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(box, ignore_errors=True)  # of a run that was killed
+    content = box / "content"
+    try:
+        with named_when_full(target, partial=box):
+            box.mkdir()
+            if not archive.name.endswith(ARCHIVES):
+                with gzip.open(archive) as packed, content.open("wb") as file:
+                    shutil.copyfileobj(packed, file)
+            elif archive.name.endswith(".zip"):
+                with zipfile.ZipFile(archive) as zipped:
+                    names = map(PurePosixPath, zipped.namelist())
+                if bad := [name for name in names if name.is_absolute() or ".." in name.parts]:
+                    raise tarfile.FilterError(f"{bad[0]} leads out of the archive")  # shutil would leave it out
+                shutil.unpack_archive(archive, content)
+            else:
+                shutil.unpack_archive(archive, content, filter="data")
+            shutil.rmtree(content / "__MACOSX", ignore_errors=True)  # icons and the like
+            tops = list(content.iterdir()) if content.is_dir() else []
+            (tops[0] if len(tops) == 1 and tops[0].is_dir() else content).rename(target)
+    except BROKEN as error:
+        raise CorpusError(f"{archive} cannot be unpacked ({error}). Delete it, or give --no-unpack.") from None
+    finally:
+        shutil.rmtree(box, ignore_errors=True)
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    try:
-        known = sources.read(options.sources)
-        chosen = sources.choose(options.names, known) if options.names else known
+
+    def work() -> None:
+        known = list(read(options.sources))
+        chosen = (choose(options.names, known) if options.names else known)[: options.limit]
         if options.list:
-            return show(chosen, options.output, as_json=options.json, by_file=bool(options.names))
-        if options.dry_run:
-            return dry_run(chosen, options)
-        if options.own and not options.own.is_dir():
-            raise FetchError(
-                f"--from {options.own}: there is no such folder. Give the folder with your published files."
-            )
-        with only_one(options.output):
-            return fetch(chosen, options)
-    except (FetchError, OSError) as error:
-        return fail(error)
-    except KeyboardInterrupt:
-        print(command.RESUME, file=sys.stderr)
-        return 130
+            print("\n".join(f"{s.path}\t{s.bytes or '?'}\t{s.licence}\t{s.remarks}\t{s.urls}" for s in chosen))
+            return
+        options.output.mkdir(parents=True, exist_ok=True)
+        failed = list[str]()
+        with locked(options.output / ".lock", 0, f"waiting for another run that writes to {options.output}"):
+            record = read_json(options.output / RECORD)
+            for source in chosen:
+                try:
+                    fetch(source, options, record)
+                except CorpusError as error:  # the other files are still fetched
+                    failed.append(f"{source.path}: {error}")
+        if failed:
+            raise CorpusError("\nerror: ".join(failed))
+        print(f"{len(chosen)} files are in {options.output}", flush=True)
+
+    return command.exit_status(work, command.RESUME)
 
 
-def show(chosen: list[Source], output: Path, as_json: bool, by_file: bool) -> int:
-    """Print the files that can be fetched."""
-    if as_json:
-        rows = [_row(source, output) for source in chosen]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
-    elif by_file:
-        print("\n".join(f"{s.path}\t{_size([s])}\t{s.licence}\t{s.remarks}" for s in chosen))
-    else:
-        for corpus in dict.fromkeys(source.corpus for source in chosen):
-            files = [source for source in chosen if source.corpus == corpus]
-            licences = "; ".join(dict.fromkeys(source.licence for source in files))
-            print(f"{corpus:14} {len(files):5} files  {_size(files):>14}  {licences}")
-    return 0
-
-
-def _row(source: Source, output: Path) -> dict[str, object]:
-    row: dict[str, object] = {"corpus": source.corpus, "file": source.name, "bytes": source.size}
-    row |= {"sha256": source.sha256, "md5": source.md5, "urls": " ".join(source.urls), "licence": source.licence}
-    return row | {"remarks": source.remarks, "there": (output / source.path).exists()}
-
-
-def _size(files: list[Source]) -> str:
-    known = sum(source.size or 0 for source in files)
-    unknown = any(source.size is None for source in files)
-    return "size unknown" if not known else f"{'> ' if unknown else ''}{known / 1e6:,.1f} MB"
-
-
-def dry_run(chosen: list[Source], options: argparse.Namespace) -> int:
-    for source in within(chosen, options.limit or Limit()):
-        path = options.output / source.path
-        own = options.own and (find_own(options.own, source) or f"missing in {options.own}")
-        print(f"{path}  <-  {own or ' '.join(source.urls)}")
-        if options.unpack and (target := target_of(source.name)):
-            print(f"{path.with_name(target)}  <-  unpacked from {path.name}")
-    return 0
-
-
-def within(chosen: list[Source], left: Limit) -> list[Source]:
-    """Return the sources whose published sizes are within the limit."""
-    admitted = []
-    for source in chosen:
-        if left.admits(source.size):
-            admitted.append(source)
-            left.take(source.size or 0)
-    return admitted
-
-
-def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
-    """Fetch all chosen files, report each failure when it occurs, and return 1 if a file failed, otherwise 0."""
-    fetcher = Fetcher(options.output, Record(options.output), options.own, options.unpack)
-    left, failed, fetched = options.limit or Limit(), 0, 0
-    policy = Policy(options.retries, options.timeout)
-    for source in chosen:
-        if not left.admits(source.size):
-            continue
-        try:
-            left.take(fetcher.get(source, replace(policy, most=left.bytes)))
-            fetched += 1
-        except OverLimitError as error:
-            print(error, flush=True)
-        except DiskFullError:
-            raise
-        except FetchError as error:
-            failed += fail(error)
-    if fetched + failed < len(chosen):
-        print(f"--limit: {fetched} of {len(chosen)} files were fetched", flush=True)
-    if not fetched and not failed:
-        return fail("--limit: every file is larger than the limit. Give a larger limit.")
-    print(f"{fetched} of {len(chosen)} files are in {options.output}", flush=True)
-    return 1 if failed else 0
-
-
-def fail(error: object) -> int:
-    print(f"error: {visible(error)}", file=sys.stderr, flush=True)
-    return 1
+def parse(arguments: list[str]) -> Namespace:
+    parser = command.parser("fetch.py", DESCRIPTION, EXAMPLES)
+    add = parser.add_argument
+    text = "Corpora, or files of corpora (* matches any characters)."
+    add("names", nargs="*", metavar="CORPUS|CORPUS/FILE", help=text)
+    text = "Folder for the downloaded files (default: data/raw)."
+    add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help=text)
+    add("--list", action="store_true", help="List all files, or the named ones, and download nothing.")
+    add("--limit", type=command.at_least(1), metavar="N", help="Fetch only the first N of the files (default: all).")
+    add("--no-unpack", dest="unpack", action="store_false", help="Do not unpack archives.")
+    text = "Copy the published files from this folder instead of downloading them."
+    add("--from", dest="own", type=Path, metavar="DIR", help=text)
+    text = "List of the published files (default: sources.tsv next to this script)."
+    add("--sources", type=Path, default=Path(__file__).with_name("sources.tsv"), metavar="FILE", help=text)
+    options = parser.parse_args(arguments)
+    if not options.names and not options.list:
+        parser.error("Name at least one corpus or file. --list shows them.")
+    return options
 
 
 if __name__ == "__main__":

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import shutil
 import sys
+import unicodedata
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import command
 from command import at_least
-from corpora.errors import CorpusError
-from parallel import sources
-from parallel.cleaning import Settings, check_language
-from parallel.pipeline import HELD_OUT, prepare
-from parallel.sources import Source
+from parallel import parts, sets
+from parallel.cleaning import STEPS, identifier
+from shared import RECORD, CorpusError, digest, make, write_whole
 
 DESCRIPTION = """\
 Prepare parallel corpora for the option --corpus of the translation recipe. The output folder holds the training,
@@ -24,76 +27,53 @@ docs/data.md describes the output folder."""
 EXAMPLES = """\
 examples:
   prepare_parallel.py --pair en-de --train mine/train --valid mine/dev --test mine/test --output data/mine
-  prepare_parallel.py --pair en-cs --train europarl-v7.cs-en commoncrawl.cs-en --newstest wmt18/ --workers 8 \\
+  prepare_parallel.py --pair en-cs --train europarl-v7.cs-en commoncrawl.cs-en --workers 8 \\
       --valid newstest2016 newstest2017 --test newstest2018 --output data/en-cs
-  prepare_parallel.py --pair en-de --train mine/train --newstest sacrebleu --valid newstest2017 --test newstest2018 \\
-      --limit 10000 --output data/trial
 """
-
-
 #: Words of a sentence, as in fairseq's script for WMT14.
 LONGEST = 250
 #: fairseq's ratio of 1.5 counts subwords. For words, 1.5 would leave out 4 % (en-de) and 9 % (en-cs) of newstest2013 to
 #: 2017, which people translated; 2 leaves out 0.2 % and 0.7 %.
 RATIO = 2.0
-
-
 ANY_RATIO = command.number(float, lambda ratio: ratio == 0 or 1 <= ratio < float("inf"), "1 or more, or 0 for no limit")
+HELD_OUT = ("valid", "test")
+#: the options that determine the output, besides the files
+OPTIONS = ("pair", "longest_words", "ratio", "identical", "duplicates", "language_id", "limit")
+#: Version 3 removed the reader of sgm files.
+FORMAT = 4
 
 
 def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
 
     def work() -> Path | None:
-        if options.check:
-            check(options)
-            return None
         chosen = listed(options)
-        if options.dry_run:
-            for source in chosen:
-                print(source.split, source.name, *source.files, sep="\t")
+        if options.check:
             return None
-        settings = command.settings(Settings, options, pair="-".join(options.pair))
-        if prepare(chosen, options.output.absolute(), settings, options.workers):
+        if prepare(chosen, options):
             print((options.output / "report.md").read_text(encoding="utf-8"))
         return Path(options.output)
 
     return command.exit_status(work, command.RESUME)
 
 
-def parser() -> argparse.ArgumentParser:
+def parse(arguments: list[str]) -> argparse.Namespace:
     # Abbreviations are off, because --val after --valid would override it.
     parser = command.parser("prepare_parallel.py", DESCRIPTION, EXAMPLES, allow_abbrev=False)
-    _text(parser.add_argument_group("text"))
-    _cleaning(parser.add_argument_group("cleaning of the training pairs"))
     add = parser.add_argument
-    text = "Number of processes (default: 1). The result does not depend on this number."
-    add("--workers", type=at_least(1), default=1, metavar="N", help=text)
-    text = "Check your own validation and test sets and --language-id, without downloading or writing anything."
-    add("--check", action="store_true", help=text)
-    add("--dry-run", action="store_true", help="List the files, without downloading or writing anything.")
-    return parser
-
-
-def _text(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
     text = "Codes of the two languages, for example en-de. The names of the text files end in these codes."
     add("--pair", type=_pair, required=True, metavar="A-B", help=text)
     text = "Training corpora. With --pair en-de, PREFIX stands for the two files PREFIX.en and PREFIX.de. "
     text += "The files may be compressed."
     add("--train", nargs="+", required=True, metavar="PREFIX", help=text)
     for split, name in zip(HELD_OUT, ("Validation", "Test"), strict=True):
-        text = f"{name} sets: each is a PREFIX as for --train, or newstestYEAR (with --newstest)."
+        text = f"{name} sets: each is a PREFIX as for --train, or newstestYEAR."
         add(f"--{split}", nargs="+", required=True, metavar="SET", help=text)
-    text = "Folder with WMT's newstest sets as sgm files or plain text, or `sacrebleu` to download them with sacreBLEU."
-    add("--newstest", default="", metavar="DIR", help=text)
+    text = "Folder with WMT's newstest sets as text, or `sacrebleu` to download them with sacreBLEU (default)."
+    add("--newstest", default=sets.SACREBLEU, metavar="DIR", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     text = "Read only the first N pairs of each training corpus (default: all)."
     add("--limit", type=at_least(0), default=0, metavar="N", help=text)
-
-
-def _cleaning(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
     text = f"Leave out pairs with more than N words or punctuation marks on a side (default: {LONGEST}; 0: no limit)."
     add("--longest-words", type=at_least(0), default=LONGEST, metavar="N", help=text)
     text = "Leave out pairs in which one side has more than R times as many words as the other side "
@@ -105,44 +85,10 @@ def _cleaning(group: argparse._ArgumentGroup) -> None:
     add("--duplicates", choices=("keep", "drop"), default="drop", help=text)
     text = "Leave out pairs that are not in the languages of --pair; needs the package py3langid."
     add("--language-id", action="store_true", help=text)
-
-
-def listed(options: argparse.Namespace) -> list[Source]:
-    """Return the training corpora, validation sets and test sets that the options name.
-
-    Raises:
-        CorpusError: A corpus or set does not exist, or is named twice.
-    """
-    if options.newstest and not any(sources.NEWSTEST.fullmatch(name) for name in (*options.valid, *options.test)):
-        why = "neither --valid nor --test names a set such as newstest2017"
-        raise CorpusError(
-            f"--newstest {options.newstest}: {why}. Name a newstest set with --valid or --test, or leave --newstest "
-            "out."
-        )
-    chosen = [sources.training(prefix, options.pair) for prefix in options.train]
-    for split in HELD_OUT:
-        chosen += [
-            sources.held_out(split, name, options.newstest, options.pair, look=options.dry_run)
-            for name in getattr(options, split)
-        ]
-    for number, source in enumerate(chosen):
-        if any(source.files == other.files for other in chosen[:number]):
-            raise CorpusError(f"{source.files[0]} is given twice. Name each corpus and each set only once.")
-    return chosen
-
-
-def check(options: argparse.Namespace) -> None:
-    """Check the user's own sets and the language identification before anything is downloaded.
-
-    Raises:
-        CorpusError: A set does not exist, or the language identification cannot be used.
-    """
-    for split in HELD_OUT:
-        for name in getattr(options, split):
-            if options.newstest or not sources.NEWSTEST.fullmatch(name):
-                sources.held_out(split, name, options.newstest, options.pair, look=True)
-    if options.language_id:
-        check_language(options.pair)
+    text = "Number of processes (default: 1). The result does not depend on this number."
+    add("--workers", type=at_least(1), default=1, metavar="N", help=text)
+    add("--check", action="store_true", help="Check the options, the validation and the test sets, and write nothing.")
+    return parser.parse_args(arguments)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -150,6 +96,87 @@ def _pair(text: str) -> tuple[str, str]:
     if match is None or match[1] == match[2]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a pair of two different languages. Give en-de, for example.")
     return match[1], match[2]
+
+
+def listed(options: argparse.Namespace) -> list[sets.Source]:
+    """Return the corpora and sets that the options name; with --check, only validation and test sets.
+
+    Raises:
+        CorpusError: A corpus or set does not exist, or is named twice.
+    """
+    chosen = [
+        sets.find(split, name, options.newstest, options.pair, download=not options.check)
+        for split in (HELD_OUT if options.check else ("train", *HELD_OUT))
+        for name in getattr(options, split)
+    ]
+    often = Counter(source.files for source in chosen)
+    if twice := [files[0] for files, number in often.items() if number > 1]:
+        raise CorpusError(f"{twice[0]} is given twice. Name each corpus and each set only once.")
+    return chosen
+
+
+def prepare(sources: list[sets.Source], options: argparse.Namespace) -> bool:
+    """Write the output, unless it is already complete, and return whether it was written.
+
+    Raises:
+        CorpusError: The text or an option is not valid.
+    """
+    identify = identifier(options.pair) if options.language_id else None
+    facts = [
+        {"split": s.split, "name": s.name, "files": [{"name": f.name, "sha256": digest(f)} for f in s.files]}
+        for s in sources
+    ]
+    identity = {"options": {name: getattr(options, name) for name in OPTIONS}, "files": facts}
+    identity["versions"] = {"format": FORMAT, "unicode": unicodedata.unidata_version}
+
+    def work(folder: Path) -> Path:
+        result = folder / "corpus"
+        shutil.rmtree(result, ignore_errors=True)
+        result.mkdir()
+
+        def targets(split: str) -> tuple[Path, Path]:
+            return result / f"{split}.{options.pair[0]}", result / f"{split}.{options.pair[1]}"
+
+        # The sets come first, so that their errors appear before the long work.
+        held_out = {split: sets.write([s for s in sources if s.split == split], targets(split)) for split in HELD_OUT}
+        train = [source for source in sources if source.split == "train"]
+        corpora = list(parts.clean(folder / "parts", train, options, identify))
+        tallies = parts.merge(corpora, targets("train"), duplicates=options.duplicates == "keep")
+        if not any(tally.counts["kept"] for tally in tallies):
+            why = ", ".join(f"{tally.counts[step]:,} {step}" for tally in tallies for step in tally.lines)
+            raise CorpusError(f"{train[0].files[0]}: the cleaning left out all training pairs ({why}). Relax it.")
+        record = {"train": [{"name": tally.name} | tally.counts for tally in tallies], **held_out}
+        write_whole(result / "report.md", page(tallies, held_out, options))
+        record = {"pair": "-".join(options.pair), "counts": record, "identity": identity}
+        write_whole(result / RECORD, json.dumps(record, indent=1) + "\n")
+        return result
+
+    return make(options.output.absolute(), identity, work)
+
+
+def page(tallies: list[parts.Tally], held_out: dict[str, Any], options: argparse.Namespace) -> str:
+    """Return the content of report.md: the pairs that each step left out, with the lines of the first ones."""
+    names = [tally.name for tally in tallies]
+    lines = [
+        f"# {'-'.join(options.pair)}",
+        "",
+        f"| training pairs | {' | '.join(names)} |",
+        "| --- " * (len(names) + 1) + "|",
+    ]
+    titles = {"words 0": f"words {options.pair[0]}", "words 1": f"words {options.pair[1]}"}
+    rows = ("read", *STEPS, "kept", "mended", *titles)
+    lines += [
+        f"| {titles.get(row, row)} | {' | '.join(f'{tally.counts[row]:,}' for tally in tallies)} |" for row in rows
+    ]
+    lines += ["", "A pair is counted under the first rule that it breaks:", ""]
+    for step, reason in STEPS.items():
+        places = [f"{t.name}.{options.pair[0]}:{line}" for t in tallies for line in t.lines.get(step, [])]
+        lines.append(f"- {step}: {reason}{' First pairs: ' if places else ''}{', '.join(places)}")
+    lines += ["", "Mended pairs were kept with changes: Unicode NFC, no control characters, and single spaces.", ""]
+    for split, entries in held_out.items():
+        lines += [f"- {split} {e['name']}: {e['pairs']:,} pairs, {e['empty']:,} left out as empty" for e in entries]
+    flags = [f"--{name.replace('_', '-')} {getattr(options, name)}" for name in OPTIONS[1:]]
+    return "\n".join([*lines, "", f"Options: {', '.join(flags)}", ""])
 
 
 if __name__ == "__main__":

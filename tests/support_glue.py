@@ -123,7 +123,7 @@ def task_files(folder: Path, task: str, *, packed: bool = False, **changed: list
 
 def prepare(task: str, data: Path, model: Path, output: Path, *more: str) -> int:
     """Run prepare_glue.py and return the exit status."""
-    words = ["--task", task, "--data", data, "--checkpoint", model, "--output", output, "--longest", "16", *more]
+    words = ["--task", task, "--corpus", data, "--checkpoint", model, "--output", output, "--length", "16", *more]
     return prepare_glue.main([str(word) for word in words])
 
 

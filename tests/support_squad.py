@@ -68,7 +68,7 @@ def checkpoint(
 
 def prepared(output: Path, *words: object) -> Path:
     """Run prepare_spans.py on words."""
-    arguments = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, words), "--output", str(output)]
+    arguments = ["--tokenizer", "words", "--longest-question", "4", *map(str, words), "--output", str(output)]
     assert prepare_spans.main(arguments) == 0
     return output
 
@@ -78,7 +78,7 @@ def toy(place: Path, dev: dict[str, Any]) -> Path:
     train, packed = written(place / "train.json", squad(300, 1)), place / "dev.json.gz"
     packed.write_bytes(gzip.compress(json.dumps(dev).encode()))
     source = place / "plain" / "checkpoint.pt"
-    return prepared(place / "data", "--checkpoint", source, "--train", train, "--eval", packed, "--longest", 24)
+    return prepared(place / "data", "--checkpoint", source, "--train", train, "--eval", packed, "--length", 24)
 
 
 def words(data: Path, source: Path, *more: Any) -> list[str]:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
-import orjson
+from shared import CorpusError
 
-from . import archive, dump
-from .compressed import DAMAGED, damaged, opened
-from .errors import CorpusError
-from .lines import Document, Line, read
+from . import dump
+from .lines import DAMAGED, Line, damaged, opened, read
 
 #: maximum characters of a document, which is held in memory as a whole
 LONGEST = 20_000_000
 _DOC = re.compile(r"<doc id=.*>\s*")
 _TITLE = re.compile(r" ?= [^=]+ = ?")  # first-level heading of WikiText; a second-level one is `= = Section = =`
 _BOOK = re.compile(r"# \S.*")  # first-level heading of Markdown
+
+
+class Document(NamedTuple):
+    """Hold the number of a document's first line (from 1), and its uncleaned lines, which can be read only once."""
+
+    line: int
+    text: Iterable[str]
 
 
 Reader = Callable[[Path, Iterator[Line]], Iterator[Document]]
@@ -35,80 +42,61 @@ def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
         CorpusError: The file is damaged, not text or not of this kind, or a document is too long.
     """
     with opened(path) as file:
-        head = _head(path, file)
-        if kind in ("auto", "tar") and archive.is_tar(head):
-            yield from archive.members(path, file)
+        try:
+            head = file.read(1024)
+        except DAMAGED as error:
+            raise damaged(path, 1, error) from None
+        file.seek(0)
+        if kind in ("auto", "tar") and head[257:262] == b"ustar":
+            yield from _members(path, file)
         elif kind in ("auto", "dump") and dump.is_dump(head):
-            yield from dump.pages(path, file)
+            yield from (Document(number, text) for number, text in dump.pages(path, file))
         elif kind in ("tar", "dump"):
             raise CorpusError.at(path, 1, f"the file is not a {kind} file. Give --documents auto to detect the format.")
         else:
-            yield from _of_text(path, read(path, file), kind)
-
-
-def _head(path: Path, file: IO[bytes]) -> bytes:
-    """Return the first bytes of a file, and go back to its beginning."""
-    try:
-        head = file.read(1024)
-    except DAMAGED as error:
-        raise damaged(path, 1, error) from None
-    file.seek(0)
-    return head
-
-
-def _of_text(path: Path, lines: Iterator[Line], kind: str) -> Iterator[Document]:
-    first = next((line for line in lines if line.text.strip()), None)
-    if first is None:
-        return
-    yield from READERS[_kind(first.text) if kind == "auto" else kind](path, chain([first], lines))
+            lines = read(path, file)
+            first = next((line for line in lines if line.text.strip()), None)
+            if first is not None:
+                yield from READERS[_kind(first.text) if kind == "auto" else kind](path, chain([first], lines))
 
 
 def _kind(line: str) -> str:
-    if line.lstrip().startswith("{"):
-        return "jsonl"
-    forms = {"wiki": _DOC, "wikitext": _TITLE, "file": _BOOK}
+    forms = {"jsonl": re.compile(r"\s*\{.*"), "wiki": _DOC, "wikitext": _TITLE, "file": _BOOK}
     return next((kind for kind, form in forms.items() if form.fullmatch(line)), "text")
 
 
-def too_long(path: Path, line: int) -> CorpusError:
-    """Return the error for a document with too many characters."""
-    cure = "Separate documents by blank lines, or see --documents."
-    return CorpusError.at(path, line, f"this document has more than {LONGEST:,} characters. {cure}")
+def _members(path: Path, file: IO[bytes]) -> Iterator[Document]:
+    """Yield the files of a tar archive, such as OpenWebText's, without unpacking it to disk."""
+    number = 0
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as tar:
+            for number, member in enumerate(tar, start=1):
+                if content := tar.extractfile(member) if member.isfile() else None:
+                    yield Document(number, [line.text for line in read(path / member.name, content)])
+    except (*DAMAGED, tarfile.TarError) as error:
+        raise damaged(path, number + 1, error) from None
 
 
-def _text(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    """Yield the documents of a text in which blank lines separate documents."""
-    return _grouped(path, lines, lambda line: not line.strip())
+def _grouped(begins: Callable[[str], bool]) -> Reader:
+    """Return a reader of documents without blank lines; `begins` returns whether a line begins a new document."""
 
-
-def _wikitext(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    """Yield the articles of a WikiText file. A title begins an article; blank lines do not."""
-    return _grouped(path, lines, lambda line: _TITLE.fullmatch(line) is not None)
-
-
-def _file(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    return _grouped(path, lines, lambda line: False)
-
-
-def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) -> Iterator[Document]:
-    """Yield the documents of a text, without blank lines. A document begins where `parts` returns true.
-
-    Args:
-        parts: Function that returns whether a line begins a new document.
-    """
-    begun, texts, size = 1, list[str](), 0
-    for number, line in lines:
-        if parts(line) and texts:
+    def reader(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
+        begun, texts, size = 1, list[str](), 0
+        for number, line in lines:
+            if begins(line) and texts:
+                yield Document(begun, texts)
+                texts, size = [], 0
+            if line.strip():
+                begun = begun if texts else number
+                texts.append(line)
+                size += len(line)
+            if size > LONGEST:  # raised before the whole file is in memory
+                what = f"this document has more than {LONGEST:,} characters. Separate documents by blank lines"
+                raise CorpusError.at(path, begun, f"{what}, or see --documents.")
+        if texts:
             yield Document(begun, texts)
-            texts, size = [], 0
-        if line.strip():
-            begun = begun if texts else number
-            texts.append(line)
-            size += len(line)
-        if size > LONGEST:  # raised before the whole file is in memory
-            raise too_long(path, begun)
-    if texts:
-        yield Document(begun, texts)
+
+    return reader
 
 
 def _jsonl(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
@@ -116,40 +104,35 @@ def _jsonl(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
         if not line.strip():
             continue
         try:
-            text = orjson.loads(line)["text"]
-        except (ValueError, KeyError, TypeError):
-            text = None
-        if not isinstance(text, str):
-            raise CorpusError.at(
-                path, number, 'each line must be JSON with a field "text". For plain text, give --documents text.'
-            )
-        yield Document(number, text.split("\n"))
+            yield Document(number, json.loads(line)["text"].split("\n"))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            what = 'each line must be JSON with a field "text". For plain text, give --documents text.'
+            raise CorpusError.at(path, number, what) from None
 
 
 def _wiki(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    texts, begun, size = list[str](), 0, 0
+    texts, begun = list[str](), 0
     for number, line in lines:
-        size += len(line)
-        if begun and size > LONGEST:
-            raise too_long(path, begun)
-        if _DOC.fullmatch(line):
-            if begun:
-                raise CorpusError.at(
-                    path, number, f"the document in line {begun} has no </doc>. Extract the file again."
-                )
-            texts, begun, size = [], number, 0
-        elif line.strip() == "</doc>":
-            if not begun:
-                raise CorpusError.at(path, number, "there is no <doc ...> before this </doc>. Extract the file again.")
+        opens, closes = _DOC.fullmatch(line) is not None, line.strip() == "</doc>"
+        if opens if begun else line.strip() and not opens:
+            what = (
+                f"<doc ...> in line {begun} has no </doc>" if begun else "the line is outside of <doc ...> and </doc>"
+            )
+            raise CorpusError.at(path, number, f"{what}. Extract the file again.")
+        if closes:
             yield Document(begun, texts)
-            texts, begun = [], 0
-        elif begun:
+        begun, texts = (number, []) if opens else (0, texts) if closes else (begun, texts)
+        if begun and not opens:
             texts.append(line)
-        elif line.strip():
-            raise CorpusError.at(path, number, "the line is outside of <doc ...> and </doc>. Extract the file again.")
     if begun:
         raise CorpusError.at(path, begun, "the file ends within this document. Fetch or extract the file again.")
 
 
-READERS: dict[str, Reader] = {"text": _text, "jsonl": _jsonl, "wiki": _wiki, "wikitext": _wikitext, "file": _file}
+READERS: dict[str, Reader] = {
+    "text": _grouped(lambda line: not line.strip()),
+    "jsonl": _jsonl,
+    "wiki": _wiki,
+    "wikitext": _grouped(lambda line: _TITLE.fullmatch(line) is not None),
+    "file": _grouped(lambda line: False),
+}
 KINDS = ("auto", *READERS, "dump", "tar")

@@ -2,118 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from .compressed import OPENERS
+from shared import CorpusError
+
 from .documents import KINDS
-from .errors import CorpusError
-
-Split = Literal["train", "valid"]
+from .keys import VALID, fractions, keys
+from .lines import OPENERS
 
 
 class Source(NamedTuple):
-    """Describe a file of a corpus.
+    """Describe a file of a corpus: its split (train or valid), the language of its text, and one of `KINDS`.
 
     Random numbers depend on the number of the file in the list of all files, not on its path.
     """
 
     path: Path
-    split: Split
+    split: str
     language: str
-    documents: str = "auto"  # one of `documents.KINDS`
+    documents: str = "auto"
 
 
-def listed(train: list[str], valid: list[str], language: str, documents: str, *, languages: bool) -> list[Source]:
-    """Return all files, training files first.
+def listed(words: dict[str, list[str]], language: str, documents: str, *, languages: bool) -> list[Source]:
+    """Return the files of each split in order.
 
     Args:
-        train: Training files and folders, each as PATH or KIND:PATH.
-        valid: Validation files and folders, each as PATH or KIND:PATH.
+        words: Files, folders and patterns of each split, each as PATH or KIND:PATH.
         language: Language of all text, unless `languages` is set.
         documents: Kind of the files whose path has no KIND.
         languages: Whether the given folders contain one subfolder per language, named by the language's code.
     Raises:
         CorpusError: A path does not exist, a folder has no files, or a download is unfinished.
     """
-    words_by_split: dict[Split, list[str]] = {"train": train, "valid": valid}
     sources: list[Source] = []
-    for split, words in words_by_split.items():
-        split_sources: list[Source] = []
-        for word in words:
-            kind, root = _kind(word, documents)
-            parts = _languages(root) if languages else [(language, root)]
-            split_sources += [Source(path, split, code, kind) for code, part in parts for path in _files(part)]
-        paths = set(_once(dict.fromkeys(source.path for source in split_sources)))
-        sources += [source for source in split_sources if source.path in paths]
-    return sources
-
-
-def _kind(word: str, otherwise: str) -> tuple[str, Path]:
-    kind, colon, path = word.partition(":")
-    return (kind, Path(path)) if colon and kind in KINDS and not Path(word).exists() else (otherwise, Path(word))
+    for split, paths in words.items():
+        for word in paths:
+            kind, colon, rest = word.partition(":")
+            named = bool(colon) and kind in KINDS and not Path(word).exists()
+            root = Path(rest if named else word)
+            for code, part in _languages(root) if languages else [(language, root)]:
+                sources += [Source(path, split, code, kind if named else documents) for path in _files(part)]
+    return list(_once(sources))
 
 
 def _languages(root: Path) -> list[tuple[str, Path]]:
-    if not root.is_dir():
-        raise CorpusError(f"{root} is not a folder. With --languages, give a folder with one folder per language.")
-    inside = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
+    inside = sorted(path for path in root.glob("*") if not path.name.startswith("."))
     stray = next((path for path in inside if not path.is_dir()), None)
     if stray or not inside:
-        problem = f"{stray} is not a folder" if stray else f"{root} is empty"
+        problem = f"{stray} is not a folder" if stray else f"{root} has no folders"
         raise CorpusError(f"{problem}. With --languages, sort the files into folders such as {root}/en.")
     return [(path.name, path) for path in inside]
 
 
 def _files(root: Path) -> list[Path]:
     """Return the files that `root` stands for: `root` is a file, a folder of files or a pattern such as `*.txt`."""
-    if not root.exists() and any(mark in root.name for mark in "*?["):
-        return _matching(root)
     if root.is_file():
         return [root.absolute()]
-    if not root.is_dir():
-        raise CorpusError(f"{root}: no such file or folder. Give text files or folders with --train and --valid.")
-    files = sorted(_below(root.absolute(), frozenset()))
+    found = _below(root.absolute()) if root.is_dir() else root.absolute().parent.glob(root.name)
+    files = sorted(path for path in found if not path.name.startswith("."))
+    if bad := next((path for path in files if not path.is_file() or path.suffix == ".part"), None):
+        raise CorpusError(f"{bad} is an unfinished download, a broken link or not a regular file. Remove it.")
     if not files:
-        raise CorpusError(f"{root}: the folder has no files. Give a folder with text files.")
+        raise CorpusError(f"{root}: there are no such files. Give text files or folders with --train and --valid.")
     return files
 
 
-def _matching(pattern: Path) -> list[Path]:
-    """Expand a pattern that the shell left as it is, and return the matching files."""
-    files = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
-    if not files:
-        raise CorpusError(f"{pattern}: no file matches this pattern. Fetch the files first, or give other files.")
-    return files
-
-
-def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
+def _below(folder: Path) -> Iterator[Path]:
     """Yield all files below a folder; links are followed, because large corpora are often assembled with them."""
-    real = folder.resolve()
-    if real in above:
-        raise CorpusError(f"{folder} is a link to a folder above it. Remove the link.")
-    for path in folder.iterdir():
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
-            yield from _below(path, above | {real})
-        elif path.is_file():
-            yield path
-        else:
-            raise CorpusError(f"{path} is a broken link or not a regular file. Remove it.")
+    seen: set[Path] = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        yield from (Path(place, name) for name in files)
+        folders[:] = [name for name in folders if not name.startswith(".") and Path(place, name).resolve() not in seen]
+        seen |= {Path(place, name).resolve() for name in folders}
 
 
-def _once(paths: Iterable[Path]) -> Iterator[Path]:
+def _once(sources: list[Source]) -> Iterator[Source]:
     """Yield each text once: if X.gz and X both exist, skip X.gz, which fetch.py keeps after unpacking."""
-    paths = list(paths)
-    there = {*paths, *(folder for path in paths for folder in path.parents)}
-    for path in paths:
-        if path.suffix == ".part":
-            raise CorpusError(f"{path} is an unfinished download. Fetch the file again, or remove it.")
-        plain = path.with_suffix("") if path.suffix in OPENERS else path
+    known = {(source.split, place) for source in sources for place in (source.path, *source.path.parents)}
+    seen: set[tuple[str, Path]] = set()
+    for source in sources:
+        plain = source.path.with_suffix("") if source.path.suffix in OPENERS else source.path
         plain = plain.with_suffix("") if plain.suffix == ".tar" else plain
-        if plain != path and plain in there:
-            print(f"{path} is skipped, because its unpacked content {plain.name} is in the same folder", flush=True)
-            continue
-        yield path
+        if plain != source.path and (source.split, plain) in known:
+            print(f"{source.path} is skipped, because its unpacked content {plain.name} is beside it", flush=True)
+        elif (source.split, source.path) not in seen:
+            seen.add((source.split, source.path))
+            yield source
+
+
+def is_valid(source: Source, file: int, index: int, seed: int, part: float) -> bool:
+    """Return whether a document is for validation: its file is, or it is drawn with the probability `part`."""
+    drawn = bool(part) and float(fractions(keys(seed, VALID, file, index))[0]) < part
+    return drawn or source.split == "valid"

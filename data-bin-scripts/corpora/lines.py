@@ -1,21 +1,30 @@
-"""Read and check the lines of a text file in bounded memory."""
+"""Open plain or compressed files, and read and check their lines in bounded memory."""
 
 from __future__ import annotations
 
-import codecs
+import bz2
+import gzip
+import lzma
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
-from shared import is_utf16, utf16_problem
+from backports import zstd
+from shared import CorpusError, is_utf16, utf16_problem
 
-from .compressed import BLOCK, DAMAGED, damaged, opened
-from .errors import CorpusError
-
-#: maximum number of characters of a line; a corpus on a single line cannot be split into documents
-LONGEST = 10_000_000
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.GzipFile,
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": zstd.ZstdFile,  # unlike the package zstandard, reads all frames and detects a truncated file
+}
+#: exceptions that a damaged file raises, in any of the formats
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError)
+#: maximum number of bytes of a line; a corpus on a single line cannot be split into documents
+LONGEST = 20_000_000
 #: control characters that separate words, and the zero-width space
 SPACE = re.compile(r"[\x0b\x0c\x1c-\x1f\x85\u200b]")
 #: control characters, except tabs and line ends
@@ -33,34 +42,27 @@ class Line(NamedTuple):
     text: str
 
 
-class Document(NamedTuple):
-    """Hold the number of a document's first line (from 1), and its uncleaned lines, which can be read only once."""
-
-    line: int
-    text: Iterable[str]
-
-
-def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
-    """Yield the lines of an open file.
+def opened(path: Path) -> IO[bytes]:
+    """Return the uncompressed bytes of a file as a stream.
 
     Raises:
-        CorpusError: The file is damaged, binary or not UTF-8, or a line is longer than `LONGEST`.
+        CorpusError: The file does not exist, or cannot be read.
     """
-    decoder, number, rest = codecs.getincrementaldecoder("utf-8")(), 0, ""
-    while True:
-        block = _block(path, file, number)
-        if not number and is_utf16(block):
-            raise CorpusError.at(path, 1, utf16_problem(path))
-        *whole, rest = _decoded(path, decoder, block, number, rest)
-        for text in whole:
-            number += 1
-            yield Line(number, checked(path, number, text))
-        if len(rest) > LONGEST:
-            raise _giant(path, number + 1)
-        if not block:
-            break
-    if rest:
-        yield Line(number + 1, checked(path, number + 1, rest))
+    try:
+        return cast(IO[bytes], OPENERS.get(path.suffix, lambda plain: plain.open("rb"))(path))
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
+    """Return the plain file if it exists, otherwise the first compressed file that exists, or None."""
+    return next((file for end in ("", *ends) if (file := path.with_name(f"{path.name}{end}")).is_file()), None)
+
+
+def damaged(path: Path, line: int, error: Exception) -> CorpusError:
+    """Return the error for a file that cannot be read beyond this line."""
+    what = f"the file is damaged or incomplete from here on ({error}). Fetch the file again."
+    return CorpusError.at(path, line, what)
 
 
 def of_file(path: Path) -> Iterator[Line]:
@@ -69,23 +71,50 @@ def of_file(path: Path) -> Iterator[Line]:
         yield from read(path, file)
 
 
-def _block(path: Path, file: IO[bytes], number: int) -> bytes:
+def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
+    """Yield the lines of an open file. Only a line feed ends a line, with or without a carriage return before it.
+
+    Raises:
+        CorpusError: The file is damaged, binary or not UTF-8, or a line is longer than `LONGEST`.
+    """
+    for number, line in enumerate(raw(path, file), start=1):
+        yield Line(number, decoded(path, number, line))
+
+
+def raw(path: Path, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of an open file without their line feeds.
+
+    Raises:
+        CorpusError: The file is damaged or UTF-16, or a line is longer than `LONGEST`.
+    """
+    number = 0
     try:
-        return file.read(BLOCK)
+        while line := file.readline(LONGEST):
+            number += 1
+            if number == 1 and is_utf16(line):
+                raise CorpusError.at(path, 1, utf16_problem(path))
+            if len(line) == LONGEST:
+                raise CorpusError.at(path, number, f"this line has more than {LONGEST:,} bytes. Break it into lines.")
+            yield line.removesuffix(b"\n")
     except DAMAGED as error:
         raise damaged(path, number + 1, error) from None
 
 
-def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, number: int, rest: str) -> list[str]:
-    """Return the lines of a block of text; the last line may continue in the next block."""
+def decoded(path: Path, number: int, line: bytes) -> str:
+    """Return a line as text, without a carriage return at its end.
+
+    Raises:
+        CorpusError: The line is binary or not UTF-8.
+    """
     try:
-        return (rest + decoder.decode(block, final=not block)).split("\n")
-    except UnicodeDecodeError as error:
-        line = number + 1 + error.object[: error.start].count(b"\n")
-        if b"\0" in error.object[:4096]:
-            raise binary(path, line) from None
+        text = line.decode("utf-8").removesuffix("\r")
+    except UnicodeDecodeError:
+        what = "binary data, not text" if b"\0" in line else "bytes that are not UTF-8"
         cure = "Convert the file, for example with iconv -t UTF-8, or leave it out."
-        raise CorpusError.at(path, line, f"this is not UTF-8 text. {cure}") from None
+        raise CorpusError.at(path, number, f"the file holds {what}. {cure}") from None
+    if "\0" in text or (not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1):
+        raise CorpusError.at(path, number, "the file holds binary data, not text. Leave the file out.")
+    return text
 
 
 def tidy(text: str) -> str:
@@ -99,25 +128,3 @@ def tidy(text: str) -> str:
 def is_seen(text: str) -> bool:
     """Return whether the text has a visible character. Tokenizers ignore invisible characters."""
     return any(unicodedata.category(character) not in UNSEEN for character in text)
-
-
-def checked(path: Path, number: int, text: str) -> str:
-    """Return a line without the carriage return at its end; raise a CorpusError if it is binary or too long."""
-    text = text.removesuffix("\r")
-    if not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1:
-        raise binary(path, number)
-    if "\0" in text:
-        cure = "Remove the NUL character. If the file is not text, leave it out."
-        raise CorpusError.at(path, number, f"the line contains a NUL character. {cure}")
-    if len(text) > LONGEST:
-        raise _giant(path, number)
-    return text
-
-
-def binary(path: Path, number: int) -> CorpusError:
-    """Return the error for binary data."""
-    return CorpusError.at(path, number, "the file holds binary data, not text. Leave the file out.")
-
-
-def _giant(path: Path, number: int) -> CorpusError:
-    return CorpusError.at(path, number, f"this line has more than {LONGEST:,} characters. Break it into lines.")

@@ -1,148 +1,299 @@
-"""Convert text files to the folders that fairseq trains on."""
+"""Convert text files to the folders that fairseq trains on: tokenise in tasks, then build the shards."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
-from dataclasses import asdict
+import shutil
+from argparse import Namespace
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shared import digest, write_whole
+from numpy.typing import NDArray
+from shared import RECORD, CorpusError, digest, make, mapped, read_json, whole_folder, write_whole
+from tqdm import tqdm
 
-from . import pieces, sample, shard, stages
-from .binary import dtype_for
-from .counts import Table, factors
-from .errors import CorpusError
-from .files import Source
-from .job import Job, Settings, read_json
-from .partial import make
-from .stages import Machines, Task
-from .tokenise import languages, tokenise
+from . import keys, pieces, sentences
+from .binary import dtype_for, shard
+from .documents import Document, documents
+from .files import Source, is_valid
+from .learn import factors, learn
 
-#: libraries whose versions can change the output
+#: the options that determine the output, besides the files
+OPTIONS = [
+    *("tokenizer", "vocabulary", "cased", "longest", "tasks"),
+    *("language", "languages", "smoothing", "seed", "limit", "valid_part"),
+]
+#: the libraries whose versions can change the output
 LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
-FORMAT = 2  # version 1 removed form feeds and other separators between words
+#: a document of a task: its file and its number in the file, its language, whether it is for validation, and its size
+ENTRY = np.dtype(
+    [("file", "<u4"), ("index", "<u8"), ("language", "<u2"), ("valid", "u1"), ("items", "<u8"), ("ids", "<u8")]
+)
+#: A fraction of unknown pieces above MOST_UNKNOWN means that the tokenizer does not fit. It is checked at the end of a
+#: task if there are at least FEWEST pieces, and during the task as soon as there are ENOUGH pieces.
+MOST_UNKNOWN, FEWEST, ENOUGH = 0.2, 100, 1_000_000
+Counts = dict[str, Counter[str]]  # numbers of documents, pieces and so on by split and language, such as `train en`
 
 
-def prepare(
-    sources: list[Source], output: Path, settings: Settings, tokenizer: Path | None, machines: Machines
-) -> bool:
-    """Write the output, unless it is already complete.
+def prepare(options: Namespace, sources: list[Source]) -> bool:
+    """Write the output folder, unless it is already complete, and return whether it was written.
 
-    Args:
-        tokenizer: File or folder of the user's tokenizer; if it is None, a tokenizer is learned.
-    Returns:
-        True if the output was written, False if it was already complete.
     Raises:
         CorpusError: The text or an option is not valid, or a task failed.
     """
-    machines.check()
-    user_paths = pieces.user_paths(settings.tokenizer, tokenizer) if tokenizer else {}
-    user_files = {name: path.read_bytes() for name, path in user_paths.items()}
-    job = Job(output.with_name(output.name + ".partial"), settings)
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in user_files.items()}
-    identity = job.identity(sources, hashes, {"format": str(FORMAT)} | {name: version(name) for name in LIBRARIES})
+    paths = pieces.user_paths(options.tokenizer, options.tokenizer_path) if options.tokenizer_path else {}
+    files = [(*map(str, source), source.path.stat().st_size, source.path.stat().st_mtime_ns) for source in sources]
+    identity = {"options": {name: getattr(options, name) for name in OPTIONS}, "files": files}
+    identity["tokenizer"] = {name: digest(path) for name, path in paths.items()}
+    identity["versions"] = {name: version(name) for name in LIBRARIES}
 
     def work(folder: Path) -> Path:
-        write_whole(folder / "files.json", json.dumps([(str(source.path), *source[1:]) for source in sources]))
-        _tokenizer(job, user_files, user_paths.get("vocab.txt"), machines)
-        stages.run(Task(job, "tokenise", tokenise), settings.tasks, machines)
-        table = _merged(job)
-        stages.run(Task(job, "shard", shard.make), settings.tasks, machines)
-        _record(job, identity, table)
+        job = Job(folder, options, sources)
+        job.result.mkdir(exist_ok=True)
+        if not job.tokenizer.exists():
+            _tokenizer(job, paths)
+        job.run("tokenise", partial(tokenise, job))
+        counts = _merged(job)
+        job.run("shard", partial(write_shard, job, counts))
+        _record(job, counts, identity)
         return job.result
 
-    return make(output, identity, work)
+    return make(options.output.absolute(), identity, work)
 
 
-def _tokenizer(job: Job, user_files: dict[str, bytes], vocabulary: Path | None, machines: Machines) -> None:
-    """Copy the user's tokenizer or learn one, and check it before any long work.
+@dataclass(frozen=True)
+class Job:
+    """Describe a run: its folder DIR.partial, its options and its files."""
 
-    Args:
-        vocabulary: The user's vocab.txt for WordPiece.
+    folder: Path
+    options: Namespace
+    sources: list[Source]
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "corpus"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.result / "tokenizer"
+
+    @property
+    def languages(self) -> list[str]:
+        return sorted({source.language for source in self.sources})
+
+    def pieces(self) -> pieces.Pieces:
+        return pieces.load(self.options.tokenizer, self.tokenizer, cased=self.options.cased)
+
+    def task(self, number: int) -> Path:
+        return self.folder / "tokens" / f"{number:05d}"
+
+    def run(self, stage: str, work: partial[None]) -> None:
+        """Run the tasks of a stage; tasks that an earlier run completed end at once."""
+        tasks = range(self.options.tasks)
+        bar = tqdm(mapped(work, tasks, self.options.workers), stage, len(tasks), leave=False, disable=None)
+        for _ in bar:
+            pass
+
+    def copies(self, entries: NDArray[np.void], counts: Counts) -> NDArray[np.int64]:
+        """Return how many copies of each document the shards get, [n].
+
+        With a factor of 2.3, a document gets two copies, and with a probability of 0.3 one more.
+        """
+        factor = np.array([taken(self, counts).get(code, 0.0) for code in self.languages])[entries["language"]]
+        draw = keys.fractions(keys.keys(self.options.seed, keys.COPY, entries["file"], entries["index"]))
+        return (np.floor(factor) + (draw < factor % 1)).astype(np.int64)
+
+
+def _tokenizer(job: Job, paths: dict[str, Path]) -> None:
+    """Copy the user's tokenizer or learn one, and check it before any long work."""
+    scheme, cased = job.options.tokenizer, job.options.cased
+    with whole_folder(job.tokenizer) as new:
+        for name, path in paths.items():
+            shutil.copyfile(path, new / name)
+        if not paths:
+            learn(job.options, job.sources, new)
+        pieces.load(scheme, new, cased=cased)
+        if paths and scheme == "wordpiece":
+            pieces.check_case(new, cased=cased)
+        pieces.complete(scheme, new, cased=cased)
+
+
+def tokenise(job: Job, task: int) -> None:
+    """Write the ids, the sizes of the items, an `ENTRY` of each document and the counts of a task.
+
+    Raises:
+        CorpusError: A file cannot be read, or too many pieces are unknown to the tokenizer.
     """
-    for name, content in user_files.items():
-        job.tokenizer.mkdir(parents=True, exist_ok=True)
-        (job.tokenizer / name).write_bytes(content)
-    if not user_files:
-        stages.run(Task(job, "learn", sample.learn), 1, machines)
-    pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-    if vocabulary is not None:
-        pieces.check_case(vocabulary, cased=job.settings.cased)
-    if job.settings.tokenizer == "sentencepiece":
-        pieces.write_vocabulary(job.tokenizer)
-    if job.settings.tokenizer == "wordpiece":
-        pieces.write_settings(job.tokenizer, cased=job.settings.cased)
+    if job.task(task).exists():
+        return
+    tokenizer, options = job.pieces(), job.options
+    frequencies, entries = np.zeros(len(tokenizer), np.int64), list[tuple[int, ...]]()
+    counts: Counts = defaultdict(Counter)
+    with whole_folder(job.task(task)) as new, (new / "ids").open("wb") as out, (new / "sizes").open("wb") as lengths:
+        for file, index, source, document in _own_documents(job, task):
+            valid = is_valid(source, file, index, options.seed, options.valid_part)
+            split = "valid" if valid else "train"
+            lines = sentences.split(source.language, document.text)
+            ids, sizes = tokenizer.encode(lines)
+            count = counts[f"{split} {source.language}"]
+            if not len(ids):
+                count["without_text"] += 1
+                continue
+            text, items = sentences.items(ids, sizes, tokenizer.begins, options.longest)
+            out.write(text.astype(dtype_for(len(tokenizer))).tobytes())
+            lengths.write(items.astype("<i4").tobytes())
+            entries.append((file, index, job.languages.index(source.language), valid, len(items), len(text)))
+            count.update(documents=1, sentences=len(lines), items=len(items), pieces=len(ids))
+            count.update(unknown_pieces=int((ids == pieces.UNKNOWN).sum()), characters=sum(map(len, lines)))
+            frequencies += 0 if valid else np.bincount(ids, minlength=len(tokenizer))
+            _check_unknown(count, ENOUGH, f"{source.path}:{document.line}")
+        for name, count in counts.items():
+            _check_unknown(count, FEWEST, f"the {name.split()[0]} files of task {task}")
+        np.save(new / "entries.npy", np.array(entries, ENTRY))
+        np.save(new / "frequencies.npy", frequencies)
+        (new / "counts.json").write_text(json.dumps(counts), encoding="utf-8")
 
 
-def _merged(job: Job) -> Table:
-    """Merge the counts of all tasks; write the dictionary, the integer type of the ids and the languages' weights."""
-    tokenizer = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-    table = Table(len(tokenizer))
-    for task in range(job.settings.tasks):
-        file = job.tokens / f"{task:05d}"
-        table.merge(read_json(file.with_name(f"{file.name}.json")), np.load(file.with_name(f"{file.name}.npy")))
-    _check(job, table)
-    write_whole(job.dictionary, pieces.dictionary(job.tokenizer, tokenizer, table.frequencies))
-    factor = smoothed(job, table)
-    dtype = dtype_for(len(tokenizer)).name
-    write_whole(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(code, 0.0) for code in _codes(job)]}))
-    return table
+def _check_unknown(count: Counter[str], enough: int, where: str) -> None:
+    unknown, number = count["unknown_pieces"], count["pieces"]
+    if number >= enough and unknown > MOST_UNKNOWN * number:
+        raise CorpusError(
+            f"{where}: {unknown:,} of {number:,} pieces are unknown, so the tokenizer is for another language or "
+            "script. Give a suitable --tokenizer-path, or leave it out to learn a tokenizer."
+        )
 
 
-def _codes(job: Job) -> list[str]:
-    return languages(job.sources())
+def _own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Document]]:
+    """Yield the documents of a task, each with the number of its file and its number in that file.
+
+    With T tasks, a task reads every T-th file. If there are fewer files than tasks, a task reads every T-th document of
+    each file instead.
+    """
+    sources, tasks, limit = list(enumerate(job.sources)), job.options.tasks, job.options.limit
+    shared = len(sources) < tasks
+    left = limit // tasks + (task < limit % tasks) if limit else -1  # -1: all
+    for file, source in sources if shared else sources[task::tasks]:
+        for index, document in enumerate(documents(source.path, source.documents)):
+            if shared and index % tasks != task:
+                continue
+            if source.split == "train":
+                if left == 0:
+                    break
+                left -= 1
+            yield file, index, source, document
 
 
-def smoothed(job: Job, table: Table) -> dict[str, float]:
-    """Return how often the text of each language is repeated, computed from its number of pieces."""
-    sizes = {code: table.of("train", code).pieces for code in _codes(job)}
-    return factors({code: number for code, number in sizes.items() if number}, job.settings.smoothing)
+def _merged(job: Job) -> Counts:
+    """Return the counts of all tasks, and write the dictionary.
 
-
-def _check(job: Job, table: Table) -> None:
-    sources = job.sources()
+    Raises:
+        CorpusError: A split has no documents.
+    """
+    counts: Counts = defaultdict(Counter)
+    frequencies = np.zeros((), np.int64)
+    for task in range(job.options.tasks):
+        frequencies = frequencies + np.load(job.task(task) / "frequencies.npy")
+        for name, count in read_json(job.task(task) / "counts.json").items():
+            counts[name].update(count)
     for split in ("train", "valid"):
-        counts = table.total(split)
-        if counts.documents:
-            continue
-        if split == "valid" and job.settings.valid_part:
-            raise CorpusError(
-                f"--valid-part {job.settings.valid_part}: none of the {table.total('train').documents:,} documents was "
-                "drawn for validation. Give a larger probability, or give validation files with --valid."
-            )
-        if split == "train" and job.settings.valid_part and table.total("valid").documents:
-            raise CorpusError(
-                f"--valid-part {job.settings.valid_part}: all documents were drawn for validation. Give a smaller "
-                "probability."
-            )
-        files = [source.path for source in sources if source.split == split]
-        others = f" and the {len(files) - 1} other files" if files[1:] else ""
-        cure = "Give files with text, or give their format with --documents."
-        raise CorpusError(f"--{split} {files[0]}{others}: no document has text. {cure}")
+        if not _total(counts, split)["documents"]:
+            part = job.options.valid_part
+            cure = f"Give another --valid-part than {part}." if part else "Give files with text, or see --documents."
+            first = next((source.path for source in job.sources if source.split == split), "--valid-part")
+            raise CorpusError(f"{first}: the {split} set has no document with text. {cure}")
+    write_whole(job.folder / "dict.txt", pieces.dictionary(job.tokenizer, job.pieces(), frequencies))
+    return counts
 
 
-def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
-    """Write corpus.json, whose content does not depend on the machines that run the tasks."""
-    files = Counter(source.split for source in job.sources())
-    factor = smoothed(job, table)
-    counts: dict[str, Any] = {
-        split: {"files": files[split]} | asdict(table.total(split)) for split in ("train", "valid")
+def _total(counts: Counts, split: str) -> Counter[str]:
+    return sum((count for name, count in counts.items() if name.startswith(f"{split} ")), Counter[str]())
+
+
+def taken(job: Job, counts: Counts) -> dict[str, float]:
+    """Return how often the training text of each language is repeated, computed from its number of pieces."""
+    sizes = {code: counts[f"train {code}"]["pieces"] for code in job.languages if f"train {code}" in counts}
+    return factors({code: size for code, size in sizes.items() if size}, job.options.smoothing)
+
+
+def write_shard(job: Job, counts: Counts, number: int) -> None:
+    """Write shardNUMBER/ with train.bin, train.idx and dict.txt; shard 0 also has valid.bin and valid.idx.
+
+    The seed and the numbers of the documents determine which documents a shard holds, how often, and in what order.
+
+    Raises:
+        CorpusError: The shard would have no document.
+    """
+    folder = job.result / f"shard{number:05d}"
+    if folder.exists():
+        return
+    seed, tasks = job.options.seed, np.uint64(job.options.tasks)
+    train, valid = list[NDArray[np.void]](), list[NDArray[np.void]]()
+    for task in range(job.options.tasks):
+        entries = _placed(job, task)
+        chosen = entries[entries["valid"] == 0]
+        valid.append(entries[entries["valid"] == 1])
+        often = job.copies(chosen, counts)
+        for copy in range(int(often.max(initial=0))):
+            copied = chosen[often > copy]
+            names = copied["file"], copied["index"], copy
+            copied["key"], copied["copy"] = keys.keys(seed, keys.ORDER, *names), copy
+            train.append(copied[keys.keys(seed, keys.SHARD, *names) % tasks == number])
+    if not any(map(len, train)):
+        what = f"shard {number} has no document, because the text has too few documents"
+        raise CorpusError(f"--tasks {job.options.tasks}: {what}. Give a smaller --tasks.")
+    with whole_folder(folder) as new:
+        if number == 0:
+            _write(job, new / "valid", np.concatenate(valid))
+        _write(job, new / "train", np.concatenate(train))
+        shutil.copyfile(job.folder / "dict.txt", new / "dict.txt")
+
+
+def _placed(job: Job, task: int) -> NDArray[np.void]:
+    """Return the entries of a task, with the places of their ids and items in its files, and fields for sorting."""
+    entries = np.load(job.task(task) / "entries.npy")
+    more = [("key", "<u8"), ("copy", "<u4"), ("task", "<u4"), ("id", "<u8"), ("item", "<u8")]
+    placed = np.zeros(len(entries), ENTRY.descr + more)
+    for name in ENTRY.fields or ():
+        placed[name] = entries[name]
+    for begin, size in (("id", "ids"), ("item", "items")):
+        placed[begin] = np.cumsum(entries[size]) - entries[size]
+    placed["task"] = task
+    return placed
+
+
+def _write(job: Job, prefix: Path, places: NDArray[np.void]) -> None:
+    """Copy documents in the order of their keys; those of the validation set, whose keys are 0, in their order."""
+    dtype = dtype_for(len(job.pieces()))
+    # mapped files need no open file descriptors, of which many systems allow 1,024
+    files = {task: job.task(task) for task in np.unique(places["task"]).tolist()}
+    ids = {task: np.memmap(folder / "ids", dtype, "r") for task, folder in files.items()}
+    sizes = {task: np.memmap(folder / "sizes", "<i4", "r") for task, folder in files.items()}
+    order = np.lexsort([places[name] for name in ("copy", "index", "file", "key")])
+    with shard(prefix, dtype) as writer:
+        for place in places[order]:
+            task, begin, item = int(place["task"]), int(place["id"]), int(place["item"])
+            text = ids[task][begin : begin + int(place["ids"])]
+            writer.add(text.tobytes(), sizes[task][item : item + int(place["items"])].tobytes())
+
+
+def _record(job: Job, counts: Counts, identity: dict[str, Any]) -> None:
+    """Write corpus.json, which does not depend on the number of processes."""
+    files, factor = Counter(source.split for source in job.sources), taken(job, counts)
+    languages = []
+    for name in sorted(counts):
+        split, code = name.split()
+        share = factor.get(code, 1.0) if split == "train" else 1.0
+        languages.append({"split": split, "language": code, "taken": share} | counts[name])
+    record: dict[str, Any] = {
+        "counts": {split: {"files": files[split]} | _total(counts, split) for split in ("train", "valid")}
     }
-    record = {
-        "counts": counts,
-        "languages": [
-            {"split": split, "language": code, "taken": factor.get(code, 1.0) if split == "train" else 1.0}
-            | asdict(of_language)
-            for (split, code), of_language in sorted(table.counts.items())
-        ],
-        "options": asdict(job.settings),
-        "tokenizer": {path.name: digest(path) for path in sorted(job.tokenizer.iterdir())},
-        "identity": identity,
-    }
-    write_whole(job.result / "corpus.json", json.dumps(record, indent=1) + "\n")
+    record |= {"languages": languages, "options": identity["options"], "identity": identity}
+    record["tokenizer"] = {path.name: digest(path) for path in sorted(job.tokenizer.iterdir())}
+    write_whole(job.result / RECORD, json.dumps(record, indent=1) + "\n")
     (job.tokenizer / pieces.DICTIONARY).unlink(missing_ok=True)  # each shard has a copy

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from sentencex import segment
 
 from .lines import tidy
 from .pieces import END, Ids
@@ -15,27 +14,15 @@ from .pieces import END, Ids
 _SENTENCES_MOST = 100_000  # maximum number of characters that sentencex splits at once
 
 
-def clean(lines: Iterable[str]) -> list[str]:
-    """Return the non-empty paragraphs in Unicode NFC, without control characters and with single spaces."""
-    return [paragraph for paragraph in map(tidy, lines) if paragraph]
-
-
 def split(language: str, paragraphs: Iterable[str]) -> list[str]:
-    """Return the sentences of the paragraphs. sentencex treats unsupported languages as English."""
-    return [
-        sentence.strip()
-        for paragraph in paragraphs
-        for part in _parts(paragraph)
-        for sentence in segment(language, part)
-        if sentence.strip()
-    ]
+    """Return the sentences of cleaned paragraphs. sentencex treats unsupported languages as English."""
+    from sentencex import segment
 
-
-def _parts(paragraph: str) -> list[str]:
-    """Return the paragraph; if it is very long, return it in several parts that end at spaces."""
-    if len(paragraph) <= _SENTENCES_MOST:
-        return [paragraph]
-    return re.findall(rf"\S.{{0,{_SENTENCES_MOST}}}(?=\s|$)|\S.{{0,{_SENTENCES_MOST}}}", paragraph)
+    # a very long paragraph is split in several parts that end at spaces
+    long = rf"\S.{{0,{_SENTENCES_MOST}}}(?=\s|$)|\S.{{0,{_SENTENCES_MOST}}}"
+    texts = filter(None, map(tidy, paragraphs))
+    parts = (part for text in texts for part in (re.findall(long, text) if len(text) > _SENTENCES_MOST else [text]))
+    return [sentence.strip() for part in parts for sentence in segment(language, part) if sentence.strip()]
 
 
 def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tuple[Ids, NDArray[np.int32]]:

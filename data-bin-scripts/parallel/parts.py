@@ -1,118 +1,129 @@
-"""Clean training pairs in several processes, and write each chunk to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
+"""Clean training pairs in several processes, chunk by chunk, and merge the chunks without duplicate pairs.
 
-A part is complete if all its files exist. A later run does not write complete parts again.
+Each chunk becomes a folder. A later run does not write complete folders again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator
-from itertools import count, islice
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress, count, islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from corpora.binary import replacing
-from corpora.compressed import DAMAGED, damaged, opened
-from corpora.errors import CorpusError
-from shared import is_utf16, utf16_problem
+from shared import mapped, read_json, whole_folder
+from tqdm import tqdm
 
-from .cleaning import Cleaner, Kept
-from .sets import unequal
-from .sources import Source
+from .cleaning import Kept, judge
+from .sets import Source, pairs
 
 CHUNK = 20_000  # pairs per chunk
 SHOWN = 3  # number of example lines for each step, per part and per corpus
-ENDS = ("a", "b", "kept", "json")
 #: a kept pair: hash of its text, line number, words of both sides, whether the text was mended
-KEPT = np.dtype([("high", "<u8"), ("low", "<u8"), ("line", "<u8"), ("words", "<u4", 2), ("mended", "u1")])
+KEPT = np.dtype([("hash", "S16"), ("line", "<u8"), ("words", "<u4", 2), ("mended", "u1")])
 
 
 class Chunk(NamedTuple):
-    """Hold a chunk of consecutive lines of a parallel corpus.
+    """Hold consecutive pairs of a corpus: the folder of their part, the number of the first line, and the pairs."""
 
-    Args:
-        part: Name of the part's files, without their endings.
-        line: Number of the chunk's first line; lines count from 1.
-        sides: Lines of both languages, separated by line feeds.
-    """
-
-    part: str
+    folder: Path
     line: int
-    sides: tuple[bytes, bytes]
+    pairs: list[tuple[bytes, bytes]]
 
 
-def name(corpus: int, chunk: int) -> str:
-    """Return the name of a part; it includes the chunk size, so that a run with another chunk size writes new parts."""
-    return f"{corpus:02d}-{CHUNK}-{chunk:06d}"
+@dataclass
+class Tally:
+    """Hold the counts of a corpus, and the line numbers of the first pairs that each step left out.
 
-
-def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
-    """Yield the chunks of a corpus, or of its first `limit` pairs.
-
-    Raises:
-        CorpusError: A file is damaged or empty, or the two files have different numbers of lines.
+    `read`, `kept`, `mended`, `words 0`, `words 1` and the names of the steps are counted.
     """
-    with opened(source.files[0]) as a, opened(source.files[1]) as b:
-        for number in count():
-            line = number * CHUNK + 1
-            most = max(0, min(CHUNK, limit - number * CHUNK)) if limit else CHUNK
-            first, second = _lines(source.files[0], a, line, most), _lines(source.files[1], b, line, most)
-            if len(first) != len(second):
-                raise unequal(source.files, line + min(len(first), len(second)), len(first) < len(second))
-            if not first:
-                break
-            yield Chunk(name(corpus, number), line, (b"\n".join(first), b"\n".join(second)))
-    if number == 0:
-        raise CorpusError(f"{source.files[0]} and {source.files[1]} are both empty. Fetch both files again.")
+
+    name: str
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def leave(self, step: str, number: int, lines: list[int]) -> None:
+        self.counts[step] += number
+        self.lines[step] = (self.lines.get(step, []) + lines)[:SHOWN]
 
 
-def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
-    """Return the next `most` lines of a file, or fewer at its end.
+def clean(
+    folder: Path, sources: list[Source], options: Namespace, identify: Callable[[str], str] | None
+) -> Iterator[tuple[Tally, list[Path]]]:
+    """Write the parts of all corpora; yield an empty tally of each corpus with the folders of its parts."""
+    work = partial(_clean, options, identify)
+    for number, source in enumerate(sources):
+        bar = tqdm(desc=source.name, unit=" pairs", mininterval=5, disable=None, leave=False)
+        parts = list[Path]()
+        for part, size in mapped(work, _chunks(folder / f"{number:02d}", source, options.limit), options.workers):
+            parts.append(part)
+            bar.update(size)
+        yield Tally(source.name), parts
 
-    Only a line feed ends a line; other line breaks of Unicode would misalign the pairs.
-    """
-    lines: list[bytes] = []
-    try:
-        lines.extend(text.removesuffix(b"\n") for text in islice(file, most))
-    except DAMAGED as error:
-        raise damaged(path, line + len(lines), error) from None
-    if line == 1 and lines and is_utf16(lines[0]):
-        raise CorpusError.at(path, 1, utf16_problem(path))
-    return lines
+
+def _chunks(folder: Path, source: Source, limit: int) -> Iterator[Chunk]:
+    lines = islice(pairs(source.files), limit or None)
+    for number in count():
+        if not (chunk := list(islice(lines, CHUNK))):
+            return
+        yield Chunk(folder / f"{number:06d}", number * CHUNK + 1, chunk)
 
 
-def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
-    """Clean a chunk and write its part, unless an earlier run wrote it; return the number of pairs in the chunk.
-
-    The .json file says how many pairs each step left out, with the line numbers of the first such pairs.
-    """
-    left_out, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
-    sides = [side.split(b"\n") for side in chunk.sides]
-    if (folder / f"{chunk.part}.json").is_file():
-        return len(sides[0])
-    with replacing(folder / chunk.part, ENDS) as new:
-        with new["a"].open("wb") as a, new["b"].open("wb") as b:
-            for line, pair in enumerate(zip(*sides, strict=True), start=chunk.line):
-                verdict = cleaner.judge(pair)
+def _clean(options: Namespace, identify: Callable[[str], str] | None, chunk: Chunk) -> tuple[Path, int]:
+    """Clean a chunk and write its part, unless an earlier run wrote it."""
+    if chunk.folder.exists():
+        return chunk.folder, len(chunk.pairs)
+    tally, kept = Tally(""), list[tuple[object, ...]]()
+    with whole_folder(chunk.folder) as new:
+        with (new / "0").open("wb") as a, (new / "1").open("wb") as b:
+            for line, sides in enumerate(chunk.pairs, start=chunk.line):
+                verdict = judge(options, identify, sides)
                 if isinstance(verdict, Kept):
-                    texts = verdict.texts[0].encode() + b"\n", verdict.texts[1].encode() + b"\n"
+                    texts = [f"{text}\n".encode() for text in verdict.texts]
                     a.write(texts[0])
                     b.write(texts[1])
-                    kept.append((*_key(texts), line, verdict.words, verdict.mended))
-                    continue
-                left_out[verdict] += 1
-                if left_out[verdict] <= SHOWN:
-                    places.setdefault(verdict, []).append(line)
-        np.array(kept, KEPT).tofile(new["kept"])
-        record = {"read": len(sides[0]), "left out": left_out, "lines": places}
-        new["json"].write_text(json.dumps(record), encoding="utf-8")
-    return len(sides[0])
+                    key = hashlib.blake2b(b"".join(texts), digest_size=16).digest()
+                    kept.append((key, line, verdict.words, verdict.mended))
+                else:
+                    tally.leave(verdict, 1, [line])
+        np.save(new / "kept.npy", np.array(kept, KEPT))
+        record = {"read": len(chunk.pairs), "left out": tally.counts, "lines": tally.lines}
+        (new / "counts.json").write_text(json.dumps(record), encoding="utf-8")
+    return chunk.folder, len(chunk.pairs)
 
 
-def _key(texts: tuple[bytes, bytes]) -> tuple[int, int]:
-    """Return a hash of 128 bits as two numbers; even among a billion pairs, a collision is improbable."""
-    digest = hashlib.blake2b(b"".join(texts), digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def merge(corpora: list[tuple[Tally, list[Path]]], targets: tuple[Path, Path], *, duplicates: bool) -> list[Tally]:
+    """Write the pairs of all parts into the training files of both languages; return the counts of each corpus.
+
+    Args:
+        duplicates: Whether to keep pairs that occurred before. Even among a billion pairs, it is improbable that two
+            different ones have the same hash.
+    """
+    kept = {part: np.load(part / "kept.npy") for _, parts in corpora for part in parts}
+    hashes = np.concatenate([rows["hash"] for rows in kept.values()])
+    mask = np.full(len(hashes), duplicates)
+    mask[np.unique(hashes, return_index=True)[1]] = True  # the first pair of each hash
+    begin = 0
+    with targets[0].open("wb") as a, targets[1].open("wb") as b:
+        for tally, parts in corpora:
+            for part in parts:
+                rows, record = kept[part], read_json(part / "counts.json")
+                written = mask[begin : (begin := begin + len(rows))]
+                for side, target in enumerate((a, b)):
+                    with (part / str(side)).open("rb") as lines:
+                        target.writelines(compress(lines, written.tolist()))
+                for step, number in record["left out"].items():
+                    tally.leave(step, number, record["lines"][step])
+                if number := int((~written).sum()):
+                    tally.leave("duplicate", number, rows["line"][~written][:SHOWN].tolist())
+                words = rows["words"][written].sum(axis=0, dtype=np.int64).tolist()
+                tally.counts.update({"read": record["read"], "kept": int(written.sum())})
+                tally.counts.update({"mended": int(rows["mended"][written].sum()), "words 0": words[0]})
+                tally.counts["words 1"] += words[1]
+    return [tally for tally, _ in corpora]

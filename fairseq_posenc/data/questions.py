@@ -177,7 +177,7 @@ def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split:
         ValueError: Some items are too long, and fairseq does not skip them.
     """
     parts = (
-        ("sources", data.src_sizes, limits[0], "--max-source-positions", "--longest"),
+        ("sources", data.src_sizes, limits[0], "--max-source-positions", "--length"),
         ("questions", data.tgt_sizes, limits[1], "--max-target-positions", "--longest-question"),
     )
     excess = [_excess(*part) for part in parts if part[1] is not None and (np.asarray(part[1]) > part[2]).any()]

@@ -79,7 +79,7 @@ class Shape:
         if self.room(self.longest_question) < 1:
             least = self.longest_question + self.separators + 3
             raise InputError(
-                f"--longest {self.longest} leaves no room for a context after a question of {self.longest_question} "
+                f"--length {self.longest} leaves no room for a context after a question of {self.longest_question} "
                 f"pieces. Give at least {least}, or a smaller --longest-question."
             )
 

@@ -57,7 +57,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         if isinstance(model, PosEncClassifier) and not from_checkpoint:
             model.start(init_token=self.cfg.init_token)
         if longest := self.longest_item():
-            advice = "Prepare them again with --longest LIMIT, or use another encoding."
+            advice = "Prepare them again with --length LIMIT, or use another encoding."
             check_length(model.encoder.sentence_encoder.pos, longest, "items", advice)
         model.register_classification_head(self.cfg.classification_head_name, num_classes=self.cfg.num_classes)
         return model

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 #: options of prepare_spans.py that decide the windows; a model's checkpoint stores their values
 SHAPE = ("separators", "longest", "stride", "longest_question")
+#: their names on its command line, if they differ
+FLAGS = {"longest": "length", "longest_question": "longest-question"}
 
 
 @dataclasses.dataclass
@@ -105,7 +107,7 @@ class SquadTask(Finetuning):
             )
         trained = state_dict.get("squad_windows", {})
         other = {name: value for name, value in trained.items() if self.shape.get(name, value) != value}
-        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
+        flags = " ".join(f"--{FLAGS.get(name, name)} {value}" for name, value in other.items())
         if "separators" in other:
             problem = "The model was trained on windows with other separators"
             raise CheckpointError(f"{problem}. Prepare the questions again with {flags}.")
@@ -126,7 +128,7 @@ def check_windows(pos: Composition, longest: int) -> None:
     Raises:
         ValueError: The windows are too long; the message says what to do.
     """
-    flags = "--longest in prepare_spans.py and recipes/finetune_xtreme, or --max-length in recipes/finetune_squad"
+    flags = "--length of prepare_spans.py and of the recipes"
     check_length(pos, longest, "windows", f"Use shorter windows ({flags}), or another encoding.")
 
 

@@ -43,7 +43,7 @@ def hugging_face(form: str, folder: Path) -> Path:
 @pytest.mark.parametrize("form", ["wordpiece", "wordpiece cased", "gpt2"])
 def test_pieces_of_an_encoder_have_its_ids(prepared: Prepared, form: str) -> None:
     folder = hugging_face(form, prepared.folder / "encoder")
-    output = prepared.made(*prepared.both(), "--tokenizer-path", folder)
+    output = prepared.made(*prepared.both(), "--tokenizer", folder)
     symbols = vocabulary.dictionary(folder)
     lines = (output / "dict.src.txt").read_text("utf-8").splitlines()
     assert [line.rsplit(" ", 1)[0] for line in lines] == symbols[4:]
@@ -78,7 +78,7 @@ def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Pr
     folder = hugging_face("wordpiece", prepared.folder / "encoder")
     context = "The word \u4dc0\u4dc1 and </s> mean nothing."
     questions = squad([(context, [asked("a", "What is \u4dc0\u4dc1 ?", ("mean", context.index("mean")))])])
-    data = items(prepared.made(*prepared.both(questions, questions), "--tokenizer-path", folder))
+    data = items(prepared.made(*prepared.both(questions, questions), "--tokenizer", folder))
     assert data.surface[0]["unknown"] == ["\u4dc0\u4dc1", "<"]
     assert "\u4dc0\u4dc1*" in data.target[0]
     assert data.source[0].count("</s>") == 2
@@ -93,7 +93,7 @@ def test_text_without_pieces_is_empty(prepared: Prepared, what: str) -> None:
     questions = squad(
         [(context, [asked("a", "\u200b" if what == "question" else "Who?", (answer, context.index(answer)))])]
     )
-    ended = prepared.run(*prepared.both(questions, questions), "--tokenizer-path", folder)
+    ended = prepared.run(*prepared.both(questions, questions), "--tokenizer", folder)
     assert ended.status != 0
     assert f"train: 1 x empty {what}, refused: a" in ended.error
 
@@ -103,7 +103,7 @@ def test_a_tokenizer_of_another_model_is_refused(prepared: Prepared) -> None:
     pieces = (folder / "vocab.txt").read_text("utf-8").splitlines()
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"vocab_size": len(pieces) - 9}))
-    ended = prepared.run(*prepared.both(), "--tokenizer-path", folder)
+    ended = prepared.run(*prepared.both(), "--tokenizer", folder)
     assert ended.status == 1
     assert f"vocab_size is {len(pieces) - 9}, but the vocabulary beside it has {len(pieces)} pieces" in ended.error
 
@@ -156,7 +156,7 @@ def test_lines_are_compared_by_spaces_whatever_cuts_them(prepared: Prepared) -> 
     for split in ("train", "dev"):
         prepared.write(f"nqg/src-{split}.txt", "the king -lrb- abel -rrb- won .\n")
         prepared.write(f"nqg/tgt-{split}.txt", "who did n't win , and why ?\n")
-    output = prepared.made("--text", prepared.folder / "nqg", "--tokenizer-path", folder)
+    output = prepared.made("--corpus", prepared.folder / "nqg", "--tokenizer", folder)
     record = prepared.record()
     assert (record["pieces"], record["units"], record["round_trip"]) == ("tokenizer", "spaces", 1.0)
     assert question_pieces.load(output).join("who did n ' t win ?".split()) == "who did n't win ?"
@@ -183,5 +183,5 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "least"), [("squad-v1.1/du-test-v1.1", 0.98), ("cmrc2018/cmrc2018_dev", 0.99)])
 def test_real_questions_come_back(prepared: Prepared, name: str, least: float) -> None:
     path = DATA / f"{name}.json.gz"
-    prepared.made("--text", path, "--bad", "repair", "--limit", 3000)
+    prepared.made("--corpus", path, "--bad", "repair", "--limit", 3000)
     assert prepared.record()["round_trip"] >= least

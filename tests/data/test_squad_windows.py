@@ -68,7 +68,7 @@ def test_a_window_by_hand() -> None:
 
 
 def test_shapes_without_room_are_refused() -> None:
-    with pytest.raises(ValueError, match="--longest 68 leaves no room for a context after a question of 64 pieces"):
+    with pytest.raises(ValueError, match="--length 68 leaves no room for a context after a question of 64 pieces"):
         Shape(longest=68)
     assert Shape(longest=69).room(64) == 1
     with pytest.raises(ValueError, match=r"--separators 3: the number must be 1 or 2"):

@@ -19,21 +19,18 @@ from hypothesis import strategies as st
 
 pytest.importorskip("fairseq")
 
-import classification.glove
-import classification.reading
 import corpora.partial
 import fetching.partial
 import fetching.record
 import fetching.sources
-import glue.formats
-import glue.reading
 import parallel.sgm
-import questions.reading
-import spans.sets
+import prepare_glue as glue
+import prepare_text_classification as classification
+import question_files
 from corpora import documents
-from corpora.errors import CorpusError
 from fairseq.data import Dictionary
 from fetching.errors import FetchError
+from shared import CorpusError
 
 from fairseq_posenc import compat
 from fairseq_posenc.analysis.report import page, runs, tables
@@ -173,7 +170,7 @@ SGM = (
 LOG = '2026 | INFO | train_inner | {"loss": "5.1", "wps": "40", "num_updates": "10"}\n'
 LOG += '2026 | INFO | valid | {"valid_loss": "5.2", "valid_num_updates": "10"}\n'
 SOURCES = "\t".join(fetching.sources.COLUMNS) + "\nglue\ta.zip\thttps://example.org/a.zip\t\t5\tfree\tno remark\n"
-COLUMNS = classification.reading.Columns("text", "", "label")
+COLUMNS = ("text", "", "label")
 ROWS = "text\tlabel\ngood film\t1\nbad film\t0\n"
 ANSWERS = "2\tw0 w1\tw0 _\n3\tw1 w1 w0\tw1 _ w0\n"
 SYMBOLS = Dictionary()
@@ -182,7 +179,6 @@ for number in range(2):
 SPANS = {"spans.json": json.dumps({"longest": 8, "dictionary": 6, "splits": {"train": {}}})}
 XNLI = "Yes.\tNo.\tcontradiction\nA.\tB.\tneutral\n"
 LANGUAGES = "language\tgold_label\tsentence1\tsentence2\nde\tneutral\tEins.\tZwei.\nen\tentailment\tOne.\tTwo.\n"
-TYDIQA = json.dumps(SQUAD).replace('"id": "1"', '"id": "finnish-1"')
 WIKI = '<doc id="1" url="u" title="A">\nA\n\nText of A.\n</doc>\n<doc id="2">\nB\n</doc>\n'
 DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">
  <siteinfo><namespaces><namespace key="6">Datei</namespace></namespaces></siteinfo>
@@ -219,23 +215,25 @@ READERS: dict[str, Reader] = {
         hostile=(SOURCES.replace("5", "5" * 5000).encode(), SOURCES.replace("a.zip", "{0..999999999}.zip").encode()),
 ),
     "SGM files": Reader(parallel.sgm.read, "newstest-src.en.sgm", SGM, (CorpusError,), "has no <seg>"),
-    "SQuAD and CMRC": Reader(questions.reading.read, "train.json", json.dumps(SQUAD), (CorpusError,)),
+    "SQuAD and CMRC": Reader(
+        lambda path: question_files.read(path, []), "train.json", json.dumps(SQUAD), (CorpusError,)
+    ),
     "GLUE": Reader(
-        all_of(glue.reading.read, glue.formats.TASKS["SST-2"], "train"),
+        all_of(glue.read, glue.TASKS["SST-2"], "train"),
         "train.tsv", "sentence\tlabel\ngood\t1\nbad\t0\n", (CorpusError,), "is empty",
     ),
     "classification, tsv": Reader(
-        all_of(classification.reading.read, COLUMNS), "train.tsv", ROWS, (CorpusError,), NEVER
+        all_of(classification.read, *COLUMNS), "train.tsv", ROWS, (CorpusError,), NEVER
     ),
     "classification, csv": Reader(
-        all_of(classification.reading.read, COLUMNS), "train.csv", ROWS.replace("\t", ","), (CorpusError,), NEVER
+        all_of(classification.read, *COLUMNS), "train.csv", ROWS.replace("\t", ","), (CorpusError,), NEVER
     ),
     "classification, jsonl": Reader(
-        all_of(classification.reading.read, COLUMNS),
+        all_of(classification.read, *COLUMNS),
         "train.jsonl", '{"text": "a b", "label": 1}\n' * 2, (CorpusError,), NEVER,
     ),
     "word vectors": Reader(
-        lambda path: classification.glove.read(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,),
+        lambda path: classification.read_vectors(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,),
         "is empty",
     ),
     "results": Reader(report_of, "result.json", json.dumps(RESULT), (ResultsError,)),
@@ -329,17 +327,11 @@ READERS: dict[str, Reader] = {
     ),
     "documents, any": Reader(documents_of("auto"), "a.txt", "One.\nTwo.\n\nThree.\n", (CorpusError,), NEVER),
     "XNLI of XTREME": Reader(
-        all_of(glue.reading.read, glue.formats.TASKS["XNLI"], "train"), "train-en.tsv", XNLI, (CorpusError,), "is empty"
+        all_of(glue.read, glue.TASKS["XNLI"], "train"), "train-en.tsv", XNLI, (CorpusError,), "is empty"
     ),
     "XNLI, all languages": Reader(
-        lambda path: [
-            [*glue.reading.read(path, glue.formats.TASKS["XNLI"], "valid-de")],
-            [*glue.reading.strays(path, glue.formats.TASKS["XNLI"], "valid-de")],
-        ],
+        all_of(glue.read, glue.TASKS["XNLI"], "valid-de"),
         "xnli.dev.tsv", LANGUAGES, (CorpusError,), "is empty",
-    ),
-    "TyDiQA, all languages": Reader(
-        lambda path: spans.sets.find(path.parent, "tydiqa"), "tydiqa-goldp-v1.1-dev.json", TYDIQA, (CorpusError,)
     ),
     "tables of papers": Reader(all_of(papers.read), "diet_table1.toml", PAPER, (ValueError,)),
 }  # fmt: skip

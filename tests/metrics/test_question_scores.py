@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = QUESTION_GENERATION.plan(load(QUESTION_GENERATION, "smoke"), folder, shown(folder))
     command = next(stage.command for stage in plan.stages() if stage.kind == "prepare")
     words = command[command.index("--bad") :]
-    files = ["--text", str(folder / "builtin"), "--output", str(folder / "data")]
+    files = ["--corpus", str(folder / "builtin"), "--output", str(folder / "data")]
     assert prepare_questions.main([*files, *words]) == 0
     return folder / "data"
 

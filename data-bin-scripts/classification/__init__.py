@@ -1,1 +1,0 @@
-"""Prepare published archives or your own files for text classification from scratch."""

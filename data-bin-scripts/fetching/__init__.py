@@ -1,1 +1,0 @@
-"""Implement `fetch.py`: the list of published files, downloads, checks and unpacking."""

@@ -1,1 +1,0 @@
-"""Convert GLUE's published files to the files that fairseq's sentence prediction reads."""

@@ -28,18 +28,19 @@ options "$@"
 # --- models, rows, and the score of a constant answer
 [[ $pretrained != builtin ]] || pretrain --seeds 1
 find_models
+declare -A flags_of=() # flags of fairseq-train for each task
 rows=$corpus
 case $corpus in
   builtin) rows=$output/text && step text "$rows" python -m recipes.lib.finetuning.builtin --tasks "$tasks" --seed 1 --output "$rows" ;;
   glue) rows=$raw/glue ;;
   *) mapfile -t files < <(find -L "$corpus" -maxdepth 2 -name '*.t[sx][vt]*' | sort) && reads "${files[@]}" ;;
 esac
-words=() && ((limit == 0)) || words=(--limit "$limit")
 for task in ${tasks//,/ }; do
   files=("glue/$task*")
   case $task in MRPC) files=('glue/m*') ;; MNLI) files=('glue/MNLI*' glue/AX.tsv) ;; esac
   [[ $corpus != glue ]] || step "fetch:$task" - python "$ROOT/data-bin-scripts/fetch.py" "${files[@]}" --output "$raw"
-  prepare "$task" prepare_glue.py --task "$task" --corpus "$rows" "${words[@]}"
+  prepare "$task" prepare_glue.py --task "$task" --corpus "$rows" --limit "$limit"
+  flags_of[$task]=$(python -m recipes.lib.finetuning.tasks --task "$task" --papers "$papers" --separators "$separators")
 done
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items "$tasks" \
   --papers "$papers" --output "$output/baselines.json"
@@ -47,7 +48,7 @@ step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselin
 # --- a training for each task, encoding and seed, and for each learning rate and number of epochs
 model() { # NAME ENCODING SEED TASK
   local data=$output/data/$4${suffix_of[$2]} kind=${segments_of[$2]} task trial lr count trained=''
-  mapfile -t task < <(python -m recipes.lib.finetuning.tasks --task "$4" --papers "$papers" --separators "$separators")
+  read -ra task <<<"${flags_of[$4]}"
   [[ $4 != SST-2 && $4 != CoLA ]] || kind=none # single sentences
   while read -r trial lr count; do
     set_schedule "$data" "$count"

@@ -47,9 +47,8 @@ case ${train_file:-$corpus} in
   "$corpus") questions=(--corpus "$corpus") && mapfile -t files < <(find -L "$corpus" -maxdepth 1 -name '*.json*' | sort) && reads "${files[@]}" ;;
   *) questions=(--train "$train_file" --eval "$dev_file") && reads "$train_file" "$dev_file" ;;
 esac
-((limit == 0)) || questions+=(--limit "$limit")
-((limit_dev == 0)) || questions+=(--limit-eval "$limit_dev")
-prepare SQuAD prepare_spans.py --version "$version" "${questions[@]}" --stride "$stride" --longest-question "$longest_question"
+prepare SQuAD prepare_spans.py --version "$version" "${questions[@]}" --stride "$stride" --longest-question "$longest_question" \
+  --limit "$limit" --limit-eval "$limit_dev"
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items SQuAD --output "$output/baselines.json"
 
 model() { # NAME ENCODING SEED SQuAD

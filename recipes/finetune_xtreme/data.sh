@@ -36,11 +36,9 @@ case $corpus in
 esac
 
 # --- XNLI
-words=() && ((limit == 0)) || words=(--limit "$limit")
 if [[ $tasks == *XNLI* ]]; then
   fetch xnli/XNLI-1.0.zip xnli/XNLI-MT-1.0.zip
-  rows=() && ((train_rows == 0)) || rows=(--train-rows "$train_rows")
-  prepare XNLI prepare_glue.py --task XNLI --corpus "$place" ${languages:+--languages "$languages"} "${words[@]}" "${rows[@]}"
+  prepare XNLI prepare_glue.py --task XNLI --corpus "$place" ${languages:+--languages "$languages"} --limit "$limit" --train-rows "$train_rows"
 fi
 [[ ${items[*]} == *SQuAD ]] || return 0
 
@@ -52,16 +50,14 @@ train_file=$(english train "$train_file") dev_file=$(english dev "$dev_file") wi
 [[ -n $dev_file || $learning_rates$epochs != *,* ]] || fail "Choosing among several --learning-rates or --epochs needs English questions. Give --dev-file."
 [[ -n $dev_file && $keep == best ]] || choice=()
 [[ -n $dev_file ]] || choice=(--disable-validation) # the last checkpoint is scored
-words=(--version 1.1 --stride "$stride" --longest-question "$longest_question")
-((limit_dev == 0)) || words+=(--limit-eval "$limit_dev")
+words=(--version 1.1 --stride "$stride" --longest-question "$longest_question" --limit-eval "$limit_dev")
 for name in $sets; do
   mapfile -t files < <(chosen "$name" | tr , '\n')
   case $name in XQuAD) files=("${files[@]/%/.json}") && fetch "${files[@]/#/xquad/xquad.}" ;; MLQA) fetch mlqa/MLQA_V1.zip ;; *) fetch tydiqa/tydiqa-goldp-v1.1-dev.tgz ;; esac
   [[ $corpus == builtin ]] || without+=(--without "${name,,}=$place")
 done
-((limit == 0)) || without+=(--limit "$limit")
 [[ ${without[*]} != *--without* || -z $languages ]] || without+=(--languages "$languages")
-prepare SQuAD prepare_spans.py --train "$train_file" ${dev_file:+--eval "$dev_file"} "${words[@]}" "${without[@]}"
+prepare SQuAD prepare_spans.py --train "$train_file" ${dev_file:+--eval "$dev_file"} --limit "$limit" "${words[@]}" "${without[@]}"
 for name in $sets; do
   questions=(--eval "en=$place/dev.json" --eval "de=$place/dev.json")
   [[ $corpus == builtin ]] || { questions=(--set "${name,,}" --corpus "$place") && [[ $corpus != published && -z $languages ]] || questions+=(--languages "$(chosen "$name")"); }

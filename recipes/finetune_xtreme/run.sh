@@ -43,7 +43,7 @@ step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselin
 # --- a training for each encoding and seed, on the rows of XNLI or on the questions of SQuAD
 model() { # NAME ENCODING SEED XNLI|SQuAD
   local data=$output/data/$4${suffix_of[$2]} flags=() trial lr count trained=''
-  if [[ $4 == XNLI ]]; then mapfile -t flags < <(python -m recipes.lib.finetuning.tasks --task XNLI --separators "$separators")
+  if [[ $4 == XNLI ]]; then read -ra flags < <(python -m recipes.lib.finetuning.tasks --task XNLI --separators "$separators")
   else flags=(--task posenc_squad --criterion squad "${choice[@]}"); fi
   while read -r trial lr count; do
     set_schedule "$data" "$count"

@@ -39,21 +39,17 @@ def splits(folder: Path, suffix: str) -> list[tuple[Path, str, str, str | None]]
     Raises:
         SystemExit: No language of a set has answers.
     """
-    valid = [(folder, split, split, None) for split in spans.splits(folder) if split != "train"]
+    own = [split for split in spans.splits(folder) if split != "train"]
+    valid: list[tuple[Path, str, str, str | None]] = [(folder, split, split, None) for split in own]
     for name in QUESTIONS:
         if (place := folder.with_name(name + suffix)).exists():
-            own = [(place, code, f"{name} {code}", rules_of(name, code)) for code in spans.splits(place)]
-            scored = [split for split in own if question_scores.has_answers(split[0], split[1], str(split[3]))]
+            rules = {code: f"mlqa-{code}" if name == "MLQA" else "squad-v1.1" for code in spans.splits(place)}
+            scored = [code for code in rules if question_scores.has_answers(place, code, rules[code])]
             if not scored:
                 problem = "XTREME's copies of the files may lack the answers. Use the files of the dataset's authors"
                 raise SystemExit(f"error: no file of {name} has answers. {problem}.")
-            valid += scored
+            valid += [(place, code, f"{name} {code}", rules[code]) for code in scored]
     return valid
-
-
-def rules_of(name: str, language: str) -> str:
-    """Return the scoring rules of a language: MLQA has its own in each language, the other sets use SQuAD's."""
-    return f"mlqa-{language}" if name == "MLQA" else "squad-v1.1"
 
 
 def main() -> None:

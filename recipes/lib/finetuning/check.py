@@ -34,7 +34,7 @@ def facts(label: str, source: Path, segments: str, arguments: argparse.Namespace
     pretrained = read(source)
     spec = building.parse(as_it_is(pretrained.config, pretrained.tensors), pretrained.config.pos_enc_args)
     asked, own = parse(label.removesuffix(SEGMENTS[segments])), parse(spec.label)
-    if asked.name != own.name or options_of(asked) != options_of(own):
+    if asked.names != own.names or options_of(asked) != options_of(own):
         raise ValueError(f"the model has the encoding {spec.label}, but --pos-enc asks for {asked.label}.")
     symbols, _ = vocabulary.with_tokenizer(source, arguments.tokenizer)
     pos = fine_tuned(pretrained, arguments.pos_enc_args, segments)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-
-from recipes.lib.encodings import parse
 
 from .tasks import QUESTIONS, TASKS, metrics
 
@@ -24,10 +23,15 @@ def record(folder: Path) -> dict[str, Any]:
     return contents
 
 
+def slug(label: str) -> str:
+    """Return a label as a part of a file name, as the function `slug` of recipe.sh does."""
+    return re.sub(r"[\[,]", ".", label).replace("]", "").replace("/", "--").replace(":", "_").replace(" ", "_")
+
+
 def data_of(run: Path, item: str, label: str) -> Path:
     """Return the prepared folder of a task: all models of a pretraining run share one, others have one each."""
     base = label.partition(", ")[0].removesuffix("+segments").removesuffix("+segments-input")
-    own = [run / "data" / f"{item}.{parse(name).slug}" for name in (label.partition(", ")[0], base)]
+    own = [run / "data" / f"{item}.{slug(name)}" for name in (label.partition(", ")[0], base)]
     return next(filter(Path.exists, own), run / "data" / item)
 
 

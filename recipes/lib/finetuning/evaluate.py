@@ -21,8 +21,8 @@ from recipes.lib.runs import models, training_log
 
 from . import question_scores, questions, sentences
 from .baselines import splits
-from .columns import Scores, data_of, record
-from .table import Group, Outcome, Table, Trial, slug
+from .columns import Scores, data_of, record, slug
+from .table import Group, Outcome, Table, Trial
 from .tasks import TASKS, metrics
 
 
@@ -135,10 +135,9 @@ def main() -> None:
             best = chosen(own, papers)
             table.add(item, encoding, best, several=len(own) > 1)
             for group in own:
-                if group is not best and any(one.failed for one in group):
-                    table.add(
-                        item, f"{encoding}, {group[0].trial.hyperparameters}", [one for one in group if one.failed]
-                    )
+                failed = [one for one in group if one.failed]
+                if group is not best and failed:
+                    table.add(item, f"{encoding}, {group[0].trial.hyperparameters}", failed)
             if item in TASKS:
                 submission(best, papers, run, folder / "submission" / slug(encoding))
         table.write()

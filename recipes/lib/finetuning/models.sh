@@ -43,6 +43,8 @@ find_models() {
   place=$output/evaluated
   comparison=(--run "$output" --models "$place/models.tsv" --scores "$place/scores" --metric score --detail '*' "${report[@]}"
     --baselines "$place/baselines.json" --notes "$place/notes.md" --paper-numbers "$place/paper.json" --differs-also "$place/differs.txt")
+  [[ $keep == last ]] || comparison+=(--intervals) # they decide which checkpoints exist
+  for label in pretrained tokenizer raw papers like pretraining tasks languages train-file dev-file segments; do comparison+=(--same "$label"); done
 }
 advice() { echo "To pretrain models: ${pretraining:-recipes/pretrain_mlm/run.sh --preset small} --pos-enc '$1'"; }
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from fairseq_posenc.papers.matching import PRETRAINED
 from fairseq_posenc.papers.reading import Figure, figures
-from recipes.lib.encodings import parse
-from recipes.lib.encodings import published as value_of
+from recipes.lib.encodings import published
 
 from .columns import record, xnli_splits
 from .tasks import QUESTIONS, SQUAD, TASKS
@@ -48,8 +47,8 @@ def cell(papers: str, own: Mapping[str, str], label: str, column: str, columns: 
                 for figure in figures(paper, column=column, model=model)
                 if figure.conditions.get("segments", "none") == segments and fits(figure, columns, length)
             ]
-            if (value := value_of(printed, parse(encoding), PRETRAINED)) is not None:
-                texts.append(f"{value:g} ({model})" if ";" in papers else f"{value:g}")
+            if figure := published(printed, encoding, PRETRAINED):
+                texts.append(f"{figure.printed} ({model})" if ";" in papers else figure.printed)
                 break
     return "; ".join(texts)
 
@@ -84,11 +83,11 @@ def differences(papers: str, facts: Mapping[str, Any], columns: Mapping[str, tup
 
 def of_rows(item: str, folder: Path) -> list[str]:
     """Return how the rows of a task differ from the published ones. XNLI has one number for all languages."""
-    facts, published = record(folder), TASKS[item].rows
+    facts, wanted = record(folder), TASKS[item].rows
     labelled = {split: own for split, own in facts["splits"].items() if own["labelled"]}
     texts = []
     for split, own in labelled.items():
-        number = published.get(split, published.get(split.partition("-")[0]))
+        number = wanted.get(split, wanted.get(split.partition("-")[0]))
         if number and own["given"] != number:
             texts.append(f"{own['given']:,} rows of {split}, not {number:,}")
     if left := sum(actions.get("left out", 0) for actions in facts["problems"].values()):

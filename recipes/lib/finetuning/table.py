@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from fairseq_posenc.metrics.squad import margin
 
 from . import published
-from .columns import Scores, data_of, main_columns, more_columns, record
+from .columns import Scores, data_of, main_columns, more_columns, record, slug
 from .question_scores import GOLD
 
 STRANGE = 0.05  # share of unknown pieces above which a score means little
@@ -38,11 +37,6 @@ class Outcome(NamedTuple):
 Group = list[Outcome]  # training runs that differ only in their seeds
 
 
-def slug(label: str) -> str:
-    """Return a label as a file name."""
-    return re.sub(r"[^\w.=+-]", "_", label.replace("]", ""))
-
-
 class Table:
     """Collect the models' scores, and write them into a folder that recipes/lib/report.py reads.
 
@@ -64,7 +58,7 @@ class Table:
         self.rows: dict[str, dict[str, dict[str, float]]] = {}  # of the baselines
         (folder / "scores").mkdir()
 
-    def add(self, item: str, label: str, group: Group, *, several: bool) -> None:
+    def add(self, item: str, label: str, group: Group, *, several: bool = False) -> None:
         """Add the training runs of a model on a task, one for each seed."""
         data = data_of(self.run, item, label)
         known = self.baselines[item]["scores"]

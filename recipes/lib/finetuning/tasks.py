@@ -79,7 +79,7 @@ def main() -> None:
     words += ["--num-classes", str(task.classes), *(["--regression-target"] if task.classes == 1 else [])]
     words += ["--metrics", ",".join(metrics(arguments.task, arguments.papers)), "--init-token", "0"]
     words += ["--separator-token", "2"] if arguments.separators == "2" else []
-    print(*words, "--best-checkpoint-metric", "score", "--maximize-best-checkpoint-metric", sep="\n")
+    print(*words, "--best-checkpoint-metric", "score", "--maximize-best-checkpoint-metric")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """Build every model of a comparison once, so that a wrong option is refused before hours of training.
 
-python -m recipes.lib.check_models --output FILE --pos-enc 'shaw[clip=16]' --pos-enc rope -- FLAGS OF fairseq-train
+python -m recipes.lib.check_models --output FILE --pos-enc 'shaw[clip=16],rope' -- FLAGS OF fairseq-train
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
 from argparse import Namespace
@@ -22,7 +23,8 @@ from fairseq_posenc.core.writing import write_whole
 from recipes.lib.encodings import facts, parse
 from recipes.lib.translation.score import tokenizer
 
-PLUGIN = ("--user-dir", "fairseq_posenc")
+PLUGIN = ("--user-dir", str(Path(__file__).parents[2] / "fairseq_posenc"))
+SEPARATOR = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets
 
 
 def configuration(label: str, flags: list[str]) -> Any:
@@ -71,7 +73,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file for the models' sizes.")
-    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
+    text = "Encodings to build, separated by commas; may be repeated."
+    add("--pos-enc", action="append", required=True, metavar="NAME,...", help=text)
     text = "Flags of fairseq-generate to check, written as a single quoted string."
     add("--generate", default="", metavar="FLAGS", help=text)
     text = "Tokens of memory and segment together in {} of a language model (0: not checked)."
@@ -85,7 +88,7 @@ def main() -> None:
     report: dict[str, int | str] = {}
     for language in args.target_lang:
         report[f"BLEU of {language}"] = tokenizer(language)
-    for label in args.pos_enc:
+    for label in SEPARATOR.split(",".join(args.pos_enc)):
         try:
             config = configuration(label, args.flags)
             if args.trained:

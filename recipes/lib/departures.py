@@ -8,7 +8,7 @@ Settings = Mapping[str, str | list[str]]
 #: Settings that do not change a score, or that the rows of the table show.
 FREE_SETTINGS = {
     *("recipe", "preset", "output", "pos_enc", "jobs", "launch", "processes", "nodes", "rendezvous"),
-    *("device", "threads", "until", "batches", "seeds"),
+    *("device", "threads", "until", "batches", "seeds", "raw", "workers"),
 }
 #: Flags that do not change a score. The batch size is compared as a whole.
 FREE_FLAGS = {

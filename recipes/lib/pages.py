@@ -68,7 +68,7 @@ def _parts(args: argparse.Namespace, facts: Row, metrics: list[str]) -> Iterable
     yield Part("table", _main(args, rows, metrics))
     yield from (Part("text", text) for text in args.note)
     yield from (Part("text", args.notes.read_text(encoding="utf-8").strip()) for _ in "1" if args.notes)
-    shown = {args.item, "encoding", "model", "sd", "seeds", "±", *metrics}
+    shown = {args.item, "encoding", "model", "sd", "seeds", "±", str(args.p).partition("=")[0], *metrics}
     further = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_detail(name, rows, shown)]
     if further:
         yield Part("heading", "## Details")
@@ -121,7 +121,10 @@ def _labels(args: argparse.Namespace, rows: Sequence[Row]) -> list[str]:
 def _overview(args: argparse.Namespace, rows: Sequence[Row], metric: str, items: Cells) -> list[Cells]:
     """Return a table with a row for each encoding and a column for each item."""
     names = dict.fromkeys(row.get("encoding") or row["model"] for row in rows)
-    cells = {(row.get("encoding") or row["model"], row[args.item]): _score(row, metric, args.digits) for row in rows}
+    cells = {
+        (row.get("encoding") or row["model"], row[args.item]): _score(row, metric, args.digits, row.get("±"))
+        for row in rows
+    }
     return [[metric, *items], *([name, *(cells.get((name, item), "–") for item in items)] for name in names)]
 
 
@@ -135,14 +138,14 @@ def _main(args: argparse.Namespace, rows: Sequence[Row], metrics: list[str]) -> 
         title = (
             f"{metric}{' (lower is better)' * args.lower}{' [95 % interval]' * _has(rows, f'{metric}, 95 % interval')}"
         )
-        columns[title] = [_score(row, metric, args.digits) for row in rows]
+        columns[title] = [_score(row, metric, args.digits, row.get("±") if main else None) for row in rows]
         for name, heading in (
             ("p" if main else f"p ({metric})", test if main else f"p of {metric}"),
             ("paper" if main else f"paper's {metric}", args.paper or "paper" if main else f"{args.paper}: {metric}"),
         ):
-            columns[heading] = [_cell(row.get(name), 4) for row in rows]
+            columns[heading] = [_short(row.get(name)) for row in rows]
     own = args.p.partition("=")[0] if args.p else "p of the recipe"
-    columns[own] = [_cell(row.get(own), 4) for row in rows]
+    columns[own] = [_short(row.get(own)) for row in rows]
     differs = [row.get("differs from the paper") for row in rows]
     columns["differs"] = ["–" if each is None else "; ".join(each) or "comparable" for each in differs]
     columns["failed"] = [_cell(row.get("failed"), 0) for row in rows]
@@ -158,12 +161,12 @@ def _label(row: Row, name: str) -> str:
     return str(row.get(name) or row.get("model") or "–")
 
 
-def _score(row: Row, metric: str, digits: int) -> str:
+def _score(row: Row, metric: str, digits: int, within: float | None) -> str:
     """Return a score with its interval over seeds or, for a single seed, half the width of its own interval."""
-    text, ends, within = _cell(row.get(metric), digits), row.get(f"{metric}, 95 % interval"), row.get("±")
+    text, ends = _cell(row.get(metric), digits), row.get(f"{metric}, 95 % interval")
     if ends:
         return f"{text} [{ends[0]:.{digits}f}, {'' if ends[1] is None else format(ends[1], f'.{digits}f')}]"
-    return f"{text} ± {within:.{digits}f}" if within is not None and text != "–" and metric != "p" else text
+    return f"{text} ± {within:.{digits}f}" if within is not None and text != "–" else text
 
 
 def _table(rows: Sequence[Row], names: list[str], digits: int) -> list[Cells]:
@@ -177,6 +180,11 @@ def _cell(value: object, digits: int) -> str:
     if value is None or value == "":
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def _short(value: object) -> str:
+    """Return a p-value or a number of a paper with its own digits."""
+    return f"{value:g}" if isinstance(value, float) else _cell(value, 0)
 
 
 def _markdown(part: Part) -> str:

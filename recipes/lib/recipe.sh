@@ -3,6 +3,13 @@
 # A step is skipped if it finished before with the same words, after the same steps. Training resumes by itself.
 # docs/adding-a-recipe.md explains what a recipe uses; names that begin with _ are for this file only.
 set -euo pipefail
+# Bash reads a script while it runs, but a sourced file at once: a run must not notice that its run.sh is edited.
+if [[ -z ${_whole-} ]]; then
+  _whole=1
+  # shellcheck source=/dev/null
+  source "$0" "$@"
+  exit
+fi
 HERE=$(cd "$(dirname "$0")" && pwd) # folder of the recipe, with its presets
 RECIPE=${BASH_SOURCE[1]}            # file that declares the settings; recipes/demo uses that of another recipe
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -37,7 +44,7 @@ fail() { _reason=$* && echo "error: $*" >&2 && exit 1; }
 
 # What a recipe may set: stacks and own before `options`, free before a step.
 stacks=() label_suffix='' # stacks in which the encodings must work (encoder, decoder); text that may follow an encoding
-declare -A own=()         # flags of fairseq-train that the recipe writes itself, and the settings to give instead
+declare -A _marks=() own=() # flags of fairseq-train that the recipe writes itself, and the settings to give instead
 free=()                   # words that the next step adds to its command, although they do not change its output
 # What a recipe may read: --cpu unless the run uses GPUs, and the names of the models that `models` has trained.
 CPU=() finished=() dry_run=''
@@ -227,6 +234,16 @@ reads() {
   done
 }
 
+# mark NAME: give the steps and files so far a name for `after`. Every step also has its own name.
+mark() { _marks[$1]=$_chain; }
+
+# after NAME...: the next steps depend on what these names stand for, and not on all earlier steps.
+after() {
+  local name
+  _chain=''
+  for name; do _chain+=" ${_marks[$name]-$(fail "after $name: there is no such step or mark.")}"; done
+}
+
 # step NAME OUTPUT COMMAND...: run a command that writes OUTPUT in the output folder (removed first; `-`: none to remove),
 # unless it is done. The words in the array `free` are added to this command; they do not count as changed words.
 step() {
@@ -294,9 +311,10 @@ train() {
 _begin() {
   kill -0 $$ 2>/dev/null || exit 1 # the run was killed
   local name=$1 words old='' && shift
+  [[ -z $dry_run ]] || { mark "$name" && return; }
   words=${*@Q} words=${words//"$output"/OUTPUT} words=${words//"$ROOT"/ROOT}
   _chain=$(sha256sum <<<"$_chain $words") _chain=${_chain%% *} _mark=$output/.done/$name
-  [[ -z $dry_run ]] || return 0
+  mark "$name"
   echo "$name" >>"$output/steps.txt"
   { read -r old <"$_mark"; } 2>/dev/null || true
   [[ $old != "$_chain" ]] || { _stop_after "$name" && return 1; }

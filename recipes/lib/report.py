@@ -123,7 +123,8 @@ class Report:
         baselines = _json(self.args.baselines)
         rows: list[Row] = []
         for item in self.items:
-            own = [self._row(item, encoding) for encoding in self.encodings]
+            here = {model.encoding for model, own, _ in self.scores if own == item}
+            own = [self._row(item, encoding) for encoding in self.encodings if encoding in here]
             for title in self.metrics:
                 each = [row.get(f"{title} of seeds", []) for row in own]
                 corrected = [None, *holm([welch(each[0], other) for other in each[1:]])]
@@ -195,6 +196,7 @@ class Report:
         chosen = [presets.get(item, presets.get(""))] if item != "average" else list(presets.values())
         same = [*self.args.same, *([] if self.args.intervals else departures.INTERVALS)]
         found = [text for name in chosen if name for text in departures.differences(self.ours, preset(name), same)]
+        found += ["no preset reproduces this number"] * (chosen == [None])
         for line in self.args.differs_also.read_text().splitlines() if self.args.differs_also else []:
             own, tab, text = line.rpartition("\t")
             found += [text] if not tab or own == item else []
@@ -231,12 +233,15 @@ def _json(path: Path | None) -> dict[str, Any]:
 
 def _by_item(models: list[runs.Model]) -> Iterator[tuple[runs.Model, str, runs.Scores]]:
     """Yield the scores of each model for each item; a failed model has all items of its kind, without scores."""
-    parts = {model.item: model.scores for model in models if model.scores}  # all models of an item have the same parts
+    parts: dict[str, dict[str, None]] = {}
     for model in models:
-        nested = [key for key, value in parts.get(model.item, {}).items() if isinstance(value, dict)]
-        for key in nested:
-            yield model, f"{model.item}, {key}" if model.item else key, model.scores.get(key, {})
-        if not nested:
+        nested = [key for key, value in model.scores.items() if isinstance(value, dict)]
+        parts.setdefault(model.item, {}).update(dict.fromkeys(nested))
+    for model in models:
+        for key in parts[model.item]:
+            if model.failed or key in model.scores:
+                yield model, f"{model.item}, {key}" if model.item else key, model.scores.get(key, {})
+        if not parts[model.item]:
             yield model, model.item, model.scores
 
 
@@ -251,6 +256,8 @@ def preset(name: str) -> departures.Settings:
 
 def main() -> None:
     args = parser().parse_args()
+    if (args.paper or args.paper_numbers) and not args.like:
+        raise SystemExit("error: a paper's numbers need --like PRESET, so that the table can say what differs.")
     models = runs.models(args.run, args.models, args.scores)
     ours = runs.settings((args.run / "settings.sh").read_text(encoding="utf-8"))
     report = Report(args, models, ours)

@@ -103,7 +103,7 @@ def report_of(path: Path) -> Any:
 
 def log_of(path: Path) -> Any:
     """Read a log as the report does, which names the file of any error."""
-    (path.parents[1] / "result.json").write_text(json.dumps({"recipe": "demo", "results": []}), encoding="utf-8")
+    (path.parents[1] / "results.json").write_text(json.dumps({"recipe": "demo", "results": []}), encoding="utf-8")
     return runs.read_runs([path.parents[1]])
 
 
@@ -236,7 +236,7 @@ READERS: dict[str, Reader] = {
         lambda path: classification.read_vectors(path, ["a"]), "glove.txt", "a 1.0 2.0\nb 3 4\n", (CorpusError,),
         "is empty",
     ),
-    "results": Reader(report_of, "result.json", json.dumps(RESULT), (ResultsError,)),
+    "results": Reader(report_of, "results.json", json.dumps(RESULT), (ResultsError,)),
     "logs of training": Reader(log_of, "logs/a.train.log", LOG, (ResultsError,)),
     "presets": Reader(read_preset, "a.toml", "seed = 1\n[train]\nlr = 0.5\n", (Refused,)),
     "dictionaries": Reader(

@@ -9,6 +9,7 @@ word=hello                # word that the built-in text repeats
 repeats=2                 # how often the word is repeated [int 1..9]
 share=0.5                 # part of the points that count [number 0..1]
 tasks=''                  # tasks, separated by commas: a model is trained on each of them [list upper|lower]
+stacks=(encoder) own=([text]=--corpus)
 options "$@"
 PATH=$HERE/bin:$PATH # fairseq-train of the toy
 

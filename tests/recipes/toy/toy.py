@@ -1,12 +1,14 @@
 """Run the steps of the toy recipe: write words, "train" on them in milliseconds, and score the result.
 
 Tests choose with environment variables what goes wrong, and where; a place is the name of the file to write.
-TOY_STOP=PLACE writes to the named pipe TOY_PIPE and waits to be killed; TOY_FAIL=PLACE fails; TOY_NAN=PLACE diverges.
+TOY_STOP=PLACE writes to the named pipe TOY_PIPE and waits to be killed; TOY_FAIL=PLACE fails; TOY_FULL=PLACE finds the
+disk full; TOY_NAN=PLACE diverges.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -24,6 +26,8 @@ def meet(place: str) -> None:
         signal.pause()
     if os.environ.get("TOY_FAIL") == place:
         sys.exit(f"error: {place} fails, as TOY_FAIL says")
+    if os.environ.get("TOY_FULL") == place:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
 
 
 def write(path: Path, text: str) -> None:
@@ -45,6 +49,7 @@ def train(arguments: list[str]) -> None:
     folder = Path(args.save_dir)
     checkpoint = folder / "checkpoint_last.json"
     state = json.loads(checkpoint.read_text()) if checkpoint.exists() else {"update": 0, "weight": args.seed}
+    print(f"GPUs: {os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}")
     print(f"starts at update {state['update']}")
     words = args.text.read_bytes() + args.pos_enc.encode() + args.pos_enc_args.encode()
     for update in range(state["update"] + 1, UPDATES + 1):

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Find the models, and prepare XNLI, the English questions, and the question sets. This sets `items`, what models are trained on
 # (XNLI, SQuAD), and `choice`, flags that choose the checkpoint of a model for questions.
-declare -A known=([XQuAD]=en,ar,de,el,es,hi,ru,th,tr,vi,zh [MLQA]=en,ar,de,es,hi,vi,zh [TyDiQA]=en,ar,bn,fi,id,ko,ru,sw,te)
+declare -A known=([XQuAD]='en,ar,de,el,es,hi,ru,th,tr,vi,zh' [MLQA]='en,ar,de,es,hi,vi,zh' [TyDiQA]='en,ar,bn,fi,id,ko,ru,sw,te')
 sets=${tasks//XNLI/} sets=${sets//,/ } items=() choice=(--best-checkpoint-metric spans --maximize-best-checkpoint-metric)
 [[ $tasks != *XNLI* ]] || items+=(XNLI)
 [[ -z ${sets// /} ]] || items+=(SQuAD)

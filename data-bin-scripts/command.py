@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from shared import CorpusError, NotTextError, colon_problem, visible
+from shared import NotTextError, RefusedError, colon_problem, visible
 
 #: Message after Ctrl-C if the program keeps its finished work.
 RESUME = "interrupted; run the same command again to continue"
@@ -62,7 +62,7 @@ def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted
     """
     try:
         folder = work()
-    except (CorpusError, NotTextError, OSError) as error:
+    except (RefusedError, NotTextError, OSError) as error:
         print(f"error: {visible(error)}", file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:

@@ -35,8 +35,7 @@ examples:
   fetch.py --list                                list the files with their sizes and licences
   fetch.py wmt18 squad                           download two corpora into data/raw
   fetch.py glue/MRPC* 'c4/*validation*'          download some files of a corpus
-  fetch.py c4 --limit 8 --no-unpack              download the first eight files
-  fetch.py wmt18 --from ~/corpora                copy the published files from your own folder
+  fetch.py 'c4/c4-train.0000[0-7]*' --no-unpack  download the first eight files of C4
 """
 ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
 SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, which a shell would expand in the same way
@@ -91,7 +90,7 @@ def choose(names: list[str], known: list[Source]) -> list[Source]:
 
 
 def fetch(source: Source, options: Namespace, record: dict[str, dict[str, Any]]) -> None:
-    """Download or copy a file, check it, and only then give it its name; unpack an archive."""
+    """Download a file, check it, and only then give it its name; unpack an archive."""
     path = options.output / source.path
     target = path.with_name(unpacked_name(path.name)) if options.unpack else path
     if path.exists():
@@ -100,15 +99,7 @@ def fetch(source: Source, options: Namespace, record: dict[str, dict[str, Any]])
         path.parent.mkdir(parents=True, exist_ok=True)
         print(f"{source.path}: fetching", flush=True)
         part = path.with_name(f"{path.name}.part")
-        if options.own:
-            own = next((own for name in (source.path, source.file) if (own := options.own / name).is_file()), None)
-            if own is None:
-                raise CorpusError(f"--from {options.own}: the folder has no {source.path}. Put the file there.")
-            with named_when_full(part, own.stat().st_size):
-                shutil.copyfile(own, part)
-            check(source, part, options, record)
-        else:
-            download(source, part, options, record)
+        download(source, part, options, record)
         part.replace(path)
     if not target.exists():
         unpack(path, target)
@@ -157,7 +148,7 @@ def download(source: Source, part: Path, options: Namespace, record: dict[str, d
             else:
                 problems.append(f"{urls.pop(0)}: {error}")
                 fruitless = 0
-    raise CorpusError(f"{'; '.join(problems)}. Run the command again, or give your own copy with --from DIR.")
+    raise CorpusError(f"{'; '.join(problems)}. Run the command again, or put your own copy there.")
 
 
 def receive(source: Source, url: str, part: Path) -> str:
@@ -231,7 +222,7 @@ def main(arguments: list[str]) -> int:
 
     def work() -> None:
         known = list(read(options.sources))
-        chosen = (choose(options.names, known) if options.names else known)[: options.limit]
+        chosen = choose(options.names, known) if options.names else known
         if options.list:
             print("\n".join(f"{s.path}\t{s.bytes or '?'}\t{s.licence}\t{s.remarks}\t{s.urls}" for s in chosen))
             return
@@ -259,10 +250,7 @@ def parse(arguments: list[str]) -> Namespace:
     text = "Folder for the downloaded files (default: data/raw)."
     add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help=text)
     add("--list", action="store_true", help="List all files, or the named ones, and download nothing.")
-    add("--limit", type=command.at_least(1), metavar="N", help="Fetch only the first N of the files (default: all).")
     add("--no-unpack", dest="unpack", action="store_false", help="Do not unpack archives.")
-    text = "Copy the published files from this folder instead of downloading them."
-    add("--from", dest="own", type=Path, metavar="DIR", help=text)
     text = "List of the published files (default: sources.tsv next to this script)."
     add("--sources", type=Path, default=Path(__file__).with_name("sources.tsv"), metavar="FILE", help=text)
     options = parser.parse_args(arguments)

@@ -81,7 +81,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)
     text = "Size of the vocabulary to learn (default: 8000 for sentencepiece, 30000 for wordpiece)."
     add("--vocabulary", type=at_least(1), default=0, metavar="N", help=text)
-    text = "With wordpiece, keep capitals and accents. A vocab.txt with capitals needs this option."
+    text = "When WordPiece is learned, keep capitals and accents. An existing vocab.txt says this itself."
     add("--cased", action="store_true", help=text)
     text = "Divide the work into N tasks, and write N shards (default: 1)."
     add("--tasks", type=at_least(1), default=1, metavar="N", help=text)
@@ -93,8 +93,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("--tokenizer gpt2 needs --tokenizer-path DIR, a folder with encoder.json, vocab.bpe and dict.txt.")
     if options.tokenizer_path and options.vocabulary:
         parser.error("--vocabulary is only for learning a tokenizer. Leave it out if you give --tokenizer-path.")
-    if options.cased and options.tokenizer != "wordpiece":
-        parser.error(f"--cased is only for wordpiece; {options.tokenizer} always keeps capitals. Leave out --cased.")
+    if options.cased and (options.tokenizer != "wordpiece" or options.tokenizer_path):
+        parser.error("--cased is only for learning wordpiece; all other tokenizers know it themselves. Leave it out.")
     options.vocabulary = options.vocabulary or (0 if options.tokenizer_path else VOCABULARY[options.tokenizer])
     return options
 

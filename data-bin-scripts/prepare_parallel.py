@@ -16,7 +16,7 @@ from typing import Any
 import command
 from command import at_least
 from parallel import parts, sets
-from parallel.cleaning import STEPS, identifier
+from parallel.cleaning import STEPS
 from shared import RECORD, CorpusError, digest, make, write_whole
 
 DESCRIPTION = """\
@@ -38,7 +38,7 @@ RATIO = 2.0
 ANY_RATIO = command.number(float, lambda ratio: ratio == 0 or 1 <= ratio < float("inf"), "1 or more, or 0 for no limit")
 HELD_OUT = ("valid", "test")
 #: the options that determine the output, besides the files
-OPTIONS = ("pair", "longest_words", "ratio", "identical", "duplicates", "language_id", "limit")
+OPTIONS = ("pair", "longest_words", "ratio", "identical", "duplicates", "limit")
 #: Version 3 removed the reader of sgm files.
 FORMAT = 4
 
@@ -83,8 +83,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--identical", choices=("keep", "drop"), default="keep", help=text)
     text = "What to do with pairs that already occurred in the same or in an earlier training corpus (default: drop)."
     add("--duplicates", choices=("keep", "drop"), default="drop", help=text)
-    text = "Leave out pairs that are not in the languages of --pair; needs the package py3langid."
-    add("--language-id", action="store_true", help=text)
     text = "Number of processes (default: 1). The result does not depend on this number."
     add("--workers", type=at_least(1), default=1, metavar="N", help=text)
     add("--check", action="store_true", help="Check the options, the validation and the test sets, and write nothing.")
@@ -121,7 +119,6 @@ def prepare(sources: list[sets.Source], options: argparse.Namespace) -> bool:
     Raises:
         CorpusError: The text or an option is not valid.
     """
-    identify = identifier(options.pair) if options.language_id else None
     facts = [
         {"split": s.split, "name": s.name, "files": [{"name": f.name, "sha256": digest(f)} for f in s.files]}
         for s in sources
@@ -140,7 +137,7 @@ def prepare(sources: list[sets.Source], options: argparse.Namespace) -> bool:
         # The sets come first, so that their errors appear before the long work.
         held_out = {split: sets.write([s for s in sources if s.split == split], targets(split)) for split in HELD_OUT}
         train = [source for source in sources if source.split == "train"]
-        corpora = list(parts.clean(folder / "parts", train, options, identify))
+        corpora = list(parts.clean(folder / "parts", train, options))
         tallies = parts.merge(corpora, targets("train"), duplicates=options.duplicates == "keep")
         if not any(tally.counts["kept"] for tally in tallies):
             why = ", ".join(f"{tally.counts[step]:,} {step}" for tally in tallies for step in tally.lines)
@@ -156,27 +153,20 @@ def prepare(sources: list[sets.Source], options: argparse.Namespace) -> bool:
 
 def page(tallies: list[parts.Tally], held_out: dict[str, Any], options: argparse.Namespace) -> str:
     """Return the content of report.md: the pairs that each step left out, with the lines of the first ones."""
-    names = [tally.name for tally in tallies]
-    lines = [
-        f"# {'-'.join(options.pair)}",
-        "",
-        f"| training pairs | {' | '.join(names)} |",
-        "| --- " * (len(names) + 1) + "|",
-    ]
-    titles = {"words 0": f"words {options.pair[0]}", "words 1": f"words {options.pair[1]}"}
-    rows = ("read", *STEPS, "kept", "mended", *titles)
-    lines += [
-        f"| {titles.get(row, row)} | {' | '.join(f'{tally.counts[row]:,}' for tally in tallies)} |" for row in rows
-    ]
-    lines += ["", "A pair is counted under the first rule that it breaks:", ""]
-    for step, reason in STEPS.items():
-        places = [f"{t.name}.{options.pair[0]}:{line}" for t in tallies for line in t.lines.get(step, [])]
-        lines.append(f"- {step}: {reason}{' First pairs: ' if places else ''}{', '.join(places)}")
-    lines += ["", "Mended pairs were kept with changes: Unicode NFC, no control characters, and single spaces.", ""]
+    lines = [f"# {'-'.join(options.pair)}", "", "| set | pairs | number | first lines |", "| --- | --- | ---: | --- |"]
+    for tally in tallies:
+        for row in ("read", *STEPS, "kept", "mended", "words 0", "words 1"):
+            places = " ".join(map(str, tally.lines.get(row, [])))
+            lines.append(f"| {tally.name} | {row} | {tally.counts[row]:,} | {places} |")
     for split, entries in held_out.items():
-        lines += [f"- {split} {e['name']}: {e['pairs']:,} pairs, {e['empty']:,} left out as empty" for e in entries]
+        for entry in entries:
+            lines.append(f"| {split}: {entry['name']} | kept | {entry['pairs']:,} | |")
+            lines.append(f"| {split}: {entry['name']} | empty | {entry['empty']:,} | |")
+    lines += ["", "A pair is counted under the first rule that it breaks:", ""]
+    lines += [f"- {step}: {reason}" for step, reason in STEPS.items()]
+    lines += ["- mended: The pair was kept in Unicode NFC, without control characters and with single spaces.", ""]
     flags = [f"--{name.replace('_', '-')} {getattr(options, name)}" for name in OPTIONS[1:]]
-    return "\n".join([*lines, "", f"Options: {', '.join(flags)}", ""])
+    return "\n".join([*lines, f"Options: {', '.join(flags)}", ""])
 
 
 if __name__ == "__main__":

@@ -352,7 +352,7 @@ def vocabulary(source: Path, tokenizer: str | None) -> tuple[Dictionary, Pieces,
             kind, cased = tokenizer, any(symbol != symbol.lower() for symbol in dictionary.ids())
             pieces: Pieces = RegexSplitter(kind, dictionary.ids(), cased=cased)
         else:
-            dictionary = prepared.pretrained(source, Path(tokenizer) if tokenizer else None, "--checkpoint", hint)
+            dictionary = prepared.pretrained(source, tokenizer, "--checkpoint", hint)
             contents = dictionary.contents or {}
             kind, cased = contents["model"]["type"], not (contents.get("normalizer") or {}).get("lowercase", False)
             pieces = TokenizerSplitter(contents)

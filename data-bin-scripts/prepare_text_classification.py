@@ -23,7 +23,6 @@ import argparse
 import csv
 import io
 import json
-import math
 import random
 import re
 import sys
@@ -42,7 +41,7 @@ import numpy as np
 import prepared
 from command import at_least
 from corpora import lines
-from corpora.lines import there
+from corpora.lines import DAMAGED, there
 from corpora.pieces import UNKNOWN
 from numpy.typing import NDArray
 from prepare_glue import TASKS, Row, find, uneven, write_dictionaries, write_split
@@ -194,13 +193,13 @@ def _objects(path: Path) -> Records:
 def _reviews(source: Path, split: str) -> Iterator[Row]:
     """Yield IMDB's reviews of a split, sorted by label and number; the archive is read without unpacking it."""
     try:
-        members = [(REVIEW.search(name), name, content) for name, content in _members(source)]
-    except (tarfile.TarError, EOFError, OSError) as error:
+        found = ((REVIEW.search(name), content) for name, content in _members(source))
+        reviews = [(match, content) for match, content in found if match and match[1] == split]
+    except (tarfile.TarError, *DAMAGED) as error:
         raise CorpusError(f"{source}: the archive is damaged ({error}). Download the archive again.") from None
-    own = [(match, name, content) for match, name, content in members if match and match[1] == split]
-    for match, name, content in sorted(own, key=lambda member: (member[0][2], int(member[0][3]))):
+    for match, content in sorted(reviews, key=lambda review: (review[0][2], int(review[0][3]))):
         label, where = match[2], f"{split}/{match[2]}/{int(match[3])}"
-        text = " ".join(line.text for line in lines.read(source / name, io.BytesIO(content)))
+        text = " ".join(line.text for line in lines.read(source / match.string, io.BytesIO(content)))
         yield Row(where, where, (BREAK.sub(" ", text),), label)
 
 
@@ -354,20 +353,19 @@ def read_vectors(path: Path, words: Collection[str]) -> dict[str, NDArray[np.flo
     """
     vectors, width = dict[str, NDArray[np.float32]](), 0
     for number, line in enumerate(_vector_lines(path), start=1):
-        width = width or _numbers_at_end(line)
-        if width < 2:
-            what = "the line is not a word followed by numbers. Give word vectors in GloVe's format."
-            raise CorpusError.at(path, number, what)
-        fields = line.rstrip(b"\r\n").rstrip(b" ").rsplit(b" ", width)
+        width = width or len(line.split()) - 1
+        fields = line.rstrip(b"\r\n").rstrip(b" ").rsplit(b" ", max(width, 1))
         word = fields[0].decode("utf-8", errors="replace")
-        if len(fields) <= width:
-            what = f"the line has {len(fields) - 1} numbers after the word instead of {width}"
-            raise CorpusError.at(path, number, f"{what}. Fetch the file again.")
-        if word in words and word not in vectors:
-            if _numbers_at_end(line) < width:
-                what = "the fields after the word must be finite numbers. Fetch the file again."
-                raise CorpusError.at(path, number, what)
-            vectors[word] = np.array([float(field) for field in fields[1:]], dtype=np.float32)
+        try:
+            if width < 2 or len(fields) <= width:
+                raise ValueError(f"the line has {len(fields) - 1} numbers after the word instead of {width or 'some'}")
+            if word in words and word not in vectors:
+                vectors[word] = np.array([float(field) for field in fields[1:]], dtype=np.float32)
+                if not np.isfinite(vectors[word]).all():
+                    raise ValueError("a number is infinite or NaN")
+        except ValueError as error:
+            cure = "Give word vectors in GloVe's format, or fetch the file again."
+            raise CorpusError.at(path, number, f"{error}. {cure}") from None
     if not width:
         raise CorpusError(f"--glove {path}: the file is empty. Give word vectors in GloVe's format.")
     return vectors
@@ -387,18 +385,6 @@ def _vector_lines(path: Path) -> Iterator[bytes]:
             yield from stack.enter_context(archive.open(names[0]))
         except zipfile.BadZipFile as error:
             raise CorpusError(f"--glove {path}: the archive is damaged ({error}). Download it again.") from None
-
-
-def _numbers_at_end(line: bytes) -> int:
-    """Return how many finite numbers follow the word of a line; the word may contain spaces."""
-    fields = line.split()[1:]
-    for width, field in enumerate(reversed(fields)):
-        try:
-            if not math.isfinite(float(field)):
-                return width
-        except ValueError:
-            return width
-    return len(fields)
 
 
 # --- output

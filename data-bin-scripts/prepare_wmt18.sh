@@ -8,7 +8,6 @@
 #   --pair en-de|en-cs   Language pair (required).
 #   --output DIR         Folder for the text of train, valid and test, and for report.md (default: data/wmt18.PAIR).
 #   --raw DIR            Folder for the fetched files (default: data/raw).
-#   --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
 #   --corpus NAME        One training corpus: europarl-v7, commoncrawl or news-commentary-v13 (default: all three).
 # All other options go to prepare_parallel.py (see its --help): --workers, --limit, --ratio, --newstest, ...
 set -euo pipefail
@@ -20,12 +19,12 @@ declare -A archives=(
   [commoncrawl]=training-parallel-commoncrawl
   [news-commentary-v13]=training-parallel-nc-v13
 )
-declare -A options=([pair]='' [output]='' [raw]=data/raw [fetch-from]='' [corpus]='')
+declare -A options=([pair]='' [output]='' [raw]=data/raw [corpus]='')
 words=(--valid newstest20{13..17} --test newstest2018)
 while (($#)); do
   case $1 in
     -h | --help) sed -n '2,/^set /{s/^# \{0,1\}//p}' "$0" && exit ;;
-    --pair | --output | --raw | --fetch-from | --corpus) options[${1#--}]=${2?$1 needs a value.} && shift 2 ;;
+    --pair | --output | --raw | --corpus) options[${1#--}]=${2?$1 needs a value.} && shift 2 ;;
     *) words+=("$1") && shift ;;
   esac
 done
@@ -41,5 +40,5 @@ done
 prepare=(python "$here/prepare_parallel.py" --pair "$pair" --train "${train[@]}" "${words[@]}")
 prepare+=(--output "${options[output]:-data/wmt18.$pair}")
 "${prepare[@]}" --check # report errors in the options before hours of fetching
-python "$here/fetch.py" "${files[@]}" --output "${options[raw]}" ${options[fetch-from]:+--from "${options[fetch-from]}"}
+python "$here/fetch.py" "${files[@]}" --output "${options[raw]}"
 "${prepare[@]}"

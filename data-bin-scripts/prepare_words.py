@@ -12,19 +12,14 @@ perplexities on WikiText:
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import command
 from corpora import lines
-from corpora.compressed import there
-from corpora.errors import CorpusError
-from shared import whole_folder
+from shared import CorpusError, whole_folder
 
-SPLITS = ("train", "valid", "test")
 UNKNOWN = "<unk>"
 #: Words that fairseq, or a reader of its output, would take for a special symbol, and the meaning of that symbol.
 TAKEN = {
@@ -36,7 +31,7 @@ TAKEN = {
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser("prepare_words.py", __doc__ or "", "")
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="DIR", help="Folder with the text of the three splits.")
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
@@ -44,27 +39,16 @@ def main(arguments: list[str]) -> int:
     text += "(default: any number)."
     add("--types", type=int, default=0, metavar="N", help=text)
     options = parser.parse_args(arguments)
-
-    def work() -> None:
-        counts = prepare(options.text, options.output, options.types)
-        for split, count in counts["splits"].items():
-            tokens = f"{count['tokens']:,} tokens (including <eos>)"
-            print(f"{split}: {count['lines']:,} lines, {tokens}, {count['unknown']:,} unknown words")
-        print(f"The training text has {counts['types']:,} types (including <eos> and <unk>).")
-
-    return command.exit_status(work)
+    return command.exit_status(lambda: prepare(options.text, options.output, options.types))
 
 
-def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
+def prepare(folder: Path, output: Path, types: int) -> None:
     """Write the output folder, or leave it unchanged if an error occurs.
 
-    Returns:
-        The number of different words in the training text, and for each split the numbers of lines, tokens and unknown
-            words.
     Raises:
         CorpusError: A split is missing, empty or contains a special symbol, or the number of types is not `types`.
     """
-    files = {split: find(folder, split) for split in SPLITS}
+    files = {split: find(folder, split) for split in ("train", "valid", "test")}
     if output.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise CorpusError(f"--output {output}: this would replace the text in {folder}. Name another folder.")
     with whole_folder(output) as partial:
@@ -72,14 +56,13 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
         splits = {split: copy(path, partial / f"{split}.txt", known, split) for split, path in files.items()}
         number = len(known | {UNKNOWN}) + 1  # <eos>
         if types and number != types:
-            raise CorpusError(
-                f"{files['train']}: the text has {number:,} types (including <unk> and <eos>), but --types is "
-                f"{types:,}. The text is incomplete, or it is not tokenised (wiki.*.raw instead of "
-                "wiki.*.tokens). Fetch the text again, or leave out --types if the text is your own."
-            )
-        counts = {"types": number, "splits": splits}
-        (partial / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
-    return counts
+            why = "The text is incomplete, or it is not tokenised (wiki.*.raw instead of wiki.*.tokens)."
+            what = f"the text has {number:,} types (including <unk> and <eos>), but --types is {types:,}"
+            raise CorpusError(f"{files['train']}: {what}. {why} Fetch it again, or leave out --types.")
+        (partial / "counts.json").write_text(json.dumps({"types": number, "splits": splits}, indent=1) + "\n", "utf-8")
+    for split, count in splits.items():
+        print(f"{split}: {count['lines']:,} lines, {count['tokens']:,} tokens, {count['unknown']:,} unknown words")
+    print(f"The training text has {number:,} types. Types and tokens include <eos>.")
 
 
 def find(folder: Path, split: str) -> Path:
@@ -88,20 +71,12 @@ def find(folder: Path, split: str) -> Path:
     Raises:
         CorpusError: The split has no file, or two files of different names.
     """
-    if not folder.is_dir():
-        raise CorpusError(f"{folder}: there is no such folder. Give the folder with the three splits.")
     names = (f"wiki.{split}.tokens", f"{split}.txt")
-    files = [path for name in names if (path := there(folder / name))]
-    if not files:
-        others = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-        raise CorpusError(
-            f"{folder}: the folder holds {others}, but not {' or '.join(names)} (plain or .gz). Give the "
-            f"file of your {split} text one of these names. Separate the words of the text by spaces."
-        )
-    if len(files) > 1:
-        raise CorpusError(
-            f"{folder}: the folder has both {names[0]} and {names[1]}. Move one of these files elsewhere."
-        )
+    files = [path for name in names if (path := lines.there(folder / name))]
+    if len(files) != 1:
+        others = ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
+        what = f"the folder must have either {' or '.join(names)} (plain or .gz), but it has {others}"
+        raise CorpusError(f"{folder}: {what}. Give the {split} text one of these names.")
     return files[0]
 
 
@@ -112,25 +87,18 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
         CorpusError: The file contains a special symbol, or has no words.
     """
     count = {"lines": 0, "tokens": 0, "unknown": 0}
-    has_words = False
     with target.open("w", encoding="utf-8", newline="\n") as out:
         for line, text in lines.of_file(path):
             words = text.split()
             out.write(" ".join(words) + "\n")
             for word in TAKEN.keys() & set(words):
-                raise CorpusError.at(
-                    path,
-                    line,
-                    f"the word {word} stands for {TAKEN[word]}. Remove this word from the text, or replace it by "
-                    "another word.",
-                )
+                raise CorpusError.at(path, line, f"the word {word} stands for {TAKEN[word]}. Replace it in the text.")
             if split == "train":
                 known.update(words)
             count["lines"] += 1
             count["tokens"] += len(words) + 1
             count["unknown"] += sum(word == UNKNOWN or word not in known for word in words)
-            has_words = has_words or bool(words)
-    if not has_words:
+    if count["tokens"] == count["lines"]:
         raise CorpusError(f"{path}: the file has no words. Give the {split} text, or fetch the file again.")
     return count
 

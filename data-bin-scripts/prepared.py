@@ -195,11 +195,11 @@ class Dictionary:
             path.write_text(text, encoding="utf-8")
 
 
-def pretrained(source: Path, files: Path | None, flag: str, hint: str = "") -> Dictionary:
+def pretrained(source: Path, files: str | None, flag: str, hint: str = "") -> Dictionary:
     """Return the dictionary and the tokenizer of a Hugging Face folder or a fairseq checkpoint, with fairseq's ids.
 
     Args:
-        files: Files of the tokenizer, if they are not in `source`.
+        files: File or folder of the tokenizer, if it is not in `source`.
         flag: Option that names the source in errors.
         hint: Advice for the user, appended to errors.
     Raises:
@@ -208,7 +208,7 @@ def pretrained(source: Path, files: Path | None, flag: str, hint: str = "") -> D
     with readable(source, flag, hint):
         from fairseq_posenc.hub import vocabulary  # takes seconds, which --help does not need
 
-        symbols, contents = vocabulary.with_tokenizer(source, files)
+        symbols, contents = vocabulary.with_tokenizer(source, Path(files) if files else None)
     own = symbols[len(SPECIALS) :]
     return Dictionary(own, [1] * len(own), contents)
 

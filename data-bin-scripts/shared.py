@@ -25,11 +25,12 @@ if str(ROOT) not in sys.path:
 from fairseq_posenc.core.locking import locked  # noqa: E402
 from fairseq_posenc.core.reading import NotTextError, colon_problem, is_utf16, read_lines, read_utf8  # noqa: E402
 from fairseq_posenc.core.reading import utf16_problem as utf16_problem  # noqa: E402
+from fairseq_posenc.core.refusal import RefusedError  # noqa: E402
 from fairseq_posenc.core.words import nearest, suggestion, visible, vocabulary_problem  # noqa: E402
 from fairseq_posenc.core.writing import named_when_full, whole, whole_folder, write_whole  # noqa: E402
 
 __all__ = ["NotTextError", "colon_problem", "is_utf16", "locked", "named_when_full", "nearest", "read_lines"]
-__all__ += ["read_utf8", "suggestion", "visible", "vocabulary_problem"]
+__all__ += ["RefusedError", "read_utf8", "suggestion", "visible", "vocabulary_problem"]
 __all__ += ["whole", "whole_folder", "write_whole"]
 
 RECORD, _IDENTITY = "corpus.json", "identity.json"
@@ -38,7 +39,7 @@ Result = TypeVar("Result")
 _work: Callable[[Any], Any]
 
 
-class CorpusError(Exception):
+class CorpusError(RefusedError):
     """Report an error in the user's data or options; the message names the file, the line and what to do."""
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from . import keys
 from .documents import documents
 from .files import Source, is_valid
 from .lines import tidy
+from .pieces import CONFIG
 from .sentences import split
 
 #: maximum number of characters of the sample, and how many times as many are read to draw it
@@ -134,3 +136,4 @@ def _wordpiece(options: Namespace, lines: list[str], folder: Path) -> None:
         cure = f"Give --vocabulary {size}, or add training text."
         raise CorpusError(f"--vocabulary {options.vocabulary}: the training text has only {size} pieces. {cure}")
     tokenizer.save_model(str(folder))
+    (folder / CONFIG).write_text(json.dumps({"do_lower_case": not options.cased}) + "\n", "utf-8")

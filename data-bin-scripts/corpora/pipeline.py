@@ -31,9 +31,11 @@ OPTIONS = [
 ]
 #: the libraries whose versions can change the output
 LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
-#: a document of a task: its file and its number in the file, its language, whether it is for validation, and its size
+#: A document: its file and its number in the file, its language, whether it is for validation, and the place of its ids
+#: and items in the files of its task. The shards set the sort key, and number the copies of the document.
 ENTRY = np.dtype(
-    [("file", "<u4"), ("index", "<u8"), ("language", "<u2"), ("valid", "u1"), ("items", "<u8"), ("ids", "<u8")]
+    [("file", "<u4"), ("index", "<u8"), ("language", "<u2"), ("valid", "u1")]
+    + [(name, "<u8") for name in ("items", "ids", "first_item", "first_id", "task", "key", "copy")]
 )
 #: A fraction of unknown pieces above MOST_UNKNOWN means that the tokenizer does not fit. It is checked at the end of a
 #: task if there are at least FEWEST pieces, and during the task as soon as there are ENOUGH pieces.
@@ -60,8 +62,9 @@ def prepare(options: Namespace, sources: list[Source]) -> bool:
             _tokenizer(job, paths)
         job.run("tokenise", partial(tokenise, job))
         counts = _merged(job)
-        job.run("shard", partial(write_shard, job, counts))
-        _record(job, counts, identity)
+        taken = _taken(job, counts)
+        job.run("shard", partial(write_shard, job, taken))
+        _record(job, counts, taken, identity)
         return job.result
 
     return make(options.output.absolute(), identity, work)
@@ -88,7 +91,7 @@ class Job:
         return sorted({source.language for source in self.sources})
 
     def pieces(self) -> pieces.Pieces:
-        return pieces.load(self.options.tokenizer, self.tokenizer, cased=self.options.cased)
+        return pieces.load(self.options.tokenizer, self.tokenizer)
 
     def task(self, number: int) -> Path:
         return self.folder / "tokens" / f"{number:05d}"
@@ -100,28 +103,15 @@ class Job:
         for _ in bar:
             pass
 
-    def copies(self, entries: NDArray[np.void], counts: Counts) -> NDArray[np.int64]:
-        """Return how many copies of each document the shards get, [n].
-
-        With a factor of 2.3, a document gets two copies, and with a probability of 0.3 one more.
-        """
-        factor = np.array([taken(self, counts).get(code, 0.0) for code in self.languages])[entries["language"]]
-        draw = keys.fractions(keys.keys(self.options.seed, keys.COPY, entries["file"], entries["index"]))
-        return (np.floor(factor) + (draw < factor % 1)).astype(np.int64)
-
 
 def _tokenizer(job: Job, paths: dict[str, Path]) -> None:
     """Copy the user's tokenizer or learn one, and check it before any long work."""
-    scheme, cased = job.options.tokenizer, job.options.cased
     with whole_folder(job.tokenizer) as new:
         for name, path in paths.items():
             shutil.copyfile(path, new / name)
         if not paths:
             learn(job.options, job.sources, new)
-        pieces.load(scheme, new, cased=cased)
-        if paths and scheme == "wordpiece":
-            pieces.check_case(new, cased=cased)
-        pieces.complete(scheme, new, cased=cased)
+        pieces.load(job.options.tokenizer, new)
 
 
 def tokenise(job: Job, task: int) -> None:
@@ -132,9 +122,10 @@ def tokenise(job: Job, task: int) -> None:
     """
     if job.task(task).exists():
         return
-    tokenizer, options = job.pieces(), job.options
-    frequencies, entries = np.zeros(len(tokenizer), np.int64), list[tuple[int, ...]]()
+    tokenizer, options, languages = job.pieces(), job.options, job.languages
+    frequencies, entries, first = np.zeros(len(tokenizer), np.int64), list[tuple[int, ...]](), (0, 0)
     counts: Counts = defaultdict(Counter)
+    dtype = dtype_for(len(tokenizer))
     with whole_folder(job.task(task)) as new, (new / "ids").open("wb") as out, (new / "sizes").open("wb") as lengths:
         for file, index, source, document in _own_documents(job, task):
             valid = is_valid(source, file, index, options.seed, options.valid_part)
@@ -146,9 +137,11 @@ def tokenise(job: Job, task: int) -> None:
                 count["without_text"] += 1
                 continue
             text, items = sentences.items(ids, sizes, tokenizer.begins, options.longest)
-            out.write(text.astype(dtype_for(len(tokenizer))).tobytes())
+            out.write(text.astype(dtype).tobytes())
             lengths.write(items.astype("<i4").tobytes())
-            entries.append((file, index, job.languages.index(source.language), valid, len(items), len(text)))
+            entry = (file, index, languages.index(source.language), valid, len(items), len(text))
+            entries.append((*entry, *first, task, 0, 0))
+            first = (first[0] + len(items), first[1] + len(text))
             count.update(documents=1, sentences=len(lines), items=len(items), pieces=len(ids))
             count.update(unknown_pieces=int((ids == pieces.UNKNOWN).sum()), characters=sum(map(len, lines)))
             frequencies += 0 if valid else np.bincount(ids, minlength=len(tokenizer))
@@ -207,7 +200,10 @@ def _merged(job: Job) -> Counts:
             cure = f"Give another --valid-part than {part}." if part else "Give files with text, or see --documents."
             first = next((source.path for source in job.sources if source.split == split), "--valid-part")
             raise CorpusError(f"{first}: the {split} set has no document with text. {cure}")
-    write_whole(job.folder / "dict.txt", pieces.dictionary(job.tokenizer, job.pieces(), frequencies))
+    counted = zip(job.pieces().symbols, frequencies[len(pieces.SPECIALS) :], strict=False)  # without <mask>
+    text = "".join(f"{symbol} {max(1, frequency)}\n" for symbol, frequency in counted)
+    own = job.tokenizer / pieces.DICTIONARY  # of the user's model
+    write_whole(job.folder / pieces.DICTIONARY, own.read_text("utf-8") if own.exists() else text)
     return counts
 
 
@@ -215,16 +211,17 @@ def _total(counts: Counts, split: str) -> Counter[str]:
     return sum((count for name, count in counts.items() if name.startswith(f"{split} ")), Counter[str]())
 
 
-def taken(job: Job, counts: Counts) -> dict[str, float]:
+def _taken(job: Job, counts: Counts) -> dict[str, float]:
     """Return how often the training text of each language is repeated, computed from its number of pieces."""
     sizes = {code: counts[f"train {code}"]["pieces"] for code in job.languages if f"train {code}" in counts}
     return factors({code: size for code, size in sizes.items() if size}, job.options.smoothing)
 
 
-def write_shard(job: Job, counts: Counts, number: int) -> None:
+def write_shard(job: Job, taken: dict[str, float], number: int) -> None:
     """Write shardNUMBER/ with train.bin, train.idx and dict.txt; shard 0 also has valid.bin and valid.idx.
 
     The seed and the numbers of the documents determine which documents a shard holds, how often, and in what order.
+    With a factor of 2.3, a document has two copies, and with a probability of 0.3 one more.
 
     Raises:
         CorpusError: The shard would have no document.
@@ -232,68 +229,50 @@ def write_shard(job: Job, counts: Counts, number: int) -> None:
     folder = job.result / f"shard{number:05d}"
     if folder.exists():
         return
-    seed, tasks = job.options.seed, np.uint64(job.options.tasks)
+    seed, tasks, by_language = job.options.seed, job.options.tasks, [taken.get(code, 0.0) for code in job.languages]
     train, valid = list[NDArray[np.void]](), list[NDArray[np.void]]()
-    for task in range(job.options.tasks):
-        entries = _placed(job, task)
-        chosen = entries[entries["valid"] == 0]
+    for task in range(tasks):
+        entries = np.load(job.task(task) / "entries.npy")
         valid.append(entries[entries["valid"] == 1])
-        often = job.copies(chosen, counts)
-        for copy in range(int(often.max(initial=0))):
-            copied = chosen[often > copy]
+        chosen = entries[entries["valid"] == 0]
+        factor = np.array(by_language)[chosen["language"]]
+        drawn = keys.fractions(keys.keys(seed, keys.COPY, chosen["file"], chosen["index"])) < factor % 1
+        for copy in range(int(np.ceil(max(by_language)))):
+            copied = chosen[np.floor(factor) + drawn > copy]
             names = copied["file"], copied["index"], copy
             copied["key"], copied["copy"] = keys.keys(seed, keys.ORDER, *names), copy
-            train.append(copied[keys.keys(seed, keys.SHARD, *names) % tasks == number])
+            train.append(copied[keys.keys(seed, keys.SHARD, *names) % np.uint64(tasks) == number])
     if not any(map(len, train)):
         what = f"shard {number} has no document, because the text has too few documents"
-        raise CorpusError(f"--tasks {job.options.tasks}: {what}. Give a smaller --tasks.")
+        raise CorpusError(f"--tasks {tasks}: {what}. Give a smaller --tasks.")
     with whole_folder(folder) as new:
         if number == 0:
             _write(job, new / "valid", np.concatenate(valid))
         _write(job, new / "train", np.concatenate(train))
-        shutil.copyfile(job.folder / "dict.txt", new / "dict.txt")
+        shutil.copyfile(job.folder / pieces.DICTIONARY, new / pieces.DICTIONARY)
 
 
-def _placed(job: Job, task: int) -> NDArray[np.void]:
-    """Return the entries of a task, with the places of their ids and items in its files, and fields for sorting."""
-    entries = np.load(job.task(task) / "entries.npy")
-    more = [("key", "<u8"), ("copy", "<u4"), ("task", "<u4"), ("id", "<u8"), ("item", "<u8")]
-    placed = np.zeros(len(entries), ENTRY.descr + more)
-    for name in ENTRY.fields or ():
-        placed[name] = entries[name]
-    for begin, size in (("id", "ids"), ("item", "items")):
-        placed[begin] = np.cumsum(entries[size]) - entries[size]
-    placed["task"] = task
-    return placed
-
-
-def _write(job: Job, prefix: Path, places: NDArray[np.void]) -> None:
+def _write(job: Job, prefix: Path, entries: NDArray[np.void]) -> None:
     """Copy documents in the order of their keys; those of the validation set, whose keys are 0, in their order."""
-    dtype = dtype_for(len(job.pieces()))
+    dtype = dtype_for(len(np.load(job.task(0) / "frequencies.npy")))
     # mapped files need no open file descriptors, of which many systems allow 1,024
-    files = {task: job.task(task) for task in np.unique(places["task"]).tolist()}
+    files = {task: job.task(task) for task in np.unique(entries["task"]).tolist()}
     ids = {task: np.memmap(folder / "ids", dtype, "r") for task, folder in files.items()}
     sizes = {task: np.memmap(folder / "sizes", "<i4", "r") for task, folder in files.items()}
-    order = np.lexsort([places[name] for name in ("copy", "index", "file", "key")])
     with shard(prefix, dtype) as writer:
-        for place in places[order]:
-            task, begin, item = int(place["task"]), int(place["id"]), int(place["item"])
-            text = ids[task][begin : begin + int(place["ids"])]
-            writer.add(text.tobytes(), sizes[task][item : item + int(place["items"])].tobytes())
+        for entry in entries[np.lexsort([entries[name] for name in ("copy", "index", "file", "key")])]:
+            task, id, item = (int(entry[name]) for name in ("task", "first_id", "first_item"))
+            text = ids[task][id : id + int(entry["ids"])]
+            writer.add(text.tobytes(), sizes[task][item : item + int(entry["items"])].tobytes())
 
 
-def _record(job: Job, counts: Counts, identity: dict[str, Any]) -> None:
+def _record(job: Job, counts: Counts, taken: dict[str, float], identity: dict[str, Any]) -> None:
     """Write corpus.json, which does not depend on the number of processes."""
-    files, factor = Counter(source.split for source in job.sources), taken(job, counts)
-    languages = []
-    for name in sorted(counts):
-        split, code = name.split()
-        share = factor.get(code, 1.0) if split == "train" else 1.0
-        languages.append({"split": split, "language": code, "taken": share} | counts[name])
     record: dict[str, Any] = {
-        "counts": {split: {"files": files[split]} | _total(counts, split) for split in ("train", "valid")}
+        "counts": {split: _total(counts, split) for split in ("train", "valid")},
+        "languages": counts,
     }
-    record |= {"languages": languages, "options": identity["options"], "identity": identity}
+    record |= {"taken": taken, "options": identity["options"], "identity": identity}
     record["tokenizer"] = {path.name: digest(path) for path in sorted(job.tokenizer.iterdir())}
-    write_whole(job.result / RECORD, json.dumps(record, indent=1) + "\n")
+    write_whole(job.result / RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
     (job.tokenizer / pieces.DICTIONARY).unlink(missing_ok=True)  # each shard has a copy

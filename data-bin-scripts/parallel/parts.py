@@ -9,7 +9,7 @@ import hashlib
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, count, islice
@@ -39,9 +39,9 @@ class Chunk(NamedTuple):
 
 @dataclass
 class Tally:
-    """Hold the counts of a corpus, and the line numbers of the first pairs that each step left out.
+    """Count the pairs of a corpus that were read, kept and mended, that each step left out, and the words of each side.
 
-    `read`, `kept`, `mended`, `words 0`, `words 1` and the names of the steps are counted.
+    `lines` holds the line numbers of the first pairs that each step left out.
     """
 
     name: str
@@ -53,15 +53,12 @@ class Tally:
         self.lines[step] = (self.lines.get(step, []) + lines)[:SHOWN]
 
 
-def clean(
-    folder: Path, sources: list[Source], options: Namespace, identify: Callable[[str], str] | None
-) -> Iterator[tuple[Tally, list[Path]]]:
+def clean(folder: Path, sources: list[Source], options: Namespace) -> Iterator[tuple[Tally, list[Path]]]:
     """Write the parts of all corpora; yield an empty tally of each corpus with the folders of its parts."""
-    work = partial(_clean, options, identify)
     for number, source in enumerate(sources):
         bar = tqdm(desc=source.name, unit=" pairs", mininterval=5, disable=None, leave=False)
-        parts = list[Path]()
-        for part, size in mapped(work, _chunks(folder / f"{number:02d}", source, options.limit), options.workers):
+        chunks, parts = _chunks(folder / f"{number:02d}", source, options.limit), list[Path]()
+        for part, size in mapped(partial(_clean, options), chunks, options.workers):
             parts.append(part)
             bar.update(size)
         yield Tally(source.name), parts
@@ -75,7 +72,7 @@ def _chunks(folder: Path, source: Source, limit: int) -> Iterator[Chunk]:
         yield Chunk(folder / f"{number:06d}", number * CHUNK + 1, chunk)
 
 
-def _clean(options: Namespace, identify: Callable[[str], str] | None, chunk: Chunk) -> tuple[Path, int]:
+def _clean(options: Namespace, chunk: Chunk) -> tuple[Path, int]:
     """Clean a chunk and write its part, unless an earlier run wrote it."""
     if chunk.folder.exists():
         return chunk.folder, len(chunk.pairs)
@@ -83,7 +80,7 @@ def _clean(options: Namespace, identify: Callable[[str], str] | None, chunk: Chu
     with whole_folder(chunk.folder) as new:
         with (new / "0").open("wb") as a, (new / "1").open("wb") as b:
             for line, sides in enumerate(chunk.pairs, start=chunk.line):
-                verdict = judge(options, identify, sides)
+                verdict = judge(options, sides)
                 if isinstance(verdict, Kept):
                     texts = [f"{text}\n".encode() for text in verdict.texts]
                     a.write(texts[0])
@@ -122,8 +119,8 @@ def merge(corpora: list[tuple[Tally, list[Path]]], targets: tuple[Path, Path], *
                     tally.leave(step, number, record["lines"][step])
                 if number := int((~written).sum()):
                     tally.leave("duplicate", number, rows["line"][~written][:SHOWN].tolist())
-                words = rows["words"][written].sum(axis=0, dtype=np.int64).tolist()
-                tally.counts.update({"read": record["read"], "kept": int(written.sum())})
-                tally.counts.update({"mended": int(rows["mended"][written].sum()), "words 0": words[0]})
-                tally.counts["words 1"] += words[1]
+                rows = rows[written]
+                words = rows["words"].sum(axis=0, dtype=np.int64).tolist()
+                numbers = {"read": record["read"], "kept": len(rows), "mended": int(rows["mended"].sum())}
+                tally.counts.update(numbers | {"words 0": words[0], "words 1": words[1]})
     return [tally for tally, _ in corpora]

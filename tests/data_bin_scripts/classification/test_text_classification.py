@@ -174,9 +174,9 @@ def test_the_published_vectors_and_their_traps(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "glove.txt: the file is empty"),
-        (b"word\n", "glove.txt:1: the line is not a word followed by numbers"),
+        (b"word\n", "glove.txt:1: the line has 0 numbers after the word instead of some"),
         (b"a 1 2 3\nb 1 2\n", "glove.txt:2: the line has 2 numbers"),
-        (b"a 1 2\nthe 1 nan\n", "glove.txt:2: the fields after the word must be finite numbers"),
+        (b"a 1 2\nthe 1 nan\n", "glove.txt:2: a number is infinite or NaN"),
     ],
 )
 def test_bad_vectors_are_named(tmp_path: Path, content: bytes, message: str) -> None:

@@ -20,16 +20,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # --- the published files
 
-LABELS = {
-    "CoLA": (["1", "0", "1"], ["1", "0"]),
-    "SST-2": (["0", "1"], ["1"]),
-    "MRPC": (["1", "0"], ["1"]),
-    "QQP": (["0", "1"], ["1"]),
-    "MNLI": (["neutral", "entailment", "contradiction"], ["neutral"]),
-    "QNLI": (["entailment", "not_entailment"], ["not_entailment"]),
-    "RTE": (["not_entailment", "entailment"], ["entailment"]),
-}
-
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("task", FILES)
@@ -40,9 +30,6 @@ def test_a_task_as_it_is_published(task: str, packed: bool, model: Path, tmp_pat
     facts = record(tmp_path / "out")["splits"]
     expected = {name: len(rows) - (task != "CoLA" or name == "test.tsv") for name, rows in FILES[task].items()}
     assert {counts["file"].removesuffix(".gz"): counts["items"] for counts in facts.values()} == expected
-    if task != "STS-B":
-        labels = [[label[0] for label in items(tmp_path / "out", "label", split)] for split in ("train", "valid")]
-        assert tuple(labels) == LABELS[task]
     assert not facts["test"]["labelled"]
 
 
@@ -54,6 +41,8 @@ def test_pieces_of_a_pair_and_scores_and_ids_of_rows(model: Path, tmp_path: Path
     assert items(tmp_path / "out-MRPC", "input1", "train")[0] == ["w1", "w2", "w3", "</s>"]
     assert record(tmp_path / "out-MRPC")["splits"]["train"]["unknown"] == 1
     assert (tmp_path / "out-STS-B" / "label" / "train.label").read_text() == "5.000\n0.250\n"
+    labels = [label for label, _ in items(tmp_path / "out-MNLI", "label", "train")]
+    assert labels == ["neutral", "entailment", "contradiction"]
     assert (tmp_path / "out-MNLI" / "test-mismatched.ids").read_text() == "9847\n"
     assert (tmp_path / "out-MNLI" / "test-ax.ids").read_text() == "0\n1\n"
 
@@ -87,6 +76,7 @@ def test_long_items_are_cut_where_the_longer_sentence_ends(model: Path, tmp_path
 def test_processes_change_no_byte(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "CHUNK", 1)
     task_files(tmp_path, "MNLI")
+    (tmp_path / "1.partial" / "left").mkdir(parents=True)  # by a run that was killed
     for workers in ("1", "3"):
         assert prepare("MNLI", tmp_path, model, tmp_path / workers, "--workers", workers) == 0
     assert hashes(tmp_path / "1") == hashes(tmp_path / "3")

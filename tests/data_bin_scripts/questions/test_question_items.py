@@ -10,8 +10,8 @@ from typing import Any
 import prepared as shared
 import pytest
 from prepare_questions import Cutter, around, language_of
-from question_files import Answer, Question, nearest
-from support_prepared import CITY, DATA, LAKE, Prepared, asked, good, items, needs_data, problems, squad
+from question_files import Answer, Question
+from support_prepared import CITY, LAKE, Prepared, asked, good, items, problems, squad
 from support_scripts import hashes
 
 from fairseq_posenc.data import question_pieces
@@ -141,21 +141,6 @@ def bad() -> dict[str, Any]:
     return squad([(CITY, entries), (" ", [asked("no context", "Who?", ("a", 0))])])
 
 
-KINDS = {
-    "malformed": ["malformed question"],
-    "moved": ["misplaced answer"],
-    "second": ["misplaced answer"],
-    "nowhere": ["misplaced answer", "no answer"],
-    "none": ["no answer"],
-    "empty": ["empty question"],
-    "no answer text": ["empty answer", "no answer"],
-    "impossible": ["unanswerable"],
-    "no context": ["empty context"],
-    "long": ["long question"],
-    "long answer": ["long answer"],
-}
-
-
 def test_bad_questions_are_named_and_refused_left_out_or_repaired(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,19 +164,12 @@ def test_bad_questions_are_named_and_refused_left_out_or_repaired(
     assert [line["id"] for line in kept.surface] == ["fine", "moved", "second", "long", "long answer"]
     assert kept.surface[1]["sentence"].startswith("King Abel (of Zorn)")  # the nearest occurrence
     assert (len(kept.target[3]), kept.surface[3]["question"]) == (51, "Who " * 60)
-    kinds: dict[str, list[str]] = {}
-    for problem in problems(folders[0] / "problems.jsonl"):
-        kinds.setdefault(problem["id"], []).append(problem["kind"])
-    assert kinds == KINDS
-    record = json.loads((folders[0] / "questions.json").read_text())
-    assert record["problems"]["misplaced answer"] == {"left out": 2, "repaired": 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "place"), [("ab", 4, 3), ("ab", 1, 0), ("ab", 99, 8), ("x", 1, None), ("aa", 0, None)]
-)
-def test_the_nearest_occurrence(text: str, start: int, place: int | None) -> None:
-    assert nearest("ab.ab...ab", text, start) == place
+    facts = json.loads((folders[0] / "questions.json").read_text())["problems"]
+    assert facts.pop("misplaced answer") == {"left out": 2, "repaired": 1}
+    assert [facts.pop(f"long {name}") for name in ("answer", "question")] == [{"repaired": 1}] * 2
+    kinds = {"malformed question": 1, "no answer": 3, "unanswerable": 1}
+    kinds |= {"empty question": 1, "empty answer": 1, "empty context": 1}
+    assert facts == {kind: {"left out": number} for kind, number in kinds.items()}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +179,6 @@ def test_the_nearest_occurrence(text: str, start: int, place: int | None) -> Non
         ({"src-train.txt": "a\n"}, [], "tgt-train.txt: no such file. src-NAME.txt and tgt-NAME.txt must both exist"),
         ({"train.json": "{"}, [], "train.json: the file is not valid JSON"),
         ({"train.json": {"data": [{"title": "x"}]}}, [], "train.json: article 1 has no list 'paragraphs'"),
-        ({"train.json": {"data": []}}, [], "train.json: the file has no questions"),
         ({"train.json": good(), "src-train.txt": ""}, [], "has both train.json and src-train.txt for train"),
         (
             {"notes.txt": "x"},
@@ -212,7 +189,6 @@ def test_the_nearest_occurrence(text: str, start: int, place: int | None) -> Non
         ({"train.json": good()}, ["--tokenizer", "no-such"], "--tokenizer no-such: no-such is not a folder"),
         ({"train.json": good()}, ["--length", "100"], "--length 100 leaves no room for a context"),
         ({"train.json": good()}, ["--train", "a.json"], "Give either --corpus, or --train and --valid"),
-        ({"train.json": good()}, ["--tokenizer", "d", "--cased"], "--vocabulary and --cased need --tokenizer words"),
     ],
 )
 def test_what_cannot_be_prepared_is_refused(
@@ -233,15 +209,3 @@ def test_damaged_and_existing_files_are_named(prepared: Prepared) -> None:
     assert "train.json.gz: the file is damaged or incomplete" in prepared.run("--train", path, "--valid", path).error
     prepared.output.mkdir()
     assert f"{prepared.output} exists. Move it" in prepared.run(*prepared.both()).error
-
-
-@needs_data
-def test_cmrcs_misplaced_answers_are_counted(prepared: Prepared) -> None:
-    files = [DATA / "cmrc2018" / f"cmrc2018_{name}.json.gz" for name in ("dev", "trial")]
-    assert prepared.run("--train", files[0], "--valid", files[1]).status == 1
-    listed = problems(prepared.folder / "out.problems.jsonl")
-    counts = [
-        sum(entry["split"] == split and entry["kind"] == "misplaced answer" for entry in listed)
-        for split in ("train", "valid")
-    ]
-    assert counts == [200, 5]

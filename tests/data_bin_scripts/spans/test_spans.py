@@ -11,7 +11,6 @@ import prepared as shared
 import pytest
 import question_files
 import support_squad as s
-from integration import support
 from support_scripts import hashes
 
 from fairseq_posenc.data import spans
@@ -46,20 +45,13 @@ def test_windows_are_of_the_questions(data: Path) -> None:
     assert record["splits"]["valid"]["in several windows"] == 0
     questions, texts, rows = spans.questions(data, "valid"), spans.contexts(data, "valid"), spans.rows(data, "valid")
     assert {question.id: question.answers for question in questions} == s.texts(DEV)
+    read, scored = (question_files.read(path, []) for path in (data.parent / "dev.json.gz", data / "valid.scored.json"))
+    kept = [[question._replace(where="", title="") for question in part] for part in (read, scored)]
+    assert kept[0] == kept[1]  # the sets' own scripts read the scored questions
     for question, row in zip(questions, rows, strict=True):
         first, last = row.start - row.column, row.end - row.column
         offsets = texts[question.context].offsets
         assert texts[question.context].text[offsets[first][0] : offsets[last][1]] == question.answers[0]
-
-
-def test_batches_have_what_the_loss_wants(data: Path, place: Path) -> None:
-    _, task = s.built(data, place / "plain" / "checkpoint.pt")
-    (batch,) = support.batches(task, "valid", longest=24)
-    tokens = batch["net_input"]["src_tokens"]
-    assert tokens[:, :5].tolist() == [[0, 4, 5, 2, 2]] * 40  # <s> what ? </s> </s>
-    ends = [tokens[number, batch[name][number]] for name in ("start", "end") for number in range(40)]
-    assert [task.dictionary[token] for token in ends] == ["("] * 40 + [")"] * 40
-    assert task.max_positions() == 24
 
 
 def test_long_contexts_overlap_and_processes_change_no_byte(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,23 +74,11 @@ def test_long_contexts_overlap_and_processes_change_no_byte(place: Path, monkeyp
         assert max(row.first + row.length for row in rows if row.question == number) == len(text.offsets)
 
 
-def test_the_scored_questions_are_there_for_the_sets_own_scripts(place: Path) -> None:
-    content = s.squad(9, 11, without=True)
-    file, source = s.written(place / "own.json", content), place / "plain" / "checkpoint.pt"
-    words = ["--version", "2.0", "--eval", file, "--limit-eval", 7, "--length", 24]
-    output = s.prepared(place / "own", "--checkpoint", source, *words)
-    read, scored = (question_files.read(path, []) for path in (file, output / "valid.scored.json"))
-    assert [question._replace(where="", title="") for question in scored] == [
-        question._replace(where="", title="") for question in read[:7]
-    ]
-
-
 def test_files_are_found_by_their_names_or_split_by_article(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, source = place / "mine", place / "plain" / "checkpoint.pt"
     folder.mkdir()
     s.written(folder / "train.json", s.squad(9, 13))
     (folder / "dev-v1.1.json.gz").write_bytes(gzip.compress(json.dumps(s.squad(5, 14)).encode()))
-    s.written(folder / "dev-v2.0.json", s.squad(7, 15, without=True))
     output = s.prepared(place / "folder", "--checkpoint", source, "--corpus", folder)
     assert {split: len(spans.questions(output, split)) for split in ("train", "valid")} == {"train": 9, "valid": 5}
     s.written(folder / "dev.json", s.squad(5, 14))

@@ -48,7 +48,7 @@ def outcome(trial: Trial, arguments: argparse.Namespace) -> Outcome:
     if divergence := read_divergence(training_log(run, trial.name)):
         return Outcome(trial, {}, f"diverged: {divergence}")
     if not checkpoint.is_file():
-        return Outcome(trial, {}, f"failed; its log is {training_log(run, trial.name)}")
+        return Outcome(trial, {}, f"failed; its log: {training_log(run, trial.name).relative_to(run)}")
     options = [arguments.n_best, arguments.longest_answer, arguments.null_threshold]
     key = [checkpoint.stat().st_size, checkpoint.stat().st_mtime_ns, *options]
     kept = run / "trials" / f"{trial.name}.json"
@@ -91,16 +91,16 @@ def groups(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[Group]]:
 
 
 def chosen(group: list[Group], papers: str) -> Group:
-    """Return the group with the highest median of the development score, among those with a finished training run."""
+    """Return the group with the highest median of the development score, or the first one if no training finished."""
 
     def score(one: Outcome) -> float:
         task = one.trial.item
         return one.scores["valid"][metrics(task, papers)[0] if task in TASKS else "f1"]
 
-    finished = [group for group in group if any(not one.failed for one in group)] or group
-    if len(finished) == 1:
-        return finished[0]
-    return max(finished, key=lambda group: median(score(one) for one in group if not one.failed))
+    finished = [own for own in group if not all(one.failed for one in own)]
+    if len(finished) < 2:
+        return (finished or group)[0]
+    return max(finished, key=lambda own: median(score(one) for one in own if not one.failed))
 
 
 def submission(group: Group, papers: str, run: Path, output: Path) -> None:

@@ -16,6 +16,7 @@ from fairseq_posenc.metrics import null_threshold, squad
 TEXTS = "texts.json"  # SQuAD 2.0: predictions before the threshold is applied
 ODDS = "null_odds.json"  # the score of the empty answer minus the score of the best span
 GOLD = "gold answers"  # the baseline that uses the gold answers as predictions
+SPAN = "span that shares the most words with the question"
 CHINESE = ("\u4e00", "\u9fff")
 Scores = dict[str, float]
 
@@ -74,7 +75,7 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, S
     train = "train" if "train" in spans.splits(folder) else split
     length = mean_length([item.answers for item in spans.questions(folder, train)], cut)
     answers = {item.id: overlap(texts[item.context].text, item.question, length, cut) for item in questions}
-    by_name = {f"span of {length} words that shares the most words with the question": answers}
+    by_name = {SPAN: answers}
     by_name |= {"no answer": dict.fromkeys(gold, "")} if rules == squad.V20 else {}
     scores = {name: named(squad.evaluate(gold, predictions, rules)) for name, predictions in by_name.items()}
     return {**scores, GOLD: _score_gold(gold, rules)}

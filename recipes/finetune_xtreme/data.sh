@@ -18,7 +18,7 @@ chosen() {
 english() {
   local file
   for file in ${2:+"$2"} "$place"/{,squad/}"$1"{-v1.1,}.json{,.gz}; do [[ ! -f $file ]] || { echo "$file" && return; }; done
-  [[ -z $dry_run && $corpus != published ]] || echo "$place/squad/$1-v1.1.json"
+  [[ $corpus != published && (-z $dry_run || -d $corpus) ]] || echo "$place/squad/$1-v1.1.json"
 }
 
 # fetch FILE...: download files, unless the corpus is one's own.

@@ -49,12 +49,8 @@ class Table:
     def __init__(self, folder: Path, run: Path, papers: str) -> None:
         self.folder, self.run, self.papers = folder, run, papers
         self.baselines = json.loads((run / "baselines.json").read_text("utf-8"))
-        self.models, self.behind, self.chosen, self.items = (
-            list[str](),
-            list[str](),
-            list[str](),
-            dict[str, tuple[str, Path]](),
-        )
+        self.models, self.behind, self.chosen = list[str](), list[str](), list[str]()
+        self.columns: dict[str, tuple[str, Path]] = {}  # the task and the prepared folder of each
         self.rows: dict[str, dict[str, dict[str, float]]] = {}  # of the baselines
         (folder / "scores").mkdir()
 
@@ -65,40 +61,40 @@ class Table:
         best = {name: main_columns(data, item, scores, self.papers) for name, scores in known.items()}
         for name, row in best.items():
             self.rows.setdefault(name, {}).update({column: {"score": score} for column, score in row.items()})
-        columns = [*next(iter(best.values()))]
-        self.items |= dict.fromkeys(columns, (item, data))
+        columns = [*best[next(iter(best))]]
+        self.columns |= dict.fromkeys(columns, (item, data))
+        finished = [one for one in group if not one.failed]
+        scores = {one.trial: main_columns(data, item, one.scores, self.papers) for one in finished}
         for one in group:
-            own = {} if one.failed else main_columns(data, item, one.scores, self.papers)
-            more = {} if one.failed else more_columns(item, one.scores, self.papers)
+            more = more_columns(item, one.scores, self.papers) if not one.failed else {}
             for column in columns:
                 name = slug(f"{column}.{label}.s{one.trial.seed}")
-                self.models.append("\t".join((name, label, str(one.trial.seed), column)))
-                text = one.failed or json.dumps({"score": own[column], **(more if column == columns[0] else {})})
-                (self.folder / "scores" / f"{name}.{'failed' if one.failed else 'json'}").write_text(
-                    f"{text}\n", "utf-8"
+                self.models.append(f"{name}\t{label}\t{one.trial.seed}\t{column}")
+                text = one.failed or json.dumps(
+                    {"score": scores[one.trial][column], **(more if column == columns[0] else {})}
                 )
-        finished = [main_columns(data, item, one.scores, self.papers) for one in group if not one.failed]
+                file = self.folder / "scores" / f"{name}.{'failed' if one.failed else 'json'}"
+                file.write_text(f"{text}\n", "utf-8")
         if several and finished:
             self.chosen.append(f"{label} on {', '.join(columns)}: {group[0].trial.hyperparameters}")
-        margins = main_columns(data, item, self.margins(item, group), self.papers) if finished else {}
+        margins = main_columns(data, item, self.margins(item, finished[0]), self.papers) if finished else {}
         for column in margins:
             constant = max(row[column] for name, row in best.items() if name != GOLD)
-            if median(row[column] for row in finished) <= constant + margins[column]:
+            if median(row[column] for row in scores.values()) <= constant + margins[column]:
                 self.behind.append(f"{label} on {column}")
 
-    def margins(self, item: str, group: Group) -> Scores:
+    def margins(self, item: str, one: Outcome) -> Scores:
         """Return by how much each score must be higher than that of the best baseline: two standard errors."""
         if "margins" in self.baselines[item]:
             margins: Scores = self.baselines[item]["margins"]
             return margins
-        scores = next(one.scores for one in group if not one.failed)
         known = {name: own for name, own in self.baselines[item]["scores"].items() if name != GOLD}
         return {
             split: {
                 name: max(margin(own[name], other[split][name], own["total"]) for other in known.values())
                 for name in ("em", "f1")
             }
-            for split, own in scores.items()
+            for split, own in one.scores.items()
         }
 
     def write(self) -> None:
@@ -112,9 +108,11 @@ class Table:
         files = {
             "models.tsv": self.models,
             "notes.md": notes,
-            "differs.txt": published.differences(self.papers, facts, self.items),
+            "differs.txt": published.differences(self.papers, facts, self.columns),
             "baselines.json": [json.dumps(self.rows, ensure_ascii=False)],
-            "paper.json": [json.dumps(published.numbers(self.papers, facts, [*self.items], data), ensure_ascii=False)],
+            "paper.json": [
+                json.dumps(published.numbers(self.papers, facts, [*self.columns], data), ensure_ascii=False)
+            ],
         }
         for name, lines in files.items():
             (self.folder / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -18,6 +18,7 @@ pretrain() {
 
 # find_models: find and check the pretrained model of each encoding, and add the segment encodings to the labels in pos_enc.
 find_models() {
+  [[ -z $papers || -n $(flag like report) ]] || fail "--papers needs --report.like PRESET: the report lists what differs from this preset."
   local labels label base places list=() check=() number=0 segment place
   mapfile -t labels < <(split "$pos_enc")
   IFS=, read -ra places <<<"${pretrained:-${dry_run:+PRETRAINED}}"
@@ -42,7 +43,8 @@ find_models() {
   evaluation=(--run "$output" --learning-rates "$learning_rates" --epochs "$epochs" --keep "$keep" --papers "$papers" --output "$output/evaluated")
   place=$output/evaluated
   comparison=(--run "$output" --models "$place/models.tsv" --scores "$place/scores" --metric score --detail '*' "${report[@]}"
-    --baselines "$place/baselines.json" --notes "$place/notes.md" --paper-numbers "$place/paper.json" --differs-also "$place/differs.txt")
+    --baselines "$place/baselines.json" --notes "$place/notes.md")
+  [[ -z $papers ]] || comparison+=(--paper-numbers "$place/paper.json" --differs-also "$place/differs.txt")
   [[ $keep == last ]] || comparison+=(--intervals) # they decide which checkpoints exist
   for label in pretrained tokenizer raw papers like pretraining tasks languages train-file dev-file segments; do comparison+=(--same "$label"); done
 }

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Train word-level language models with Transformer-XL's memory of earlier segments and different position encodings, and
-# compare their perplexities of the test text with memories of several lengths, without training again.
+# Train word-level language models with Transformer-XL's memory and different position encodings, and compare their
+# perplexities of the test text with memories of several lengths, without training again.
 #   recipes/lm_wikitext103/run.sh --preset small --corpus wikitext-2 --pos-enc 'xl,lfhc[clip=16],learned' --seeds 1,2
-#   recipes/lm_wikitext103/run.sh --preset wt103-k-shaw --launch torchrun --processes 4 --batches 4 --train.batch-size 15
 source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
@@ -19,6 +18,8 @@ eval_same_length=true     # in these evaluations, let every token attend to the 
 eval_batch=10             # parallel streams of text in evaluation [int 1..]
 split='test'              # split to evaluate [test|valid]
 arch=posenc_transformer_lm_wt103  # architecture of fairseq-train
+stacks=(decoder) own=([tokens-per-sample]=--length [mem-length]=--mem-train [eval-mem-length]=--mem-eval [task]=''
+  [eval-segment-length]=--eval-segment [same-length]=--eval-same-length [max-tokens]=--train.batch-size)
 options "$@"
 
 # --- checks, before hours of work
@@ -29,23 +30,22 @@ remembers() { # whether all joined encodings can read earlier segments
   done
 }
 longest=0 # tokens of memory and segment together
-for memory in ${mem_eval//,/ }; do
-  needed=$((memory + (memory > length ? eval_segment : length))) longest=$((needed > longest ? needed : longest))
-done
+for m in ${mem_eval//,/ }; do n=$((m + (m > length ? eval_segment : length))) longest=$((n > longest ? n : longest)); done
 flags=("${PLUGIN[@]}" --task posenc_lm_memory --arch "$arch" --tokens-per-sample "$length" --log-interval 20)
-mapfile -t labels < <(split "$pos_enc")
-step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
-  "${labels[@]/#/--pos-enc=}" --trained $((length + mem_train)) --evaluated "$longest" -- "${flags[@]}" "${train[@]}"
+mark settings && step check "$output/checked" python -m recipes.lib.check_models --output "$output/checked" \
+  --pos-enc "$pos_enc" --trained $((length + mem_train)) --evaluated "$longest" -- "${flags[@]}" "${train[@]}"
 
-# --- text: words between spaces, and <eos> at the end of each line
-text=$corpus data=$output/data-bin
+# --- text: words between spaces, and <eos> at the end of each line; it does not depend on the flags of the training
+after settings && text=$corpus data=$output/data-bin
 case $corpus in
   builtin) text=$output/words && step words "$text" python -m recipes.lib.invented.texts articles --seed 1 --output "$text" ;;
   wikitext103) text=$raw/wikitext-103/wikitext-103-v1 types=267735 # Merity et al. 2017, Table 1
     step "fetch:wikitext103" - python "$ROOT/data-bin-scripts/fetch.py" wikitext-103/wikitext-103-v1.zip --output "$raw" ;;
-  *) reads "$corpus" "$corpus"/*{train,valid,test}* ;;
+  *) reads "$corpus"/*{train,valid,test}* && [[ ! -f $corpus/dict.txt ]] || data=$corpus ;;
 esac
-if [[ -f $corpus/dict.txt ]]; then data=$corpus
+if [[ $data == "$corpus" ]]; then
+  found=$(($(grep -vc ^madeupword "$corpus/dict.txt") + 2)) # with <unk> and <eos>
+  ((types == 0 || types == found)) || fail "--types $types: $corpus/dict.txt has $found word types. Give --types $found."
 else
   step text "$output/text" python "$ROOT/data-bin-scripts/prepare_words.py" --text "$text" --output "$output/text" --types "$types"
   free=(--workers "$workers") # without the padding factor, fairseq fills the dictionary with invented words
@@ -65,5 +65,6 @@ model() {
     --same-length "$eval_same_length" --output "$output/scores/$name.json"
 }
 models model
-step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric best
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --item evaluation --metric perplexity \
+  --detail 'per word' --lower --curves perplexity --paper LFHC --table 'Table 3' --table 'Table 7' --column ITEM --like wt103
 [[ -n $dry_run ]] || cat "$output/results.md"

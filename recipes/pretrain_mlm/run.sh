@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Pretrain masked language models (BERT or RoBERTa) with different position encodings on the same shards of full
-# sentences, and compare their losses on held-out documents.
+# Pretrain masked language models (BERT, RoBERTa) with different position encodings, and compare their validation losses.
 #   recipes/pretrain_mlm/run.sh --preset small --corpus DIR --pos-enc learned,t5,'shaw[clip=16]' --seeds 1,2
 source "$(dirname "$0")/../lib/recipe.sh"
 
@@ -21,37 +20,33 @@ masking=dynamic           # mask single pieces or whole words; each epoch has ne
 arch=posenc_roberta_base  # architecture of fairseq-train
 init_from=''              # BERT or RoBERTa to start from: folder of Hugging Face, or checkpoint of fairseq [PATH]
 init_model=''             # name of the model that the preset needs as --init-from
+stacks=(encoder) own=([tokens-per-sample]=--length [max-positions]=--positions [finetune-from-model]=--init-from
+  [mask-whole-words]=--masking [max-tokens]=--train.batch-size [sample-break-mode]='' [task]='' [criterion]='')
 options "$@"
 
-# --- checks, before hours of work; a dry run shows the name of a setting that has no value
-need() { [[ -n ${!1} ]] || { [[ -n $dry_run ]] || fail "--${1//_/-} is missing: $2" && printf -v "$1" %s "${1^^}"; }; }
-[[ -z $init_model ]] || need init_from "this preset starts from $init_model. Give its folder or checkpoint."
+# --- checks, before hours of work
+source "$HERE/corpora.sh"
+[[ ! -f $corpus/corpus.json ]] || prepared "$corpus"
 ((positions)) || positions=$length
-[[ ! -f $corpus/corpus.json ]] || tokenizer=$(grep -m 1 -oP '"tokenizer": "\K\w+' "$corpus/corpus.json")
-last=$(flag total-num-update) last=${last:-$(flag max-update)} # update at which a linear decay ends
 flags=("${PLUGIN[@]}" --task posenc_masked_lm --criterion masked_lm --arch "$arch" --sample-break-mode complete
   --tokens-per-sample "$length" --max-positions "$positions" --log-interval 20)
 [[ $masking == dynamic ]] || flags+=(--mask-whole-words --subwords "$tokenizer")
-[[ $(flag lr-scheduler) != polynomial_decay ]] || flags+=(--total-num-update "${last:-MISSING}")
-mapfile -t labels < <(split "$pos_enc")
-step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" \
-  "${labels[@]/#/--pos-enc=}" -- "${flags[@]}" "${train[@]}"
+end=$(flag total-num-update) end=${end:-$(flag max-update)} # update at which a linear decay ends
+[[ $(flag lr-scheduler) != polynomial_decay ]] || flags+=(--total-num-update "${end:?"--train.max-update N is missing"}")
+mark settings && step check "$output/checked" python -m recipes.lib.check_models --output "$output/checked" \
+  --pos-enc "$pos_enc" -- "${flags[@]}" "${train[@]}"
 [[ -z $init_from ]] || step source "$output/source" python -m recipes.pretrain_mlm.check_source --source "$init_from" \
   --output "$output/source" -- "${flags[@]}" "${train[@]}"
 
-# --- text, tokenizer and shards
-source "$HERE/corpora.sh"
-if [[ -f $corpus/corpus.json ]]; then prepared "$corpus"
-else
+# --- text, tokenizer and shards, unless the corpus has been prepared; other flags of the training do not change them
+if after settings && [[ $data != "$corpus" ]]; then
   text_of "$corpus" && tokenizer_of "$tokenizer" && free=(--workers "$workers")
   step shards "$data" python "$ROOT/data-bin-scripts/prepare_corpus.py" --train "${text[@]}" --output "$data" \
     --tokenizer "$tokenizer" --longest $((length - 2)) --tasks "$shards" "${prepare[@]}"
 fi
-shard=$data/shard00000 parts=$(printf ":$data/shard%05d" $(seq 0 $((shards - 1)))) specials=()
-[[ $masking == dynamic ]] || specials=(--without-specials)
+shard=$data/shard00000 parts=$(printf ":$data/shard%05d" $(seq 0 $((shards - 1)))) unigrams=$output/unigrams.json
 [[ $masking:$tokenizer != whole-word:gpt2 ]] || flags+=(--gpt2-encoder-json "$data/tokenizer/encoder.json")
-step unigrams "$output/unigrams.json" python -m recipes.pretrain_mlm.unigrams --shard "$shard" "${specials[@]}" \
-  --output "$output/unigrams.json"
+step unigrams "$unigrams" python -m recipes.pretrain_mlm.unigrams --shard "$shard" --masking "$masking" --output "$unigrams"
 
 # --- a model for each encoding and seed
 model() {
@@ -64,9 +59,11 @@ model() {
   train "$name" "${parts#:}" "${PLAIN[@]}" "${flags[@]}" "${train[@]}" "${pos[@]}" --seed "$seed" "${start[@]}" \
     --no-epoch-checkpoints --keep-interval-updates 2
   device_step "evaluate:$name" "$output/scores/$name.json" python -m recipes.pretrain_mlm.evaluate --data "$shard" \
-    --checkpoint "$output/checkpoints/$name/checkpoint_last.pt" --unigrams "$output/unigrams.json" \
+    --checkpoint "$output/checkpoints/$name/checkpoint_last.pt" --unigrams "$unigrams" \
     --log "$output/logs/$name.train.log" --output "$output/scores/$name.json"
 }
 models model
-step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric bits
+step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric bits --metric 'training loss' \
+  --detail nats --detail perplexity --detail accuracy --detail 'left the plateau' --detail updates --lower --digits 3 \
+  --floor "$unigrams" --paper M4M --table 'Section 5.2' --column METRIC --column 'training loss=loss' --like m4m-unsuccessful
 [[ -n $dry_run ]] || cat "$output/results.md"

@@ -42,11 +42,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--shard", type=Path, required=True, metavar="DIR", help="First shard, which has the validation text.")
-    add("--without-specials", action="store_true", help="Leave out </s>, which whole-word masking never predicts.")
+    add(
+        "--masking", required=True, metavar="NAME", help="Masking; whole-word leaves out </s>, which it never predicts."
+    )
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()
     dictionary = Dictionary.load(str(args.shard / "dict.txt"))
-    first = dictionary.nspecial if args.without_specials else 0
+    first = dictionary.nspecial if args.masking == "whole-word" else 0
     train, valid = (counts(args.shard / split, len(dictionary))[first:] for split in ("train", "valid"))
     write_whole(args.output, json.dumps({NAME: cross_entropy(train, valid)}, indent=1))
 

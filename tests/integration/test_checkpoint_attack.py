@@ -126,7 +126,7 @@ def in_torch(path: Path, data: Path) -> Any:
 CLASSES = "--checkpoint {path} --data {data} --metrics accuracy --splits test --predictions {folder}".split()
 PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
 FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
-MEMORY = ["--memory", "2", "--segment", "4"]
+MEMORY = "--split test --streams 1 --length 4 --memories 2 --segment 4 --same-length true --clamp 2".split()
 COMMANDS: dict[str, Command] = {
     "fairseq-generate": generate,
     "fairseq-interactive": interactive,
@@ -145,11 +145,12 @@ COMMANDS: dict[str, Command] = {
     "lib/finetuning/questions.py": squad,
     "lib/translation/measure.py": measure,
     "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
-    "lm_wikitext103/evaluate.py --clamp": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY, "--clamp", "2"),
     "pretrain_mlm/check_source.py": recipe(
         "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS
     ),
-    "pretrain_mlm/evaluate.py": recipe("recipes.pretrain_mlm.evaluate", *PLAIN),
+    "pretrain_mlm/evaluate.py": recipe(
+        "recipes.pretrain_mlm.evaluate", *PLAIN, *"--unigrams {folder} --log {folder}".split()
+    ),
     "text_classification/evaluate.py": recipe("recipes.text_classification.evaluate", *CLASSES, "--output", "{folder}"),
 }
 

@@ -1,0 +1,100 @@
+"""Test the language model recipe: its text and memories, what it refuses, and the numbers of the paper."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support_dry_run import ROOT, planned, run, values
+
+from fairseq_posenc.papers.reading import figures
+from recipes.lib import runs
+from recipes.lib.encodings import published
+
+RECIPE = "lm_wikitext103"
+PAPERS = sorted(path.stem for path in (ROOT / "recipes" / RECIPE / "conf").glob("wt103*.sh"))
+
+
+def settings(preset: str) -> runs.Settings:
+    return runs.settings(run(RECIPE, "--preset", preset, "--settings").stdout)
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+def test_presets_have_the_settings_of_the_paper(preset: str) -> None:
+    """Compare with the settings in the LFHC/GCDF paper (Qu et al. 2021, Table 4)."""
+    theirs = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column="WT103")}
+    ours = settings(preset)
+    flags = ours["train"]
+    rows = {"lr": "lr rate", "clip-norm": "clip norm", "max-update": "maximum steps", "warmup-updates": "warmup steps"}
+    rows |= {"batch-size": "batch size", "validate-interval-updates": "eval interval"}
+    assert {flag: float(values(flags, f"--{flag}")[0]) for flag in rows} == {flag: theirs[rows[flag]] for flag in rows}
+    assert float(values(flags, "--dropout")[0]) == (0.1 if preset == "wt103-dropout01" else theirs["dropout"])
+    assert (ours["mem_train"], ours["mem_eval"], len(ours["seeds"].split(","))) == ("150", "150,640", 10)
+
+
+def test_every_model_of_the_paper_has_its_scores() -> None:
+    """Shaw has a table per head. What the paper calls T5 has distances up to M; `t5` is not in the paper."""
+    text = ",".join(settings(preset)["pos_enc"] for preset in PAPERS)
+    labels = set(re.findall(r"[^,\[]+(?:\[[^\]]*\])?", text))
+    for memory in ("memory 150", "memory 640", "best"):
+        numbers = {label: published(figures("LFHC", column=memory), label) for label in labels}
+        assert {label for label, number in numbers.items() if number is None} == {"t5"}
+    shaw = [
+        published(figures("LFHC", column="memory 150"), f"shaw[{args}]") for args in ("share=none,clip=8", "clip=8")
+    ]
+    assert (shaw[0].value, shaw[1]) == (25.34, None)
+
+
+def test_wikitext103_is_fetched_and_its_types_counted() -> None:
+    steps = planned(RECIPE, "--corpus", "wikitext103")
+    assert "wikitext-103/wikitext-103-v1.zip" in steps["fetch:wikitext103"]
+    assert values(steps["text"], "--types") == ["267735"]
+    assert values(steps["binarise"], "--padding-factor") == ["1"]
+
+
+def test_encodings_without_memory_are_trained_and_evaluated_without_it() -> None:
+    steps = planned(RECIPE, "--pos-enc", "xl[biases=tied],learned,learned+t5[buckets=8],rope+rope-2")
+    memories = {name: values(command, "--mem-length")[0] for name, command in steps.items() if name[:6] == "train:"}
+    assert [*memories.values()] == ["150", "0", "0", "150"]
+    evaluated = [values(command, "--memories")[0] for name, command in steps.items() if name[:9] == "evaluate:"]
+    assert evaluated == ["0,150,640", "0", "0", "0,150,640"]
+
+
+@pytest.mark.parametrize("types", [5, 6])
+def test_types_are_those_of_a_prepared_dictionary(tmp_path: Path, types: int) -> None:
+    """Count the words, <unk> and <eos>, but not the symbols that fairseq adds to fill the dictionary."""
+    (tmp_path / "dict.txt").write_text("a 2\nb 1\nc 1\nmadeupword0000 0\n")
+    (tmp_path / "train.idx").touch()
+    words = ("--corpus", tmp_path, "--types", types)
+    if types == 5:
+        steps = planned(RECIPE, *words)
+        assert not {"text", "binarise"} & set(steps)
+        assert str(tmp_path) in steps["train:learned.s1"]
+    else:
+        assert "dict.txt has 5 word types. Give --types 5" in run(RECIPE, *words, "--dry-run").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--corpus no-such", "--corpus no-such: the value must be one of builtin|wikitext103|DIR"),
+        ("--mem-eval 0,-1", "--mem-eval -1: the value must be a whole number (0..)"),
+        ("--train.mem-length 8", "Give --mem-train instead"),
+        ("--train.same-length true", "Give --eval-same-length instead"),
+        ("--pos-enc xk", "there is no position encoding 'xk'"),
+    ],
+)
+def test_wrong_settings_are_refused(words: str, message: str, tmp_path: Path) -> None:
+    process = run(RECIPE, *words.split(), "--output", tmp_path / "out")
+    assert (process.returncode, message in process.stderr) == (1, True)
+
+
+def test_the_largest_distance_is_set_for_encodings_that_have_one() -> None:
+    pytest.importorskip("fairseq")
+    from recipes.lm_wikitext103.evaluate import clamped
+
+    assert clamped("xl", "biases=tied", 400) == "biases=tied,clamp=400"
+    assert clamped("xl", "clamp=50", 400) == "clamp=50"
+    assert clamped("learned+xl[biases=none]", "", 400) == "clamp=400"
+    assert clamped("t5", "", 400) == ""

@@ -1,0 +1,32 @@
+"""Read the commands that a recipe would run."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(recipe: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a recipe to its end, whatever its exit status."""
+    command = [ROOT / "recipes" / recipe / "run.sh", *words]
+    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True)
+
+
+def planned(recipe: str, *words: object) -> dict[str, list[str]]:
+    """Return the command of each step of a dry run."""
+    process = run(recipe, *words, "--output", "OUT", "--dry-run")
+    assert process.returncode == 0, process.stderr
+    lines = process.stdout.splitlines()
+    pairs = pairwise(lines)
+    return {title[2:]: shlex.split(command) for title, command in pairs if title.startswith("# ")}
+
+
+def values(command: list[str], flag: str) -> list[str]:
+    """Return the words after the last occurrence of a flag, up to the next flag."""
+    place = len(command) - command[::-1].index(flag)
+    rest = [number for number, word in enumerate(command) if number >= place and word.startswith("--")]
+    return command[place : rest[0] if rest else None]

@@ -240,29 +240,28 @@ def leave_out(
     """Remove the questions of the files `excluded` from all splits, and those of other splits from the training split.
 
     Questions are the same if their ids are equal.
-
-    Raises:
-        CorpusError: A split would have no question left.
     """
-    elsewhere = {question.id for path in excluded for question in files.read(path, [])}
+    ids = (question.id for path in excluded for question in files.read(path, []))
+    elsewhere = dict.fromkeys(ids, "--without names a set that has a question with this id")
     for split, part in questions.items():
-        left = [question for question in part if question.id not in elsewhere]
-        if part and not left:
-            raise CorpusError(f"{split}: --without leaves out all {len(part):,} questions. Give another file.")
-        what = "--without names a set that has a question with this id"
-        gone = [question for question in part if question.id in elsewhere]
-        problems += [Problem(split, question.where, question.id, ELSEWHERE, what, "left out") for question in gone]
-        questions[split] = left
-    train = questions.get(TRAIN, [])
-    other = {entry.id: split for split, part in questions.items() if split != TRAIN for entry in part}
-    shared = [question for question in train if question.id in other]
-    if shared and len(shared) == len(train):
-        named = ", ".join(dict.fromkeys(other[question.id] for question in shared))
-        raise CorpusError(f"{TRAIN}: all {len(train):,} questions are also in {named}. Give another file.")
-    for question in shared:
-        what = f"the split {other[question.id]} has a question with this id"
-        problems.append(files.new_problem(TRAIN, question, BOTH, what, how))
-    questions |= {TRAIN: [question for question in train if question.id not in other]} if shared else {}
+        questions[split] = _without(split, part, elsewhere, ELSEWHERE, "left out", problems)
+    splits = {question.id: split for split, part in questions.items() if split != TRAIN for question in part}
+    both = {name: f"the split {split} has a question with this id" for name, split in splits.items()}
+    if TRAIN in questions:
+        done = "refused" if how == "refuse" else "left out"
+        questions[TRAIN] = _without(TRAIN, questions[TRAIN], both, BOTH, done, problems)
+
+
+def _without(
+    split: str, part: list[Question], reasons: dict[str, str], kind: str, done: str, problems: list[Problem]
+) -> list[Question]:
+    """Return the questions whose ids are not in `reasons`, and append the others to a list of problems."""
+    gone = [question for question in part if question.id in reasons]
+    if gone and len(gone) == len(part):
+        reason = reasons[gone[0].id]
+        raise CorpusError(f"{split}: all {len(part):,} questions are left out, because {reason}. Give another file.")
+    problems += [Problem(split, entry.where, entry.id, kind, reasons[entry.id], done) for entry in gone]
+    return [question for question in part if question.id not in reasons]
 
 
 def check(

@@ -201,17 +201,14 @@ def test_the_last_update_of_the_schedule_has_the_rest_of_the_rows() -> None:
     ("papers", "label", "kind", "numbers"),
     [
         ("M1-M4/BERT-base", "m4", "none", {"MNLI-m": "84.45", "MNLI-mm": "84.51", "QNLI": ""}),
-        ("M1-M4/BERT-base", "m4[share=none]", "none", {"MNLI-m": "84.45"}),
         ("M1-M4/BERT-base (Devlin et al., 2018)", "learned+segments-input", "none", {"QQP": "71.2"}),
         (
             *(M4M, "learned", "none"),
             {"MNLI-mm": "87.31 (roberta-base); 86.99 (from roberta-base)", "MNLI-m": "81.25 (RoBERTa-base); "
              "87.32 (roberta-base); 87.35 (from roberta-base)"},
         ),
-        (M4M, "m4", "head", {"SST-2": ""}),
         ("DIET/BERT-base, English", "diet-rel", "head", {"MNLI-mm": "86.3", "CoLA": "60.3", "average": "85.2"}),
         ("DIET/BERT-base, English", "diet-rel", "input", {"CoLA": "59.6", "average": "84.9"}),
-        ("DIET/BERT-base, English", "diet-rel[share=layer-wise]", "head", {"average": "85.0"}),
     ],
 )  # fmt: skip
 def test_the_papers_numbers(papers: str, label: str, kind: str, numbers: dict[str, str]) -> None:

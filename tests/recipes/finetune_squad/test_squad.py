@@ -23,10 +23,8 @@ M4M = "M4M/from roberta-base;M4M/roberta-base;M4M/from roberta-base, on C4"
     [
         (("--length", 40), "--length 40 leaves no room for context after a question of --longest-question 40 pieces"),
         (("--train-file", ROOT / "setup.py"), "--train-file and --dev-file: give two different files, or neither"),
-        (("--train-file", ROOT / "setup.py", "--dev-file", ROOT / "setup.py"), "give two different files"),
         (("--corpus", "builtin", "--version", "2.0"), "the built-in questions all have answers. Use --version 1.1"),
         (("--train.warmup-updates", 3), "--warmup"),
-        (("--version", "3"), "--version 3"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_first_step(
@@ -44,13 +42,10 @@ def test_what_cannot_be_is_refused_before_the_first_step(
     ("papers", "label", "column", "length", "number"),
     [
         ("M1-M4/BERT-base", "m4", "SQuAD1.1 F1", 512, "90.53"),
-        ("M1-M4/BERT-base", "m4[clip=2]", "SQuAD1.1 EM", 512, "82.17"),
         ("M1-M4/BERT-base", "m4[clip=256]", "SQuAD1.1 F1", 576, "90.71"),
         ("M1-M4/BERT-base", "m4", "SQuAD1.1 F1", 384, "90.34"),
-        ("M1-M4/BERT-base", "m4", "SQuAD1.1 F1", 576, ""),
         ("M1-M4/BERT-base", "m4", "SQuAD2.0 F1", 512, ""),
         ("M1-M4/BERT-large", "m4+segments-input", "SQuAD1.1 EM", 640, "87.57"),
-        ("M4M/RoBERTa-base", "m4[reset=vector]", "SQuAD1.1 F1", 512, "88.43"),
         ("M4M/RoBERTa-base, learning rate 2.5e-5", "raffel", "SQuAD1.1 F1", 512, "83.43"),
         (M4M, "learned", "SQuAD2.0 F1", 512, "83.69 (from roberta-base); 83.10 (roberta-base)"),
         (M4M, "m4m", "SQuAD1.1 EM", 512, "86.44 (from roberta-base); 86.54 (from roberta-base, on C4)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from integration import support
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
 
+from fairseq_posenc.papers.reading import every, figures
 from recipes.lib.finetuning import baselines, builtin, check, evaluate, published, schedule, sentences, tasks
 from recipes.lib.finetuning.columns import main_columns, more_columns, xnli_splits
 from recipes.lib.finetuning.table import Outcome, Trial, counted
@@ -218,6 +220,19 @@ def test_the_papers_numbers(papers: str, label: str, kind: str, numbers: dict[st
     for column, text in numbers.items():
         assert published.cell(papers, own, f"{label}{suffix}", column, columns, 128) == text
     assert published.cell(papers, own, f"{label}{suffix}", "average", [*columns, "MRPC"], 128) == ""
+
+
+def test_every_score_of_the_papers_stands_in_the_report_of_a_preset() -> None:
+    texts = (path.read_text() for path in ROOT.glob("recipes/finetune_*/conf/*.sh"))
+    known = {entry for text in texts for each in re.findall("^papers='(.*?)'", text, re.M) for entry in each.split(";")}
+    scores = [figure for figure in every() if figure.unit == "percent" and figure.paper != "LFHC" and figure.encoding]
+    assert len(scores) == 466
+    for figure in scores:
+        entry, segments = f"{figure.paper}/{figure.conditions['model']}", figure.conditions.get("segments", "none")
+        assert entry in known
+        columns = [other.column for other in figures(figure.paper, table=figure.table) if other.column != "average"]
+        own, length = {"encoding": figure.encoding, "segments": segments}, int(figure.conditions.get("length", 0))
+        assert published.cell(entry, own, figure.encoding, figure.column, columns, length) == figure.printed
 
 
 def test_other_rows_than_the_published_are_named(tmp_path: Path) -> None:

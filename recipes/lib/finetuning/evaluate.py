@@ -17,7 +17,7 @@ from statistics import median, median_low
 
 from fairseq_posenc.core.training_log import read_divergence
 from fairseq_posenc.core.writing import whole_folder, write_whole
-from recipes.lib.runs import models, training_log
+from recipes.lib.runs import models, steps, training_log
 
 from . import question_scores, questions, sentences
 from .baselines import splits
@@ -28,15 +28,17 @@ from .tasks import TASKS, metrics
 
 def trials(run: Path, lrs: str, epochs: str) -> list[Trial]:
     """Return all training runs. Their names have the hyperparameters only if several are tried."""
-    pairs = [*product(lrs.split(","), epochs.split(","))]
-    return [
-        Trial(
-            f"{model.name}.lr{lr}.e{count}" if len(pairs) > 1 else model.name,
-            *(model.encoding, model.seed, model.item, f"learning rate {lr}, {count} epochs"),
-        )
-        for model in models(run)
-        for lr, count in pairs
-    ]
+    pairs, done, found = (
+        [*product(lrs.split(","), epochs.split(","))],
+        {step.name for step in steps(run)},
+        list[Trial](),
+    )
+    for model in models(run):
+        for lr, count in pairs:
+            name = f"{model.name}.lr{lr}.e{count}" if len(pairs) > 1 else model.name
+            failed = "" if f"train:{name}" in done else f"it did not train to its end ({model.failed})"
+            found.append(Trial(name, *model[1:4], f"learning rate {lr}, {count} epochs", failed))
+    return found
 
 
 def outcome(trial: Trial, arguments: argparse.Namespace) -> Outcome:
@@ -47,8 +49,8 @@ def outcome(trial: Trial, arguments: argparse.Namespace) -> Outcome:
     checkpoint = run / "checkpoints" / trial.name / f"checkpoint_{keep}.pt"
     if divergence := read_divergence(training_log(run, trial.name)):
         return Outcome(trial, {}, f"diverged: {divergence}")
-    if not checkpoint.is_file():
-        return Outcome(trial, {}, f"failed; its log: {training_log(run, trial.name).relative_to(run)}")
+    if trial.failed:
+        return Outcome(trial, {}, trial.failed)
     options = [arguments.n_best, arguments.longest_answer, arguments.null_threshold]
     key = [checkpoint.stat().st_size, checkpoint.stat().st_mtime_ns, *options]
     kept = run / "trials" / f"{trial.name}.json"

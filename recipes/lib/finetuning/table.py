@@ -17,13 +17,14 @@ STRANGE = 0.05  # share of unknown pieces above which a score means little
 
 
 class Trial(NamedTuple):
-    """Name a training run: its model and task, its seed, and its learning rate and number of epochs."""
+    """Describe a training run: its model and task, its seed, and its learning rate and number of epochs."""
 
     name: str
     encoding: str
     seed: int
     item: str
     hyperparameters: str
+    failed: str = ""  # why it did not train to its end
 
 
 class Outcome(NamedTuple):

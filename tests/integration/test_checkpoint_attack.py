@@ -110,7 +110,7 @@ def recipe(module: str, *arguments: str) -> Command:
 def squad(path: Path, data: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
-        return importlib.import_module("recipes.lib.finetuning.questions.answers").load(path, data, gpu=False)
+        return importlib.import_module("recipes.lib.finetuning.questions").load(path, data, gpu=False)
 
 
 def classify(path: Path, data: Path) -> Any:
@@ -129,11 +129,9 @@ def in_torch(path: Path, data: Path) -> Any:
     return fairseq_posenc.load(path)
 
 
-GLUE = "--checkpoint {path} --data {data} --metrics accuracy --predictions {folder} --output {folder} --cpu".split()
 PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
 FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
 MEMORY = "--split test --streams 1 --length 4 --memories 2 --segment 4 --same-length true --clamp 2".split()
-PRETRAINED = "--checkpoint {path} --longest 8 --output {folder}".split()
 COMMANDS: dict[str, Command] = {
     "fairseq-generate": generate,
     "fairseq-interactive": interactive,
@@ -146,14 +144,10 @@ COMMANDS: dict[str, Command] = {
     "generate-text": of_plugin("generate-text", "--checkpoint", "{path}", "--prompt", "w1"),
     "import-hf": of_plugin("import-hf", "{path}", "--pos-enc", "learned", "--output", "{folder}"),
     "length_tasks/evaluate.py": recipe("recipes.length_tasks.evaluate", *PLAIN),
-    "lib/check_pretrained.py": recipe("recipes.lib.check_pretrained", *PRETRAINED),
-    "lib/finetuning/questions/check.py": recipe(
-        "recipes.lib.finetuning.questions.check",
-        *"--checkpoint {path} --max-length 8 --output {folder}".split(),
-        *FLAGS,
+    "lib/finetuning/check.py": recipe(
+        "recipes.lib.finetuning.check", *"--model learned {path} none --length 8 --output {folder}".split()
     ),
-    "lib/finetuning/questions/predict.py": squad,
-    "lib/finetuning/sentences/evaluate.py": recipe("recipes.lib.finetuning.sentences.evaluate", *GLUE),
+    "lib/finetuning/questions.py": squad,
     "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
     "pretrain_mlm/check_source.py": recipe(
         "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS

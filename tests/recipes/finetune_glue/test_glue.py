@@ -1,0 +1,308 @@
+"""Test fine-tuning on GLUE: what is refused, how the best training is chosen, and the papers' numbers beside ours."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import prepare_glue
+from integration import support
+from support_exchange import imported, random_model, saved
+from support_glue import prepare, task_files
+
+from fairseq_posenc.papers.reading import every, figures
+from recipes.lib.finetuning import baselines, builtin, check, evaluate, published, schedule, sentences, tasks
+from recipes.lib.finetuning.columns import main_columns, more_columns, xnli_splits
+from recipes.lib.finetuning.table import Outcome, Trial, counted
+
+ROOT = Path(__file__).resolve().parents[3]
+GLUE = ROOT / "recipes" / "finetune_glue" / "run.sh"
+M4M = "M4M/RoBERTa-base;M4M/roberta-base;M4M/from roberta-base"
+
+
+def run(module: ModuleType, *words: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", *map(str, words)])
+    module.main()
+
+
+def refused(script: Path, *words: object) -> str:
+    """Return the error with which a recipe ends before its first step."""
+    process = subprocess.run([str(script), *map(str, words)], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 1
+    assert "..." not in process.stdout
+    return process.stderr
+
+
+# --- a run on invented rows
+
+
+def toy_mnli(folder: Path) -> Path:
+    """Write rows whose second sentence is the word of the first sentence, the word of its class, or another word."""
+    rng, word = random.Random(1), ("entailment", "neutral", "contradiction")
+
+    def rows(count: int) -> list[tuple[str, ...]]:
+        examples = [(rng.randrange(3), rng.randrange(8, 20)) for _ in range(count)]
+        return [(str(n), f"w{noise} w{3 + kind}", f"w{noise}", word[kind]) for n, (kind, noise) in enumerate(examples)]
+
+    header = ("index", "sentence1", "sentence2", "gold_label")
+    changed = {"train": 150, "dev_matched": 20, "dev_mismatched": 20}
+    return task_files(folder, "MNLI", **{name: [header, *rows(count)] for name, count in changed.items()})
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train a classifier on toy data for MNLI in the folder `out` of a run with two learning rates, and two seeds.
+
+    Seed 1 diverges with the second learning rate, and seed 2 did not train with it.
+    """
+    folder = tmp_path_factory.mktemp("glue")
+    source = saved(random_model("bert", "tiny"), folder / "bert")
+    model = imported(source, folder / "shaw", "--pos-enc", "shaw") / "checkpoint.pt"
+    rows, out = toy_mnli(folder / "glue_data" / "MNLI").parent, folder / "out"
+    data, first = out / "data" / "MNLI", "MNLI.shaw+segments.s1.lr0.01.e4"
+    data.parent.mkdir(parents=True)
+    assert prepare("MNLI", rows, model, data, "--separators", "1") == 0
+    flags = ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction", "--num-classes", "3"]
+    flags += ["--metrics", "accuracy", "--init-token", "0", "--arch", "posenc_roberta_pretrained", "--segments", "head"]
+    flags += [
+        "--pretrained",
+        str(model),
+        "--user-dir",
+        str(support.PLUGIN),
+        "--optimizer",
+        "adam",
+        "--lr",
+        "0.01",
+        "--cpu",
+    ]
+    flags += [
+        "--batch-size",
+        "8",
+        "--max-update",
+        "76",
+        "--save-dir",
+        str(out / "checkpoints" / first),
+        "--dropout",
+        "0",
+    ]
+    support.trained([str(word) for word in (data, *flags, "--no-epoch-checkpoints", "--attention-dropout", "0")])
+    second = first.replace(".s1.", ".s2.")
+    shutil.copytree(out / "checkpoints" / first, out / "checkpoints" / second)
+    (out / "logs").mkdir()
+    diverged = f"{first.replace('lr0.01', 'lr9')}.train.log"
+    (out / "logs" / diverged).write_text("FloatingPointError: the loss is not finite\n")
+    lines = [f"MNLI.shaw+segments.s{seed}\tshaw+segments\t{seed}\tMNLI\n" for seed in (1, 2)]
+    (out / "models.tsv").write_text("".join(lines))
+    (out / ".done").mkdir()
+    for name in (first, second):
+        (out / ".done" / f"train:{name}").write_text("key\n1\ncommit\ncommand\n")
+    (out / "steps.txt").write_text(f"train:{first}\ntrain:{second}\n")
+    return folder
+
+
+def test_a_model_becomes_scores_a_submission_and_notes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, model = place / "out", place / "shaw" / "checkpoint.pt"
+    shutil.rmtree(out / "evaluated", ignore_errors=True)
+    words = ("--model", "shaw+segments", model, "head", "--length", 16, "--output", out / "models.json")
+    run(check, *words, monkeypatch=monkeypatch)
+    papers = ("--papers", "M1-M4/BERT-base")
+    run(
+        baselines, "--run", out, "--items", "MNLI", *papers, "--output", out / "baselines.json", monkeypatch=monkeypatch
+    )
+    tried = ("--learning-rates", "0.01,9", "--epochs", "4", "--cpu", "--output", out / "evaluated")
+    run(evaluate, "--run", out, *tried, *papers, monkeypatch=monkeypatch)
+    found = out / "evaluated"
+    lines = [line.split("\t")[1:] for line in (found / "models.tsv").read_text().splitlines()]
+    other = "shaw+segments, learning rate 9, 4 epochs"
+    assert lines[:2] == [["shaw+segments", "1", "MNLI-m"], ["shaw+segments", "1", "MNLI-mm"]]
+    assert lines[4] == [other, "1", "MNLI-m"]
+    scores = {path.stem: json.loads(path.read_text())["score"] for path in (found / "scores").glob("*.json")}
+    assert sorted(scores) == [f"{column}.shaw+segments.s{seed}" for column in ("MNLI-m", "MNLI-mm") for seed in (1, 2)]
+    assert min(scores.values()) > 90
+    reasons = {path.name: path.read_text() for path in (found / "scores").glob("*.failed")}
+    names = [f"{column}.shaw+segments._learning_rate_9._4_epochs" for column in ("MNLI-m", "MNLI-mm")]
+    assert sorted(reasons) == [f"{name}.s{seed}.failed" for name in names for seed in (1, 2)]
+    assert reasons[f"{names[0]}.s1.failed"].startswith("diverged: update 0")
+    assert reasons[f"{names[0]}.s2.failed"].startswith("it did not train to its end")
+    files = {path.name: path.read_text().splitlines() for path in (found / "submission" / "shaw+segments").iterdir()}
+    assert set(files) == {"MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"}
+    assert files["AX.tsv"][0] == "index\tprediction"
+    assert [line.split("\t")[0] for line in files["AX.tsv"][1:]] == ["0", "1"]
+    assert files["MNLI-m.tsv"][1].split("\t")[1] in ("contradiction", "entailment", "neutral")
+    notes = (found / "notes.md").read_text()
+    assert "MNLI: train: 150 of 150 used; valid: 20 of 20 used" in notes
+    assert "shaw+segments on MNLI-m, MNLI-mm: learning rate 0.01, 4 epochs" in notes
+    assert "do not beat" not in notes
+    differs = (found / "differs.txt").read_text()
+    assert "1 layers of width 16, not 12 of width 768\n" in differs
+    assert "MNLI-m\t150 rows of train, not 392,702\n" in differs
+
+
+def test_an_evaluation_goes_on_where_it_was_interrupted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_a_model_becomes_scores_a_submission_and_notes(place, monkeypatch)
+    monkeypatch.setattr(evaluate, "of_sentences", None)  # it is not called again for the same checkpoints
+    test_a_model_becomes_scores_a_submission_and_notes(place, monkeypatch)
+
+
+def test_a_model_that_is_too_short_or_another_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = imported(place / "bert", place / "learned", "--pos-enc", "learned") / "checkpoint.pt"
+    words = ("--output", place / "x.json", "--model")
+    message = r"is defined up to 20 positions\. Give --length 20, or .* --train\.pos-enc-args extend=repeat"
+    with pytest.raises(SystemExit, match=message):
+        run(check, *words, "learned", learned, "none", "--length", 64, monkeypatch=monkeypatch)
+    longer = ("--length", 64, "--pos-enc-args", "extend=repeat")
+    run(check, *words, "learned", learned, "none", *longer, monkeypatch=monkeypatch)
+    with pytest.raises(SystemExit, match=r"has the encoding learned, but --pos-enc asks for shaw\[clip=8\]"):
+        run(check, *words, "shaw[clip=8]", learned, "none", "--length", 16, monkeypatch=monkeypatch)
+
+
+def test_models_that_are_not_there_are_refused_with_the_command_that_pretrains_them(tmp_path: Path) -> None:
+    words = ("--preset", "heads", "--output", tmp_path / "out", "--device", "cpu", "--pretrained")
+    (tmp_path / "run" / "checkpoints" / "m4.s1").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints" / "m4.s1" / "checkpoint_last.pt").write_text("")
+    command = "recipes/pretrain_mlm/run.sh --preset m4m-small --pos-enc"
+    message = refused(GLUE, *words, tmp_path / "run")
+    assert (
+        f"the run has no model with the encoding m4[share=none]. To pretrain models: {command} 'm4[share=none]'"
+        in message
+    )
+    assert "names 3 models for 2 encodings" in refused(GLUE, *words, "a.pt,b.pt,c.pt")
+    assert "names 0 models for 2 encodings (m4,m4[share=none]). " in refused(GLUE, *words, "")
+    assert "Give --learning-rates" in refused(GLUE, *words, "a.pt", "--train.lr", 1)
+
+
+# --- choosing
+
+
+def outcomes(**scores: tuple[float | None, ...]) -> list[Outcome]:
+    return [
+        Outcome(
+            Trial(f"{name}.s{seed}", "m4", seed, "RTE", name), {"valid": {"accuracy": score or 0}}, "" if score else "x"
+        )
+        for name, own in scores.items()
+        for seed, score in enumerate(own, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ({"a": (1, 2, 50), "b": (30, 1, 10)}, "b"),  # a has the best run, but b has the higher median
+        ({"a": (90, None), "b": (95, 80)}, "a"),  # the median over the finished runs
+        ({"a": (None, None), "b": (1, None)}, "b"),
+        ({"a": (None, None), "b": (None, None)}, "a"),
+    ],
+)
+def test_the_best_median_is_chosen(scores: dict[str, Any], best: str) -> None:
+    (groups,) = evaluate.groups(outcomes(**scores)).values()
+    assert evaluate.chosen(groups, "")[0].trial.hyperparameters == best
+
+
+def test_diet_scores_qqp_by_accuracy() -> None:
+    assert tasks.metrics("QQP", "DIET/BERT-base, English") == ["accuracy", "f1"]
+    assert tasks.metrics("QQP", M4M) == ["f1", "accuracy"]
+
+
+def test_the_last_update_of_the_schedule_has_the_rest_of_the_rows() -> None:
+    assert schedule.schedule(65, 32, 2, 0.1)[3::2] == [6, 6, 0]
+    assert schedule.schedule(640, 32, 2, 0.1)[1::2] == [2, 40, 40, 4]
+
+
+# --- the papers
+
+
+@pytest.mark.parametrize(
+    ("papers", "label", "kind", "numbers"),
+    [
+        ("M1-M4/BERT-base", "m4", "none", {"MNLI-m": "84.45", "MNLI-mm": "84.51", "QNLI": ""}),
+        ("M1-M4/BERT-base (Devlin et al., 2018)", "learned+segments-input", "none", {"QQP": "71.2"}),
+        (
+            *(M4M, "learned", "none"),
+            {"MNLI-mm": "87.31 (roberta-base); 86.99 (from roberta-base)", "MNLI-m": "81.25 (RoBERTa-base); "
+             "87.32 (roberta-base); 87.35 (from roberta-base)"},
+        ),
+        ("DIET/BERT-base, English", "diet-rel", "head", {"MNLI-mm": "86.3", "CoLA": "60.3", "average": "85.2"}),
+        ("DIET/BERT-base, English", "diet-rel", "input", {"CoLA": "59.6", "average": "84.9"}),
+    ],
+)  # fmt: skip
+def test_the_papers_numbers(papers: str, label: str, kind: str, numbers: dict[str, str]) -> None:
+    columns = ["MNLI-m", "MNLI-mm", "QQP", "QNLI", "SST-2", "CoLA", "STS-B"]
+    own = {"encoding": label, "segments": kind}
+    suffix = {"none": "", "head": "+segments", "input": "+segments-input"}[kind]
+    for column, text in numbers.items():
+        assert published.cell(papers, own, f"{label}{suffix}", column, columns, 128) == text
+    assert published.cell(papers, own, f"{label}{suffix}", "average", [*columns, "MRPC"], 128) == ""
+
+
+def test_every_score_of_the_papers_stands_in_the_report_of_a_preset() -> None:
+    texts = (path.read_text() for path in ROOT.glob("recipes/finetune_*/conf/*.sh"))
+    known = {entry for text in texts for each in re.findall("^papers='(.*?)'", text, re.M) for entry in each.split(";")}
+    scores = [figure for figure in every() if figure.unit == "percent" and figure.paper != "LFHC" and figure.encoding]
+    assert len(scores) == 466
+    for figure in scores:
+        entry, segments = f"{figure.paper}/{figure.conditions['model']}", figure.conditions.get("segments", "none")
+        assert entry in known
+        columns = [other.column for other in figures(figure.paper, table=figure.table) if other.column != "average"]
+        own, length = {"encoding": figure.encoding, "segments": segments}, int(figure.conditions.get("length", 0))
+        assert published.cell(entry, own, figure.encoding, figure.column, columns, length) == figure.printed
+
+
+def test_other_rows_than_the_published_are_named(tmp_path: Path) -> None:
+    def differences(task: str, **counts: int) -> list[str]:
+        splits = {name.replace("_", "-"): {"given": count, "labelled": True} for name, count in counts.items()}
+        facts = {"splits": {**splits, "test-ax": {"given": 1, "labelled": False}}, "problems": {"bad": {"left out": 0}}}
+        (tmp_path / "glue.json").write_text(json.dumps(facts))
+        return published.of_rows(task, tmp_path)
+
+    assert differences("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
+    assert differences("RTE", train=30, valid=277) == ["30 rows of train, not 2,490"]
+    assert differences("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == ["2 of 15 languages"]
+    different = differences("XNLI", train=392_702, valid=2_490, valid_de=990)
+    assert different == ["990 rows of valid-de, not 2,490", "2 of 15 languages", "scores of development sets"]
+
+
+def test_xnli_is_scored_on_test_sets_if_they_have_labels(tmp_path: Path) -> None:
+    scores = {name: {"accuracy": 10.0 * n} for n, name in enumerate(("valid", "valid-de", "test-en", "test-de"))}
+    assert main_columns(tmp_path, "XNLI", scores, "") == {"XNLI": 25}
+    assert more_columns("XNLI", scores, "") == {"XNLI en": 20, "XNLI de": 30}
+    assert xnli_splits(dict.fromkeys(("valid", "valid-de", "test-en"))) == {"en": "valid", "de": "valid-de"}
+    assert xnli_splits(dict.fromkeys(("valid", "test-en"))) == {"en": "test-en"}
+
+
+def test_the_notes_count_cut_rows_and_unknown_pieces(tmp_path: Path) -> None:
+    split = {"items": 9, "given": 10, "pieces": 100, "unknown": 7, "cut": 2}
+    facts = {"longest": 8, "splits": {"train": split}, "problems": {"empty": {"left out": 1}}}
+    (tmp_path / "glue.json").write_text(json.dumps(facts))
+    expected = "train: 9 of 10 used, 2 cut to 8 pieces, 7.00% of the pieces unknown to the model (too many: the score "
+    assert counted(tmp_path) == f"{expected}means little); empty: 1 left out"
+
+
+# --- formats
+
+
+def test_numbers_are_answered_within_their_bounds() -> None:
+    texts = sentences.as_text([-0.4, 2.23456, 7.0], {"labels": [], "bounds": [0.0, 5.0]})
+    assert texts == ["0.000", "2.235", "5.000"]
+
+
+@pytest.mark.parametrize("task", builtin.COLUMNS)
+def test_the_built_in_rows_are_of_every_task(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(builtin, "--output", tmp_path / "rows", "--tasks", task, "--seed", 1, monkeypatch=monkeypatch)
+    form = prepare_glue.TASKS[task]
+    for split, path in prepare_glue.find(tmp_path / "rows", task).items():
+        rows, problems = list(prepare_glue.read(path, form, split)), list[Any]()
+        assert len(prepare_glue.checked(split, rows, form, "refuse", problems)) == len(rows) > 0
+        assert not problems
+        if split == "train" and form.labels:
+            assert {row.label for row in rows} == set(form.labels)

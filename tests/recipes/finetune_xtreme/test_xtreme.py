@@ -1,0 +1,142 @@
+"""Test fine-tuning for XTREME: languages, scoring rules, the paper's means, and English data that choose."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import support_squad as s
+
+from fairseq_posenc.metrics import squad
+from recipes.lib.finetuning import baselines, published
+from recipes.lib.finetuning.columns import main_columns, more_columns
+from recipes.lib.finetuning.tasks import QUESTIONS
+
+ROOT = Path(__file__).resolve().parents[3]
+XTREME = ROOT / "recipes" / "finetune_xtreme" / "run.sh"
+
+
+def answer(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Print the commands of the preset small with these options."""
+    options = ("--output", "out", "--device", "cpu", "--pos-enc", "m4", "--dry-run")
+    command = [XTREME, "--preset", "small", "--pretrained", "m4.pt", *options, *words]
+    return subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with English questions for training, and questions of XQuAD in two languages."""
+    for name in ("squad/train-v1.1.json", "xquad/xquad.de.json", "xquad/xquad.zh.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    return tmp_path
+
+
+def test_without_english_questions_that_choose_the_last_checkpoint_is_scored(folder: Path) -> None:
+    process = answer("--tasks", "XQuAD", "--corpus", folder, cwd=folder)
+    (train,) = (line for line in process.stdout.splitlines() if line.startswith("fairseq-train"))
+    assert "--disable-validation" in train
+    assert "--best-checkpoint-metric" not in train
+    process = answer("--tasks", "XQuAD", "--corpus", folder, "--learning-rates", "1,2", cwd=folder)
+    assert "Choosing among several --learning-rates or --epochs needs English questions" in process.stderr
+    (folder / "squad" / "dev.json.gz").write_text("")
+    process = answer("--tasks", "XQuAD", "--corpus", folder, "--learning-rates", "1,2", cwd=folder)
+    trainings = [line for line in process.stdout.splitlines() if line.startswith("fairseq-train")]
+    assert ["--best-checkpoint-metric spans" in line for line in trainings] == [True, True]
+    (prepare,) = (line for line in process.stdout.splitlines() if "prepare_spans.py --train" in line)
+    assert "--eval squad/dev.json.gz" in prepare
+    assert "--without xquad=" in prepare  # nothing is trained or chosen by what is scored
+
+
+def test_one_model_answers_all_sets_in_the_languages_that_they_have(folder: Path) -> None:
+    words = ("--tasks", "XNLI,XQuAD,TyDiQA", "--languages", "en,fi,zh", "--corpus", folder)
+    lines = answer(*words, cwd=folder).stdout.splitlines()
+    assert sum(line.startswith("fairseq-train") for line in lines) == 2
+    languages = {line.split()[3]: line.split("--languages ")[1].split()[0] for line in lines if "--set" in line}
+    assert languages == {"xquad": "en,zh", "tydiqa": "en,fi"}
+    process = answer("--tasks", "MLQA", "--languages", "fi", "--corpus", folder, cwd=folder)
+    assert "--languages fi: MLQA has only the languages en,ar,de,es,hi,vi,zh" in process.stderr
+    process = answer("--tasks", "MLQA", "--corpus", folder / "xquad", cwd=folder)
+    assert "has train-v1.1.json or train.json. Give --train-file." in process.stderr
+
+
+def questions(text: str) -> dict[str, Any]:
+    entries = [{"id": f"q.{n}", "question": "c?", "answers": [{"text": text, "answer_start": 0}]} for n in range(2)]
+    return {"data": [{"title": "t", "paragraphs": [{"context": "b c d e", "qas": entries}]}]}
+
+
+def prepared(place: Path, name: str, *words: object) -> Path:
+    source = place / "model"
+    if not source.exists():
+        s.checkpoint(source)
+    words = ("--checkpoint", source / "checkpoint.pt", "--length", 24, "--bad", "skip", *words)
+    return s.prepared(place / name, *words)
+
+
+def test_files_without_answers_are_not_scored(tmp_path: Path) -> None:
+    """XTREME publishes some files without their answers."""
+    files = {
+        code: s.written(tmp_path / f"{code}.json", questions("b" if code == "en" else "")) for code in ("en", "ko")
+    }
+    english = prepared(tmp_path, "SQuAD", "--train", files["en"])
+    prepared(tmp_path, "TyDiQA", "--eval", f"en={files['en']}", "--eval", f"ko={files['ko']}")
+    assert [name for *_, name, _ in baselines.splits(english, "")] == ["TyDiQA en"]
+    (tmp_path / "TyDiQA").rename(tmp_path / "away")
+    prepared(tmp_path, "TyDiQA", "--eval", f"ko={files['ko']}")
+    with pytest.raises(SystemExit, match="no file of TyDiQA has answers"):
+        baselines.splits(english, "")
+
+
+def test_mlqa_has_rules_of_each_language(tmp_path: Path) -> None:
+    file = s.written(tmp_path / "de.json", questions("b"))
+    english = prepared(tmp_path, "SQuAD.m4", "--train", file)
+    for name in ("MLQA.m4", "XQuAD.m4"):
+        prepared(tmp_path, name, "--eval", f"de={file}")
+    rules = {name: squad.rules(str(rules)) for *_, name, rules in baselines.splits(english, ".m4")}
+    assert rules["MLQA de"].exact("der c d", "„c d“")  # without its article; the marks are Unicode
+    assert not rules["XQuAD de"].exact("der c d", "c d")  # SQuAD's rules remove only English articles
+
+
+def test_scores_are_means_over_languages(tmp_path: Path) -> None:
+    scores = {name: {"em": n, "f1": 10.0 * n} for n, name in enumerate(("valid", "XQuAD en", "XQuAD de", "MLQA en"))}
+    means = {"XQuAD EM": 1.5, "XQuAD F1": 15, "MLQA EM": 3, "MLQA F1": 30}
+    assert main_columns(tmp_path, "SQuAD", scores, "") == means  # type: ignore[arg-type]
+    assert more_columns("SQuAD", scores, "")["XQuAD de F1"] == 20  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("label", "segments", "column", "number"),
+    [
+        ("diet-rel[share=head-wise]", "head", "XNLI", "67.8"),
+        ("t5", "input", "XQuAD EM", "53.5"),
+        ("diet-abs[rank=128,share=layer-wise]", "head", "average", "58.9"),
+        ("t5", "head", "XNLI", ""),
+    ],
+)
+def test_the_papers_numbers(label: str, segments: str, column: str, number: str) -> None:
+    own = {"encoding": label, "segments": segments}
+    columns = ["XNLI", *(f"{name} {score}" for name in QUESTIONS for score in ("F1", "EM"))]
+    papers = "DIET/BERT-base, 100 languages"
+    assert published.cell(papers, own, f"{label}+segments", column, columns, 512) == number
+    assert published.cell(papers, own, f"{label}+segments", "average", columns[1:], 512) == ""
+
+
+def test_only_all_questions_in_all_languages_have_the_papers_mean(tmp_path: Path) -> None:
+    def write(name: str, **splits: int) -> Path:
+        (tmp_path / name).mkdir(exist_ok=True)
+        given = {split: {"given": count, "questions": count} for split, count in splits.items()}
+        (tmp_path / name / "spans.json").write_text(json.dumps({"version": "1.1", "splits": given}))
+        return tmp_path / name
+
+    english = write("SQuAD", train=87_599)
+    write("TyDiQA", **QUESTIONS["TyDiQA"])
+    assert published.of_questions("SQuAD", english, "TyDiQA") == []
+    write("TyDiQA", **{code: count for code, count in QUESTIONS["TyDiQA"].items() if code != "fi"} | {"ko": 275})
+    expected = ["275 ko questions, not 276", "no fi questions"]
+    assert published.of_questions("SQuAD", english, "TyDiQA") == expected

@@ -18,7 +18,7 @@ from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, every
+from .cases import Case, in_turn, without_options
 from .compare import assert_close
 from .scene import PAD, WORDS, Scene, embedded, new_caches, normal, padded, positions_of, run, use_path
 
@@ -123,16 +123,16 @@ def check_beam_search(case: Case, number: int, seed: int = 0) -> None:
             check_same(actual, expected, f"{path}, memory {memory}")
 
 
-CAUSAL = every(lambda case: case.causal)
+CAUSAL = in_turn(lambda case: case.causal, without_options)
 
 
-@pytest.mark.parametrize("case", CAUSAL, ids=str)
+@pytest.mark.parametrize("case", CAUSAL)
 def test_beam_search_finds_what_recomputing_all_finds(case: Case) -> None:
     check_beam_search(case, IN_CI)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", CAUSAL, ids=str)
+@pytest.mark.parametrize("case", CAUSAL)
 def test_many_beam_searches_find_what_recomputing_all_finds(case: Case) -> None:
     check_beam_search(case, LONG, seed=1)
 

@@ -13,7 +13,7 @@ from fairseq_posenc.encodings import build, names, spec_of
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, directions, every, in_last_direction, in_turn, options_once, without_options
+from .cases import Case, directions, in_last_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite, assert_same, differ
 from .scene import Scene, drawn, embedded, new_caches, padded, positions_of, run, use_path
 
@@ -177,7 +177,7 @@ def test_a_copy_uses_its_own_weights(case: Case) -> None:
     check_copy(case)
 
 
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_training_may_follow_inference_mode(case: Case) -> None:
     check_inference_mode(case)
 
@@ -206,7 +206,7 @@ def test_a_copy_that_shares_weights_is_caught() -> None:
         check_copy(Case("broken", cls=broken.SharesItsWeight))
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_the_state_dict_holds_parameters_under_the_name_of_their_encoding(case: Case) -> None:
     stack = Scene().stack(case)
     names_ = [name for name in stack.state_dict() if name.startswith("pos.")]

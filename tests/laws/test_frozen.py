@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from . import broken
-from .cases import Case, every, options_once
+from .cases import Case, in_turn, options_once, without_options
 from .compare import assert_close
 from .scene import Scene, embedded, padded, positions_of, use_path
 
@@ -36,7 +36,7 @@ def check_frozen(case: Case, training: bool) -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_an_encoding_alone_can_be_tuned(case: Case, training: bool) -> None:
     check_frozen(case, training)
 

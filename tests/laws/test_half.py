@@ -17,7 +17,7 @@ from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, directions, every, options_once
+from .cases import Case, directions, every, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
 from .scene import drawn, embedded, on_device, padded, positions_of, use_path
 
@@ -194,7 +194,7 @@ def cases_in_half() -> list[Any]:
             dtype,
             autocast,
             id=f"{case}-{dtype}-{'autocast' if autocast else 'module'}",
-            marks=[pytest.mark.long] if case.args and autocast else [],
+            marks=[pytest.mark.long] if case.args else [],
         )
         for case in every(options_once)
         for dtype, autocast in ([four[0], four[3]] if case.args else four)
@@ -207,12 +207,12 @@ def test_half_precision_is_finite_and_close(reference: Expected, dtype: torch.dt
         check_half(reference, dtype, autocast=autocast, path=path)
 
 
-@pytest.mark.parametrize("case", every(lambda case: learns(case) and options_once(case)), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: learns(case) and options_once(case), without_options))
 def test_gradients_of_tables_are_summed_in_float32(case: Case) -> None:
     check_sums(case)
 
 
-@pytest.mark.parametrize("reference", every(options_once), ids=str, indirect=True)
+@pytest.mark.parametrize("reference", in_turn(options_once, without_options), indirect=True)
 def test_float64_stays_float64(reference: Expected) -> None:
     stack = copy.deepcopy(reference.stack).double()
     use_path(stack, "explicit")
@@ -221,7 +221,7 @@ def test_float64_stays_float64(reference: Expected) -> None:
     assert seen == {torch.float64}
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_every_case_is_tried_at_its_maximum_length(case: Case) -> None:
     """No case uses shorter sequences, and a stretched table is read to its end."""
     shape = case.shape(layers=1, max_length=LENGTH)

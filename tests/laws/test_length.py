@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from . import broken
-from .cases import LENGTH_FLAG, Case, in_turn
+from .cases import LENGTH_FLAG, Case, in_turn, without_options
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
 from .scene import attend_all, drawn, embedded, padded, positions_of, run
@@ -59,7 +59,7 @@ def check_against_reference(case: Case, stack: object) -> None:
             assert_close(attend_all(stack, x, positions), expected, 1e-9, "beyond the maximum length")
 
 
-@pytest.mark.parametrize("case", in_turn())
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_beyond_the_maximum_length(case: Case) -> None:
     check_beyond(case)
 

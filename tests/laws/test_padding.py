@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from . import broken
-from .cases import Case, in_turn
+from .cases import Case, in_turn, without_options
 from .compare import assert_close, assert_finite, assert_same
 from .scene import PAD, Scene, attend_all, embedded, expose, padded, positions_of, run, use_path
 
@@ -59,20 +59,20 @@ def check_empty_rows(case: Case, side: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("case", in_turn())
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_a_sample_is_the_same_alone_and_in_a_padded_batch(case: Case, side: str) -> None:
     for path in PATHS:
         check_padding(case, side, path)
 
 
-@pytest.mark.parametrize("case", in_turn())
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_a_sample_is_the_same_alone_and_in_a_batch(case: Case) -> None:
     for path in PATHS:
         check_batch(case, path)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("case", in_turn())
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_a_row_that_sees_nothing_gives_zeros(case: Case, side: str) -> None:
     for path in PATHS:
         check_empty_rows(case, side, path)

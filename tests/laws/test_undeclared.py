@@ -16,7 +16,7 @@ from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.positions import Positions
 
 from . import broken
-from .cases import Case, defaults, directions, every
+from .cases import Case, defaults, directions, in_turn, without_options
 from .compare import assert_refused
 from .scene import BOS, EOS, Scene, embedded, padded, positions_of
 
@@ -148,7 +148,7 @@ def test_every_encoding_serves_some_stack_and_refuses_the_other(name: str) -> No
         check_built_direction(Case(name, {}, causal))
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_positions_of_the_other_direction_are_refused(case: Case) -> None:
     check_other_direction(case)
 

@@ -43,7 +43,8 @@ def check(target: Target) -> None:
     labels = words[place + 1] if place < len(words) else ""
     args = argparse.Namespace(dry_run=True, stack=[], suffix="", own=[])
     check_all(ROOT / "recipes" / target.recipe / "run.sh", {**values, "pos_enc": labels}, args)
-    shape = StackShape(layers=2, heads=2, dim=8, max_length=512, causal=target.recipe == "lm_wikitext103")
+    causal, has_cls = target.recipe == "lm_wikitext103", target.recipe.startswith("finetune")
+    shape = StackShape(layers=2, heads=2, dim=8, max_length=512, causal=causal, has_cls=has_cls)
     for label in filter(None, OUTER_COMMA.split(labels)):
         with torch.device("meta"):
             build(parse(label).name, parse(label).args, shape)

@@ -24,7 +24,7 @@ CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \
   tests/compat/test_checkpoint_names.py tests/recipes/lib/test_recipe_options.py
 # All shell scripts, including those that are not committed yet.
-SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name '*.sh' -print) .ci/run
+SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name conf -prune -o -name '*.sh' -print) .ci/run
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -73,7 +73,8 @@ soak: setup ## train, save, decode and load data for 20 minutes in one process; 
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
-	@$(ENV) shellcheck $(SCRIPTS) & mypy || { wait; exit 1; }; wait $$!
+	@$(ENV) shellcheck $(SCRIPTS)
+	@$(ENV) shellcheck --shell bash --exclude SC2034,SC2154 recipes/*/conf/*.sh & mypy || { wait; exit 1; }; wait $$!
 
 docs: setup-docs ## write the generated pages, and build docs/ as a site in docs/_build/html (broken links are errors)
 	@$(ENV) python docs/_generate

@@ -18,11 +18,11 @@ def row(encoding: str, bleu: float, **more: Any) -> dict[str, Any]:
 
 
 def write_run(folder: Path, rows: list[dict[str, Any]], losses: dict[str, int] | None = None, **more: Any) -> Path:
-    """Write a run with its result.json, a figure, and a log of `losses[name]` updates for each training."""
+    """Write a run with its results.json, a figure, and a log of `losses[name]` updates for each training."""
     (folder / "logs").mkdir(parents=True)
     facts = {"recipe": "translation_wmt18", "command": "recipes/translation_wmt18/run.sh", "commit": "abc123def456"}
     facts |= {"versions": {"python": "3.11.7"}, "seed": 1, "machine": {"cores": 2, "gpus": []}, "settings": {}}
-    (folder / "result.json").write_text(json.dumps(facts | {"results": rows} | more), encoding="utf-8")
+    (folder / "results.json").write_text(json.dumps(facts | {"results": rows} | more), encoding="utf-8")
     (folder / "figure.png").write_bytes(PNG)
     for name, updates in (losses or {}).items():
         (folder / "logs" / f"{name}.train.log").write_text(log(updates), encoding="utf-8")

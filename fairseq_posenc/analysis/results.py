@@ -1,4 +1,4 @@
-"""Read the scores in the results of recipes (`result.json`), with their 95 % intervals."""
+"""Read the scores in the results of recipes (`results.json`), with their 95 % intervals."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ class Score(NamedTuple):
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the content of a run's result.json; `folder` may also be the path of that file.
+    """Return the content of a run's results.json; `folder` may also be the path of that file.
+
+    Runs of earlier versions have a result.json.
 
     Raises:
-        ResultsError: The folder has no result.json, or the file is not the result of a recipe.
+        ResultsError: The folder has no such file, or the file is not the result of a recipe.
     """
-    path = folder / "result.json" if folder.is_dir() else folder
+    old = folder / "result.json"
+    path = folder if not folder.is_dir() else old if old.exists() else folder / "results.json"
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
         rows = facts["results"]

@@ -30,7 +30,7 @@ def _parser() -> Parser:
         epilog=EPILOG,
     )
     add = parser.add_argument
-    add("results", type=Path, nargs="+", metavar="RESULTS", help="Output folder of a recipe, or its result.json.")
+    add("results", type=Path, nargs="+", metavar="RESULTS", help="Output folder of a recipe, or its results.json.")
     add("--output", type=Path, required=True, metavar="FILE", help="Page to write; its name must end in .html.")
     return parser
 

@@ -8,19 +8,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_posenc.analysis.style import GREY, MARKERS, Row, panels, save, styled
+from fairseq_posenc.core.training_log import Points, read_losses, read_validations
 
-from .package import Curve, Points
-from .package import read_losses as read
-from .package import read_validations as figures
+from .runs import training_log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Points", "draw", "draw_groups", "figures", "read"]
-
 SIZE = (6.8, 4.0)  # inches, the width of a page of text
 BESIDE = 0.06  # distance between the intervals of two systems, as a part of the distance between groups
+
+
+def of_run(run: Path, names: Sequence[str], score: str, floor: Mapping[str, float]) -> None:
+    """Draw the validation scores in the training logs of a run's models to curves.png, curves.pdf and curves.csv.
+
+    Args:
+        names: Names of the models.
+        score: Name of the logged score; `loss`, `perplexity` (2 to the power of the loss), or `none` for no figure.
+        floor: Labels and heights of dashed horizontal lines.
+    """
+    curves = {}
+    for name in names:
+        log = training_log(run, name)
+        points = _points(log, score) if log.exists() else []
+        if points:
+            curves[name] = points
+    if curves:
+        label = {"loss": "validation loss, bits", "perplexity": "validation perplexity"}.get(
+            score, f"validation {score}"
+        )
+        draw(curves, label, run / "curves.png", log=score == "perplexity", floor=next(iter(floor.items()), None))
+
+
+def _points(log: Path, score: str) -> Points:
+    if score == "perplexity":
+        return [(updates, 2.0**loss) for updates, loss in read_losses(log).valid]
+    return read_losses(log).valid if score == "loss" else read_validations(log, score)
 
 
 def draw(

@@ -1,36 +1,21 @@
-"""Find the training runs that diverged: their models are not evaluated, and the report shows when they diverged."""
+"""Print how a training diverged, such as `diverged at update 340, loss 7.3 (then not finite)`, or nothing.
+
+python -m recipes.lib.divergence LOG
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
 from pathlib import Path
-from typing import NamedTuple
 
-from .logs import training_log
-from .package import read_divergence
+from fairseq_posenc.core.training_log import read_divergence
 
 
-class Runs(NamedTuple):
-    """Hold the names of a model's training runs that finished, and a text about the diverged runs.
-
-    Args:
-        finished: Names of the training runs that did not diverge.
-        diverged: How the other runs diverged, as text; None if no run diverged.
-    """
-
-    finished: list[str]
-    diverged: str | None
+def text(log: Path) -> str:
+    """Return how the training that wrote this log diverged, or an empty text if it did not."""
+    divergence = read_divergence(log)
+    return f"diverged at {divergence}" if divergence else ""
 
 
-def runs(output: Path, seeds: Mapping[str, int]) -> Runs:
-    """Read a model's training logs, and return which training runs finished and which diverged.
-
-    Args:
-        output: Folder of the run.
-        seeds: Seed of each training run, keyed by the name of the training run, as `Seeds.slugs` returns them.
-    """
-    divergences = {name: read_divergence(training_log(output, name)) for name in seeds}
-    texts = {name: str(divergence) for name, divergence in divergences.items() if divergence}
-    if len(seeds) > 1:
-        texts = {name: f"seed {seeds[name]}: {text}" for name, text in texts.items()}
-    return Runs([name for name in seeds if name not in texts], "; ".join(texts.values()) or None)
+if __name__ == "__main__":
+    print(text(Path(sys.argv[1])))

@@ -14,20 +14,21 @@ posenc_has_active_env() {
 }
 
 posenc_activate() {
-  local advice=", or deactivate the environment to use .venv"
-  if ! posenc_has_active_env; then
-    advice=""
-    export VIRTUAL_ENV="$POSENC_ROOT/.venv" PATH="$POSENC_ROOT/.venv/bin:$PATH"
-    # The last variable would forbid Python to store compiled modules, which cost every command seconds.
-    unset CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
-  fi
-  [[ -z ${POSENC_LOOK_ONLY:-} ]] || return 0
+  posenc_has_active_env && return
+  posenc_own=1
+  export VIRTUAL_ENV="$POSENC_ROOT/.venv" PATH="$POSENC_ROOT/.venv/bin:$PATH"
+  # The last variable would forbid Python to store compiled modules, which cost every command seconds.
+  unset CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
+}
+
+posenc_refuse_without_fairseq() {
   local has_fairseq='import importlib.util, sys; sys.exit(importlib.util.find_spec("fairseq") is None)'
-  if ! python -c "$has_fairseq" 2>/dev/null; then
-    echo "error: ${VIRTUAL_ENV:-${CONDA_PREFIX:-}}: fairseq is not installed in this environment." \
-      "Run 'make setup'$advice." >&2
-    return 1
-  fi
+  python -c "$has_fairseq" 2>/dev/null && return
+  local advice=", or deactivate the environment to use .venv"
+  [[ -z ${posenc_own:-} ]] || advice=""
+  echo "error: ${VIRTUAL_ENV:-${CONDA_PREFIX:-}}: fairseq is not installed in this environment." \
+    "Run 'make setup'$advice." >&2
+  return 1
 }
 
 # Unless both thresholds are raised, glibc asks the system for new memory for every large temporary tensor.
@@ -36,5 +37,6 @@ posenc_activate() {
 export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-1073741824}"
 export MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-4294967296}"
 
+posenc_activate
 # If this fails, `return` ends a caller that has `set -e`; the error above is then its only message.
-posenc_activate || return 1
+[[ -n ${POSENC_LOOK_ONLY:-} ]] || posenc_refuse_without_fairseq || return 1

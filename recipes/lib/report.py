@@ -1,158 +1,292 @@
-"""Write result.json and report.md: the results, and everything that is needed to repeat the run."""
+"""Write results.md, results.json and results.html: the models' scores, what papers report, and how to repeat the run.
+
+python -m recipes.lib.report --run DIR --metric BLEU --paper DIET --table 'Table 4' --column ITEM --like table4-vaswani
+
+Each metric gets its mean over the seeds, the 95 % interval of the mean, and the p-value of Welch's t-test against the
+first encoding, with Holm's correction for the number of encodings.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+import os
+import subprocess
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypedDict
+from statistics import mean, median, stdev
+from typing import Any
 
+from fairseq_posenc.core.training_log import read_losses, read_parameters
+from fairseq_posenc.papers.reading import figures
+
+from . import curves, departures, pages, runs
+from .encodings import published
 from .machine import machine, versions
-from .outputs import RESULT
-from .package import interval, write_whole
-from .recipe import Hints, Plan, Recipe, Row, S
-from .reported import as_text
-from .stages import SKIPPED, Ledger, Stage
+from .significance import holm, interval, welch
 
-SMOKE = "The preset `smoke` only checks that every stage works. Its scores say nothing about position encodings."
+Row = dict[str, Any]
+PRECISE = 4  # decimals of the scores of single seeds
 
 
-class Result(TypedDict):
-    """Describe result.json. Later versions of a recipe must be able to read old files, so no field may be renamed.
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    result = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = result.add_argument
+    add("--run", type=Path, required=True, metavar="DIR", help="Output folder of the recipe.")
+    add("--models", type=Path, metavar="FILE", help="Table of the models (default: models.tsv in the run).")
+    add("--scores", type=Path, metavar="DIR", help="Folder with the scores of the models (default: scores in the run).")
+    add(
+        "--metric",
+        action="append",
+        required=True,
+        metavar="TITLE[=KEY]",
+        help="Score to report; the first is the main one.",
+    )
+    add(
+        "--detail",
+        action="append",
+        default=[],
+        metavar="TITLE[=KEY]",
+        help="Score for the second table; KEY may have a *.",
+    )
+    add("--item", default="task", metavar="TITLE", help="Heading of the items.")
+    add("--average", action="store_true", help="Add a row for the average over all items.")
+    add("--lower", action="store_true", help="Lower scores are better.")
+    add("--range", metavar="LOW..HIGH", help="Possible scores (default: 0..100, or 0.. with --lower).")
+    add("--digits", type=int, default=2, metavar="N", help="Number of decimals.")
+    add("--centre", choices=["mean", "median"], default="mean", help="What a score is over the seeds.")
+    add("--within", default="±", metavar="KEY", help="Score that is half the width of a single seed's interval.")
+    add("--p", metavar="TITLE=KEY", help="Column with the largest p-value of any seed, which a step has computed.")
+    add("--paper", metavar="NAME", help="Paper whose numbers stand beside ours.")
+    add("--table", action="append", metavar="NAME", help="Table of the paper.")
+    text = "Column of the paper's table (for a metric or an item); ITEM or METRIC: it has the item's or metric's name."
+    add("--column", action="append", default=[], metavar="[TITLE=]NAME", help=text)
+    add("--condition", action="append", default=[], metavar="NAME=VALUE", help="Condition of the paper's number.")
+    add("--paper-numbers", type=Path, metavar="FILE", help='JSON: {"ITEM": {"ENCODING": {"METRIC": "TEXT"}}}.')
+    add(
+        "--like", action="append", default=[], metavar="[ITEM=]PRESET", help="Preset that reproduces the paper's table."
+    )
+    add("--same", action="append", default=[], metavar="NAME", help="Setting or flag that need not be that of --like.")
+    add("--intervals", action="store_true", help="How often a run validates and saves must be that of --like, too.")
+    add(
+        "--differs-also",
+        type=Path,
+        metavar="FILE",
+        help="Further differences, one a line, with ITEM and a tab before it.",
+    )
+    add("--baselines", type=Path, metavar="FILE", help='JSON: {"NAME": {"METRIC": 1.5}} or {"NAME": {"ITEM": {...}}}.')
+    add("--note", action="append", default=[], metavar="TEXT", help="Sentence below the table.")
+    add("--notes", type=Path, metavar="FILE", help="Markdown below the table.")
+    add("--curves", default="loss", metavar="NAME", help="Logged validation score, perplexity or none.")
+    add("--floor", type=Path, metavar="FILE", help='JSON: {"LABEL": 9.8}: a dashed line among the curves.')
+    return result
 
-    `commit` holds several commits if the code changed during the run. `minutes` holds the duration of each stage.
+
+class Report:
+    """Collect the rows of a run: one for each item and encoding.
+
+    Args:
+        args: The parsed command line.
+        models: The models of the run.
+        ours: Settings of the run.
     """
 
-    recipe: str
-    command: str
-    commit: str
-    versions: dict[str, str]
-    seed: int
-    seeds: list[int]
-    machine: dict[str, object]
-    minutes: dict[str, float]
-    settings: dict[str, Any]
-    results: list[Row]
+    def __init__(self, args: argparse.Namespace, models: list[runs.Model], ours: departures.Settings) -> None:
+        self.args, self.models, self.ours = args, models, ours
+        self.metrics = dict(_pair(text) for text in args.metric)
+        self.main = next(iter(self.metrics))
+        self.scores = list(_by_item(models))
+        if args.average:
+            self.scores += self._averages()
+        self.items = list(dict.fromkeys(item for _, item, _ in self.scores)) or [""]
+        self.encodings = list(dict.fromkeys(model.encoding for model in models))
+        high = "" if args.lower else "100"
+        self.low, self.high = (float(end) if end else float("inf") for end in (args.range or f"0..{high}").split(".."))
+
+    def _averages(self) -> list[tuple[runs.Model, str, runs.Scores]]:
+        """Return the averages over the items, for each encoding and seed that has a score in all of them."""
+        items = {item for _, item, _ in self.scores}
+        groups: dict[tuple[str, int], list[tuple[runs.Model, runs.Scores]]] = {}
+        for model, _, values in self.scores:
+            if values:
+                groups.setdefault((model.encoding, model.seed), []).append((model, values))
+        return [
+            (group[0][0], "average", {key: mean(values[key] for _, values in group) for key in self.metrics.values()})
+            for group in groups.values()
+            if len(group) == len(items) and all(key in values for _, values in group for key in self.metrics.values())
+        ]
+
+    def rows(self) -> list[Row]:
+        """Return the rows of all items, with the baselines after those of their item."""
+        baselines = _json(self.args.baselines)
+        rows: list[Row] = []
+        for item in self.items:
+            here = {model.encoding for model, own, _ in self.scores if own == item}
+            own = [self._row(item, encoding) for encoding in self.encodings if encoding in here]
+            for title in self.metrics:
+                each = [row.get(f"{title} of seeds", []) for row in own]
+                corrected = [None, *holm([welch(each[0], other) for other in each[1:]])]
+                for row, p in zip(own, corrected, strict=True):
+                    row["p" if title == self.main else f"p ({title})"] = None if p is None else round(p, 4)
+            rows += own
+            for name, scores in baselines.items():
+                values = scores.get(item, {}) if any(isinstance(value, dict) for value in scores.values()) else scores
+                if values:
+                    rows.append({self.args.item: item, "model": name, **{key: values.get(key) for key in self.metrics}})
+        return rows
+
+    def _row(self, item: str, encoding: str) -> Row:
+        chosen = [(model, values) for model, own, values in self.scores if (own, model.encoding) == (item, encoding)]
+        row: Row = {self.args.item: item, "encoding": encoding}
+        for title, key in self.metrics.items():
+            row |= self._score(title, [float(values[key]) for _, values in chosen if _is_number(values.get(key))])
+        if len(chosen) == 1:
+            row["±"] = chosen[0][1].get(self.args.within)
+        if self.args.p:
+            title, key = _pair(self.args.p)
+            row[title] = max((values[key] for _, values in chosen if values.get(key) is not None), default=None)
+        for text in self.args.detail:
+            title, pattern = _pair(text)
+            known = dict.fromkeys(key for _, _, values in self.scores for key in values if fnmatchcase(key, pattern))
+            for key in known if "*" in pattern else [pattern]:
+                found = [values[key] for _, values in chosen if _is_number(values.get(key))]
+                row[key if "*" in pattern else title] = round(mean(found), self.args.digits) if found else None
+        row |= self._papers(item, encoding) | self._costs([model for model, _ in chosen])
+        row |= {key: text for _, values in chosen for key, text in values.items() if isinstance(text, str)}
+        row["failed"] = "; ".join(f"seed {model.seed}: {model.failed}" for model, _ in chosen if model.failed) or None
+        return row
+
+    def _score(self, title: str, scores: list[float]) -> Row:
+        """Return the columns of a score: its mean or median over the seeds, its interval, and each seed's score."""
+        digits, row = self.args.digits, Row()
+        centre = median if self.args.centre == "median" else mean
+        row[title] = round(centre(scores), digits) if scores else None
+        if self.args.centre == "median" and scores:
+            row["mean" if title == "score" else f"mean {title}"] = round(mean(scores), digits)
+        if title == self.main:
+            row["sd"] = round(stdev(scores), digits) if len(scores) > 1 else None
+            row["seeds"] = len(scores)
+        ends = interval(scores, self.low, self.high)
+        row[f"{title}, 95 % interval"] = ends and [round(end, digits) for end in ends]
+        row[f"{title} of seeds"] = [round(score, PRECISE) for score in scores]
+        return row
+
+    def _papers(self, item: str, encoding: str) -> Row:
+        """Return the paper's numbers for this row, and how the run differs from the paper."""
+        row, args = Row(), self.args
+        columns = dict(text.partition("=")[::2] for text in args.column)
+        last = next((name for name, column in columns.items() if not column), "")
+        numbers = _json(args.paper_numbers).get(item, {}).get(encoding, {})
+        for title in self.metrics:
+            column = columns.get(title) or columns.get(item) or {"ITEM": item, "METRIC": title}.get(last, last)
+            conditions = dict(_pair(text) for text in args.condition)
+            tables = args.table or [None]
+            of_tables = [n for t in tables for n in figures(args.paper, table=t, column=column or None, **conditions)]
+            figure = published(of_tables, encoding) if args.paper else None
+            row["paper" if title == self.main else f"paper's {title}"] = figure.value if figure else numbers.get(title)
+        if any(value is not None for value in row.values()):
+            row["differs from the paper"] = self.differs(item)
+        return row
+
+    def differs(self, item: str) -> list[str]:
+        """Return how the run differs from the preset that reproduces the paper's table."""
+        presets = dict(text.rpartition("=")[::2] for text in self.args.like)
+        chosen = [presets.get(item, presets.get(""))] if item != "average" else list(presets.values())
+        same = [*self.args.same, *([] if self.args.intervals else departures.INTERVALS)]
+        found = [text for name in chosen if name for text in departures.differences(self.ours, preset(name), same)]
+        found += ["no preset reproduces this number"] * (chosen == [None])
+        for line in self.args.differs_also.read_text().splitlines() if self.args.differs_also else []:
+            own, tab, text = line.rpartition("\t")
+            found += [text] if not tab or own == item else []
+        return list(dict.fromkeys(found))
+
+    def _costs(self, models: list[runs.Model]) -> Row:
+        """Return the number of parameters, the speed and the duration of the models' trainings, as far as known."""
+        logs = [log for model in models if (log := runs.training_log(self.args.run, model.name)).exists()]
+        trainings = {step.name: step for step in runs.steps(self.args.run)}
+        own = [trainings[f"train:{model.name}"] for model in models if f"train:{model.name}" in trainings]
+        speeds = [speed for log in logs if (speed := read_losses(log).speed)]
+        return {
+            "parameters": read_parameters(logs[0]) if logs else None,
+            "words/s, training": round(mean(speeds)) if speeds else None,
+            "minutes": round(mean(step.seconds for step in own) / 60, 1) if own else None,
+            "command": own[0].command if own else None,
+            "commit": own[0].commit if own else None,
+        }
 
 
-def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
-    """Write the report first and result.json last, so that there is never a result.json without a report."""
-    facts: Result = {
-        "recipe": recipe.name,
-        "command": shlex.join([recipe.program, *arguments]),
-        "commit": " then ".join(commits(plan.stages(), ledger)),
+def _pair(text: str) -> tuple[str, str]:
+    title, _, key = text.partition("=")
+    return title, key or title
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _json(path: Path | None) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    return content
+
+
+def _by_item(models: list[runs.Model]) -> Iterator[tuple[runs.Model, str, runs.Scores]]:
+    """Yield the scores of each model for each item; a failed model has all items of its kind, without scores."""
+    parts: dict[str, dict[str, None]] = {}
+    for model in models:
+        nested = [key for key, value in model.scores.items() if isinstance(value, dict)]
+        parts.setdefault(model.item, {}).update(dict.fromkeys(nested))
+    for model in models:
+        for key in parts[model.item]:
+            if model.failed or key in model.scores:
+                yield model, f"{model.item}, {key}" if model.item else key, model.scores.get(key, {})
+        if not parts[model.item]:
+            yield model, model.item, model.scores
+
+
+def preset(name: str) -> departures.Settings:
+    """Return the settings of a preset, as the recipe itself reads them."""
+    command = [f"{os.environ['HERE']}/run.sh", "--preset", name, "--settings"]
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
+        raise SystemExit(f"error: --like {name}: {process.stderr.strip()}")
+    return runs.settings(process.stdout)
+
+
+def main() -> None:
+    args = parser().parse_args()
+    if (args.paper or args.paper_numbers) and not args.like:
+        raise SystemExit("error: a paper's numbers need --like PRESET, so that the table can say what differs.")
+    models = runs.models(args.run, args.models, args.scores)
+    ours = runs.settings((args.run / "settings.sh").read_text(encoding="utf-8"))
+    report = Report(args, models, ours)
+    rows = report.rows()
+    curves.of_run(args.run, [model.name for model in models], args.curves, _json(args.floor))
+    finished = runs.steps(args.run)
+    facts = {
+        "recipe": f"recipes/{ours['recipe']}",
+        "command": (args.run / "command.sh").read_text(encoding="utf-8").strip(),
+        "commit": " then ".join(dict.fromkeys(step.commit for step in finished)),
         "versions": versions(),
-        "seed": settings.seed,
-        "seeds": list(settings.training_seeds.seeds),
         "machine": machine(),
-        "minutes": {stage.name: minutes(stage, ledger) for stage in plan.stages()},
-        "settings": asdict(settings),
-        "results": recipe.results(settings, output),
+        "seeds": [int(seed) for seed in str(ours["seeds"]).split(",")],
+        "settings": {name: _read(value) for name, value in ours.items()},
+        "steps": [{"name": step.name, "seconds": step.seconds, "command": step.command} for step in finished],
+        "results": rows,
     }
-    if recipe.own_report is None:
-        hints = recipe.hints(settings, output)
-        smoke = (SMOKE,) if settings.preset == "smoke" else ()
-        notes = (*smoke, *recipe.remarks(settings, output), *plan.notes)
-        write_whole(output / recipe.report, markdown(recipe, notes, hints, facts))
-    write_whole(output / RESULT, json.dumps(facts, indent=1) + "\n")
+    pages.write(args, facts, list(report.metrics))
 
 
-def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
-    """Return the commits with which the stages ran, in order; several commits mean that the code has changed."""
-    markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
-    ran = [marker for marker in markers if not marker.get(SKIPPED)]
-    named = " then ".join(str(marker.get("commit", "unknown")) for marker in ran)  # a stage may have several
-    return list(dict.fromkeys(named.split(" then ")))
+def _read(value: str | list[str]) -> object:
+    """Return a setting as JSON has it: numbers as numbers, and flags by their names."""
+    if isinstance(value, list):
+        return {name: _read(text) for name, text in departures.flags(value).items()}
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
-def minutes(stage: Stage, ledger: Ledger) -> float:
-    """Return how many minutes a stage took."""
-    marker = ledger.read(stage)
-    return round(marker["seconds"] / 60, 2)
-
-
-def table(rows: list[Row], forms: Mapping[str, str] | None = None) -> str:
-    """Return a table in Markdown with the columns of the first row.
-
-    Args:
-        rows: Rows of the table.
-        forms: Formats for the numbers of a column (default: `.4g`).
-    """
-    from tabulate import tabulate  # imported here, because --list and --dry-run must work without it
-
-    if not rows:
-        return "This recipe has no table of results."
-    cells = [[_cell(row.get(name, ""), (forms or {}).get(name, ".4g")) for name in rows[0]] for row in rows]
-    return tabulate(cells, list(rows[0]), tablefmt="github", disable_numparse=True)
-
-
-def _cell(value: object, form: str = ".4g") -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = f"{value:,}" if isinstance(value, int) else f"{value:{form}}" if isinstance(value, float) else str(value)
-    return text.replace("|", r"\|").replace("\n", " ")
-
-
-def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
-    """Return the table of results. Columns without any value are left out.
-
-    A long value that all rows share, such as a signature of sacrebleu, is shown below the table.
-    """
-    used = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
-    rows = [{name: as_text(row.get(name)) for name in columns or used if name in used} for row in rows]
-    same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
-    same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
-    rows = [{name: value for name, value in row.items() if name not in same} for row in rows]
-    return "\n\n".join([table(rows, forms), *(f"{name}: `{value}`" for name, value in same.items())])
-
-
-def main_table(rows: list[Row], headings: Mapping[str, str], forms: Mapping[str, str] | None = None) -> str:
-    """Return the main table. If the 95 % interval of a score is known, the score is followed by ± and half the
-    interval's width.
-
-    Args:
-        rows: Rows of the results.
-        headings: Heading of each column, keyed by the name of the column in the results. Columns without any value are
-            left out.
-        forms: Formats for the numbers of a column.
-    """
-    table_rows: list[Row] = [{} for _ in rows]
-    for name, heading in headings.items():
-        if all(row.get(name) is None for row in rows):
-            continue
-        widths = [None if row.get(name) is None else interval(row, name)[0] for row in rows]
-        form = (forms or {}).get(name, ".4g")
-        title = f"{heading} ± 95 % interval" if any(widths) else heading
-        for cells, row, width in zip(table_rows, rows, widths, strict=True):
-            of_width = form if form.endswith("f") else ".2g"  # as many decimals as the score
-            cells[title] = as_text(row.get(name)) if width is None else f"{row[name]:{form}} ± {width:{of_width}}"
-    return table(table_rows, {heading: (forms or {}).get(name, ".4g") for name, heading in headings.items()})
-
-
-def heading(seeds: Sequence[int]) -> str:
-    """Return the header of the table of results, which names the seeds of the training runs."""
-    if len(seeds) == 1:
-        return f"Results from one seed ({seeds[0]}): differences between rows may be chance"
-    return f"Results from {len(seeds)} seeds ({', '.join(map(str, seeds))})"
-
-
-def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: Result) -> str:
-    host: dict[str, Any] = facts["machine"]
-    where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
-    details = results(facts["results"], recipe.columns, recipe.forms)
-    parts = [f"# {facts['recipe']}", recipe.description, f"## {heading(facts['seeds'])}"]
-    parts += [main_table(facts["results"], recipe.main, recipe.forms)] if recipe.main else [details]
-    if recipe.figure:
-        parts.append(f"![{recipe.name}]({recipe.figure})")
-    parts += [f"{title}\n\n```\n{command}\n```" for title, command in hints.items()]
-    parts += ["## Details", details] if recipe.main else []
-    parts += ["## How it was made", *notes]
-    parts.append(f"Seed {facts['seed']}; commit {facts['commit']}; {versions}; {where}.")
-    parts += [f"```\n{facts['command']}\n```", table(stages)]
-    return "\n\n".join(parts) + "\n"
+if __name__ == "__main__":
+    main()

@@ -1,191 +1,172 @@
-"""Load the settings of a run from a preset, --config FILE and the command line. Unknown settings are refused."""
+"""Check or explain the settings of a recipe. recipe.sh runs this file with the settings on standard input.
+
+python -m recipes.lib.settings RECIPE [--help-text | --dry-run] [--stack NAME] [--suffix TEXT] [--own FLAG=OPTION]
+
+A recipe declares a setting as `NAME=VALUE  # HELP [TYPE]`. The type is `int`, `number`, `int 1..`, `number 0..1`,
+a choice such as `a|b|DIR` (also FILE and PATH, which is a file or a folder), or `list` before one of these.
+"""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+import argparse
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import NamedTuple
 
-from .package import nearest
-from .recipe import Recipe, S
-from .values import Flags, Refused, expected, fits, is_table, read
+from fairseq_posenc.core.refusal import InputError
+from fairseq_posenc.core.words import nearest
 
-Table = dict[str, Any]
+from . import encodings
+from .departures import flags
+from .runs import settings
 
-
-def load(
-    recipe: Recipe[S], preset: str | None = None, config: Path | None = None, texts: Mapping[str, str] | None = None
-) -> S:
-    """Return the settings of a run.
-
-    Args:
-        recipe: Recipe whose settings are loaded.
-        preset: Name of the preset (default: the recipe's default preset).
-        config: TOML file whose settings replace the settings of the preset.
-        texts: Settings of the command line as text, keyed by names such as `seed` or `train.lr`; they replace
-            the values of the preset and of `config`.
-
-    Raises:
-        Refused: A setting is unknown, missing or has a wrong value.
-    """
-    hints = get_type_hints(recipe.settings)
-    values, in_config = from_files(recipe, preset, config)
-    command_line = from_words(texts or {}, hints)
-    merge(values, command_line, hints, "command line", recipe.settings.further_keys)
-    for key, value in values.items():
-        if not fits(value, hints[key]):
-            raise Refused(f"{_option(key)} {value!r}: the value must be {expected(hints[key])}.")
-    settings = recipe.settings(**values)
-    settings.preset = preset or recipe.preset
-    if settings.jobs < 1:
-        raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
-    named = in_config | _names(command_line)
-    if "seeds" in named and not settings.seeds:
-        raise Refused("--seeds is empty. Give seeds such as 1,2,3, or leave the option out.")
-    settings.refuse_unused(named)
-    return settings
+DECLARATION = re.compile(r"([a-z][a-z_]*)=[^#]*# (.*?)(?: \[([^]]+)\])?$")
+OUTER_COMMA = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets, such as the second in `shaw[a=8,b=1],rope`
+KINDS = {"int": (int, "a whole number"), "number": (float, "a number")}
+EXISTS = {"FILE": Path.is_file, "DIR": Path.is_dir, "PATH": Path.exists}
+#: Flags of fairseq-train that recipe.sh writes itself, or whose files later steps read, and the option to give instead.
+DECIDED = {
+    "update-freq": "--batches",
+    "cpu": "--device",
+    "seed": "--seeds",
+    **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
+    **dict.fromkeys(("fp16", "bf16", "amp"), "--precision"),
+    **dict.fromkeys(("save-dir", "no-save", "no-last-checkpoints", "checkpoint-suffix"), ""),
+    **dict.fromkeys(("user-dir", "log-format", "restore-file"), ""),
+    **{f"distributed-{name}": "--launch" for name in ("world-size", "port", "backend", "rank", "init-method")},
+}
 
 
-def from_files(recipe: Recipe[S], preset: str | None, config: Path | None) -> tuple[Table, set[str]]:
-    """Return the settings of a preset, updated with the settings in `config`, and the names of the updated settings.
+class Declared(NamedTuple):
+    """Hold the help text of a setting, and the type of its value."""
 
-    Raises:
-        Refused: The preset does not exist or lacks a setting, or a file has an unknown setting.
-    """
-    hints = get_type_hints(recipe.settings)
-    name = preset or recipe.preset
-    if name not in recipe.presets():
-        raise Refused(f"--preset {name}: {recipe.conf} has no preset '{name}'{nearest(name, recipe.presets())}")
-    path = recipe.conf / f"{name}.toml"
-    values = known_only(read_preset(path), hints, str(path))
-    _refuse_missing(recipe.settings, values, path)
-    from_config = known_only(read_toml(config), hints, str(config)) if config is not None else {}
-    merge(values, from_config, hints, str(config), recipe.settings.further_keys)
-    return values, _names(from_config)
+    about: str
+    kind: str
 
 
-def _names(table: Table) -> set[str]:
-    """Return the names of settings and, for a table, the names of its entries such as `train.lr`."""
-    entries = {f"{key}.{entry}" for key, value in table.items() if isinstance(value, dict) for entry in value}
-    return {*table, *entries}
+def declared(recipe: Path) -> dict[str, Declared]:
+    """Return the settings of all recipes, then those that the recipe declares before its first function or step."""
+    found = {}
+    for path in (Path(__file__).with_name("recipe.sh"), recipe):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("options") or "() {" in line:
+                break
+            if match := DECLARATION.match(line):
+                found[match[1]] = Declared(match[2], match[3] or "")
+    return found
 
 
-def read_toml(path: Path) -> Table:
-    """Read a TOML file.
-
-    Raises:
-        Refused: The file cannot be read.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refused(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{path}: the file is not valid TOML: {error}") from error
-
-
-def read_preset(path: Path, *extending: str) -> Table:
-    """Return the settings of a preset. The preset's own settings replace the settings of the preset that its key
-    `extends` names, and `false` leaves out a flag of that preset.
+def check(option: str, value: str, kind: str, *, look: bool = True) -> None:
+    """Check a value of a setting. An empty value is right: the setting is not used.
 
     Args:
-        path: File of the preset. An extended preset must be in the same folder.
-        extending: Names of the presets that extend this preset; the first one extends it directly.
+        look: Whether files and folders must exist.
 
     Raises:
-        Refused: The extended preset does not exist, or presets extend each other in a circle.
+        InputError: The value does not have the type; the message names the option.
     """
-    own = read_toml(path)
-    name = own.pop("extends", None)
-    if name is None:
-        return own
-    others = sorted(other.stem for other in path.parent.glob("*.toml") if other != path)
-    if name not in others:
-        raise Refused(f"{path}: extends = {name!r} does not name a preset of the folder{nearest(str(name), others)}")
-    chain = (path.stem, *extending)
-    if name in chain:
-        raise Refused(f"{path}: extends = {name!r}: the presets {name} and {path.stem} extend each other.")
-    base = read_preset(path.with_name(f"{name}.toml"), *chain)
-    tables = {key: _extended(base[key], value) for key, value in own.items() if _are_tables(base.get(key), value)}
-    return {**base, **own, **tables}
-
-
-def _extended(base: Table, own: Table) -> Table:
-    return {key: value for key, value in {**base, **own}.items() if value is not False}
-
-
-def _are_tables(*values: object) -> bool:
-    return all(isinstance(value, dict) for value in values)
-
-
-def known_only(table: Table, hints: Table, where: str) -> Table:
-    """Return the table with `_` instead of `-` in its keys, and refuse unknown settings."""
-    known: Table = {}
-    for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in hints:
-            raise Refused(f"{where}: unknown setting '{key}'{nearest(name, hints)}")
-        known[name] = value
-    return known
-
-
-def _refuse_missing(kind: type, values: Table, path: Path) -> None:
-    for setting in fields(kind):
-        if setting.name not in values and setting.default is MISSING and setting.default_factory is MISSING:
-            raise Refused(f"{path}: the setting '{setting.name}' is missing. Every preset must contain this setting.")
-
-
-def merge(
-    values: Table, newer: Table, hints: Table, where: str, further: Mapping[str, Iterable[str]] | None = None
-) -> None:
-    """Replace values by newer values, and merge tables key by key. A key of a table is refused if neither
-    the preset nor `further` has it. Tables of flags accept all keys, because a preset contains only some of a program's
-    flags.
-    """
-    for name, value in newer.items():
-        if not is_table(hints[name]) or not isinstance(value, dict):
-            values[name] = value
-            continue
-        known = values.get(name, {})  # empty if the preset does not contain the table
-        allowed = {*known, *(further or {}).get(name, ())}
-        for key in value:
-            if key not in allowed and hints[name] != Flags:
-                raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, allowed, name + '.')}")
-        values[name] = {**known, **value}
-
-
-def from_words(texts: Mapping[str, str], hints: Table) -> Table:
-    """Convert settings that the command line gives as text to values of the declared types."""
-    values: Table = {}
-    for name, text in texts.items():
-        table, _, key = name.partition(".")
-        hint = get_args(hints[table])[1] if key else hints[table]
+    name, _, limits = kind.partition(" ")
+    if name == "list":
+        for part in OUTER_COMMA.split(value):
+            check(option, part, limits, look=look)
+    elif value and name in KINDS:
+        convert, words = KINDS[name]
+        low, high = (limits or "..").split("..")
         try:
-            value = read(text, hint)
-        except ValueError as error:
-            raise Refused(f"{_option(name)} {text}: the value must be {expected(hint)}.") from error
-        if key:
-            values.setdefault(table, {})[key] = value
-        else:
-            values[table] = value
-    return values
+            wrong = (low and convert(value) < convert(low)) or (high and convert(value) > convert(high))
+        except ValueError:
+            wrong = True
+        if wrong:
+            raise InputError(f"{option} {value}: the value must be {words}{f' ({limits})' * bool(limits)}.")
+    elif value and kind:
+        choices = kind.split("|")
+        if value in choices or any(not look or EXISTS[part](Path(value)) for part in choices if part in EXISTS):
+            return
+        if set(choices) <= set(EXISTS):
+            raise InputError(f"{option} {value}: there is no such {' or '.join(choices).lower()}.")
+        raise InputError(f"{option} {value}: the value must be one of {kind}{nearest(value, choices)}")
 
 
-def _option(name: str) -> str:
-    table, dot, key = name.partition(".")
-    return f"--{table.replace('_', '-')}{dot}{key}"
+def check_flags(words: list[str], own: dict[str, str]) -> None:
+    """Refuse flags of fairseq-train that the recipe writes itself, because fairseq uses the last of two values."""
+    for flag in flags(words):
+        decided = {**DECIDED, **own}
+        if flag in decided:
+            advice = f"Give {decided[flag]} instead." if decided[flag] else "Leave this flag out."
+            raise InputError(f"--train.{flag}: the recipe sets this flag itself. {advice}")
 
 
-def as_arguments(flags: Flags) -> list[str]:
-    """Return flags as words of a command: `{"beam": 4, "cpu": True}` becomes `--beam 4 --cpu`. False flags are left
-    out.
-    """
-    words: list[str] = []
-    for name, value in flags.items():
-        if value is True:
-            words.append(f"--{name}")
-        elif value is not False:
-            words += [f"--{name}", str(value)]
-    return words
+def check_processes(values: dict[str, str]) -> None:
+    """Check that the settings of the processes fit together."""
+    nodes, processes = int(values["nodes"]), int(values["nodes"]) * int(values["processes"])
+    place = f"--nodes {nodes}"
+    if int(values["batches"]) % processes:
+        raise InputError(f"--batches {values['batches']}: {processes} processes need a multiple of {processes}.")
+    if nodes > 1 and values["launch"] == "local":
+        raise InputError(f"{place}: --launch local uses one machine only. Give --launch torchrun or slurm.")
+    if nodes > 1 and values["launch"] == "torchrun" and not values["rendezvous"]:
+        raise InputError(f"{place}: torchrun needs the first node's address. Give --rendezvous HOST:PORT.")
+
+
+def steps(recipe: Path) -> list[str]:
+    """Return the kinds of steps that the shell files of a recipe name, such as `train` and `score`."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(recipe.parent.glob("*.sh")))
+    found = re.findall(r"\b(?:device_)?step \"?([a-z][a-z_-]*)[:\" ]", text)
+    return sorted({*found, *(["train"] if re.search(r"\btrain \"", text) else [])})
+
+
+def check_all(recipe: Path, values: dict[str, str | list[str]], args: argparse.Namespace) -> None:
+    """Check all settings of a run."""
+    texts = {name: value for name, value in values.items() if isinstance(value, str)}
+    for name, setting in declared(recipe).items():
+        if name in texts:
+            check(f"--{name.replace('_', '-')}", texts[name], setting.kind, look=not args.dry_run)
+    check_processes(texts)
+    train = values["train"]
+    own = {"arch": "--arch"} if "arch" in texts else {}
+    check_flags(train if isinstance(train, list) else [], own | dict(text.partition("=")[::2] for text in args.own))
+    for label in filter(None, OUTER_COMMA.split(texts["pos_enc"])):
+        encodings.check(label.removesuffix(args.suffix), args.stack)
+    if (until := texts["until"]) and until not in (known := steps(recipe)):
+        raise InputError(f"--until {until}: there is no such step{nearest(until, known)}")
+
+
+def help_text(recipe: Path, folder: Path, values: dict[str, str | list[str]]) -> Iterator[str]:
+    """Yield the lines of --help: the comments at the head of the recipe, and its settings with their values."""
+    lines = (folder / "run.sh").read_text(encoding="utf-8").splitlines()[1:]
+    yield from (line[2:] for line in lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))])
+    yield f"presets: {' '.join(sorted(path.stem for path in (folder / 'conf').glob('*.sh')))}   (conf/)"
+    for name, setting in declared(recipe).items():
+        value, option = values[name], f"--{name.replace('_', '-')}"
+        option, text = (f"{option}.FLAG", shlex.join(value)) if isinstance(value, list) else (option, value)
+        yield f"  {option:20s} {setting.about}{f' [{setting.kind}]' * bool(setting.kind)} ({text or 'none'})"
+    yield "  --settings           print the settings of a preset and the other options"
+    yield "  --dry-run            print the commands"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("recipe", type=Path, help="File that declares the settings.")
+    add("--help-text", action="store_true", help="Print the recipe's --help.")
+    add("--dry-run", action="store_true", help="Files and folders need not exist.")
+    add("--stack", action="append", default=[], metavar="NAME", help="Stack in which the encodings must work.")
+    add("--suffix", default="", metavar="TEXT", help="Text that may follow the name of an encoding.")
+    add("--own", action="append", default=[], metavar="FLAG=OPTION", help="Further flag that the recipe sets itself.")
+    args = parser.parse_args()
+    values = settings(sys.stdin.read())
+    if args.help_text:
+        print("\n".join(help_text(args.recipe, Path(os.environ["HERE"]), values)))
+        return
+    try:
+        check_all(args.recipe, values, args)
+    except InputError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -34,7 +34,7 @@ def test_the_page_shows_rows_losses_figures_and_commands(tmp_path: Path) -> None
     first = write_run(tmp_path / "first", [row("shaw[clip=4]", 27.31), row("none", 20.5)], {"shaw.clip=4.seed=2": 100})
     lm = {"encoding": "xl", "memory": 16, "perplexity": 24.3, "tokens/s": 900}
     second = write_run(tmp_path / "second", [lm], recipe="lm_wikitext103")
-    page = build(tmp_path / "report.html", first, second / "result.json")
+    page = build(tmp_path / "report.html", first, second / "results.json")
     for text in (
         "27.31",
         " ± 0.9",
@@ -263,7 +263,7 @@ def test_long_curves_are_thinned_to_their_end() -> None:
 )
 def test_bad_results_are_named_in_one_line(content: str | None, text: str, tmp_path: Path, capsys: Any) -> None:
     if content is not None:
-        (tmp_path / "result.json").write_text(content, encoding="utf-8")
+        (tmp_path / "results.json").write_text(content, encoding="utf-8")
     assert report.main([str(tmp_path), "--output", str(tmp_path / "out" / "report.html")]) == 1
     error = capsys.readouterr().err
     assert text in error

@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SMOKE = [ROOT / "recipes" / "lm_wikitext103" / "run.sh", "--preset", "smoke", "--launch", "slurm", "--device", "cpu"]
-TRAINING = "train:learned"  # the stage that is interrupted
+TRAINING = "train:learned.s1"  # the step that is interrupted
 LONGER = [*SMOKE, "--train.max-update", 600, "--train.save-interval-updates", 50]
-ONE_STAGE = ["--stage", TRAINING, "--stop-stage", TRAINING]
+ONE_STEP = ["--pos-enc", "learned", "--until", "train"]
 # A job's own variables would make srun start the trainings inside this job. docs/cluster.md has the same line.
 LEAVE_JOB = 'for name in "${!SLURM_@}"; do [[ $name == SLURM_CONF ]] || unset "$name"; done'
 
@@ -59,13 +59,13 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_recipe_in_a_batch_job_trains_with_two_tasks_and_several_jobs_at_once(output: Path) -> None:
-    assert (output / "result.json").exists()
+    assert (output / "results.json").exists()
     jobs = {job["Name"]: job for job in finished_jobs()}
-    trainings = [jobs[name] for name in ("train:xl", "train:learned")]
+    trainings = [jobs[name] for name in ("train:xl.s1", TRAINING)]
     assert [(job["JobState"], job["ProcCnt"]) for job in trainings] == [("COMPLETED", "2")] * 2
     assert max(job["StartTime"] for job in trainings) < min(job["EndTime"] for job in trainings)
-    assert jobs["evaluate:xl.0"]["ProcCnt"] == "1"
-    for name in ("xl", "learned"):
+    assert jobs["evaluate:xl.s1"]["ProcCnt"] == "1"
+    for name in ("xl.s1", "learned.s1"):
         assert "training on 2 devices" in (output / "logs" / f"{name}.train.log").read_text()
 
 
@@ -78,7 +78,7 @@ def attempt(output: Path) -> Iterator[Attempt]:
     processes: list[subprocess.Popen[str]] = []
 
     def start(**variables: str) -> subprocess.Popen[str]:
-        command = [*map(str, LONGER), "--output", str(output), *ONE_STAGE]
+        command = [*map(str, LONGER), "--output", str(output), *ONE_STEP]
         env = {**os.environ, **variables}
         pipe = subprocess.PIPE
         processes.append(subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True))
@@ -99,9 +99,8 @@ def updates(event: str, log: Path) -> list[int]:
 
 def test_a_training_run_goes_on_after_its_job_ended_early(output: Path, attempt: Attempt) -> None:
     """The job runs out of time, then is cancelled, and then the recipe is stopped; the fourth attempt ends."""
-    log = output / "logs" / "learned.train.log"
+    log = output / "logs" / "learned.s1.train.log"
     earlier_jobs = len(finished_jobs())
-    log.unlink()  # the log of the shorter training run in the first test
 
     def attempt_until_checkpoint(**variables: str) -> subprocess.Popen[str]:
         saved = len(updates("Saved", log))

@@ -47,7 +47,7 @@ class Entry:
         step: Time per training update, divided by the time with the run's first encoding.
         numbers: The numeric options of the encoding and settings of the run.
         command: Command of the training run.
-        facts: The whole row of result.json.
+        facts: The whole row of results.json.
     """
 
     run: str
@@ -93,7 +93,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Run:
-    """Hold a run of a recipe: its name, folder and result.json, its rows and losses, and the paths of its figures."""
+    """Hold a run of a recipe: its name, folder and results.json, its rows and losses, and the paths of its figures."""
 
     name: str
     folder: Path
@@ -104,7 +104,7 @@ class Run:
 
 
 def read_runs(paths: Iterable[Path]) -> list[Run]:
-    """Read the results of recipe runs. A path is the folder of a run or its result.json.
+    """Read the results of recipe runs. A path is the folder of a run or its results.json.
 
     A run that several paths name is read once.
 

@@ -1,0 +1,247 @@
+"""Test the report of a run: scores over seeds, tests, the papers' numbers with what differs, and the three files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from recipes.lib import departures, report, runs
+from recipes.lib.significance import holm, interval, welch
+
+TOY = Path(__file__).parents[1] / "toy"
+SETTINGS = "recipe=toy\npreset=small\nprecision=auto\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\n"
+SETTINGS += "train=(--lr 0.5 --max-tokens 8)\n"
+
+
+class Run:
+    """Write the files of a finished run, and report on it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.patch, self.lines = folder, monkeypatch, list[str]()
+        for name in ("scores", "logs", ".done"):
+            (folder / name).mkdir()
+        (folder / "settings.sh").write_text(SETTINGS)
+        (folder / "command.sh").write_text("tests/recipes/toy/run.sh --word '<b>'\n")
+        (folder / "steps.txt").write_text("")
+        monkeypatch.setenv("HERE", str(TOY))
+
+    def model(self, encoding: str, seed: int, scores: dict[str, Any] | str, item: str = "") -> None:
+        name = f"{item}{encoding}.s{seed}"
+        self.lines.append(f"{name}\t{encoding}\t{seed}\t{item}\n")
+        kind = "failed" if isinstance(scores, str) else "json"
+        (self.folder / "scores" / f"{name}.{kind}").write_text(
+            scores if isinstance(scores, str) else json.dumps(scores)
+        )
+
+    def step(self, name: str, command: str) -> None:
+        with (self.folder / "steps.txt").open("a") as file:
+            file.write(f"{name}\n")
+        (self.folder / ".done" / name).write_text(f"hash\n60\nabc\n{command}\n\n")
+
+    def report(self, *words: str) -> list[dict[str, Any]]:
+        (self.folder / "models.tsv").write_text("".join(self.lines))
+        self.patch.setattr(sys, "argv", ["report", "--run", str(self.folder), *words])
+        report.main()
+        rows: list[dict[str, Any]] = json.loads((self.folder / "results.json").read_text())["results"]
+        return rows
+
+    @property
+    def text(self) -> str:
+        return (self.folder / "results.md").read_text()
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(tmp_path, monkeypatch)
+
+
+ONE, TWO, THREE = [20.0, 22.0, 24.0], [30.0, 31.0, 35.0], [21.0, 22.0, 23.5]
+
+
+def test_scores_over_seeds_have_an_interval_and_a_corrected_p_value(run: Run) -> None:
+    for label, values in {"none": ONE, "shaw": TWO, "rope": THREE}.items():
+        for seed, value in enumerate(values, 1):
+            run.model(label, seed, {"bleu": value, "ignored": 1})
+    none, shaw, rope = run.report("--metric", "BLEU=bleu")
+    raw = [stats.ttest_ind(ONE, values, equal_var=False).pvalue for values in (TWO, THREE)]
+    assert (none["BLEU"], none["sd"], none["seeds"], none["p"]) == (22.0, 2.0, 3, None)
+    assert shaw["p"] == pytest.approx(2 * raw[0], abs=1e-4)  # Holm: the smallest of two p-values counts twice
+    assert rope["p"] == pytest.approx(raw[1], abs=1e-4)
+    low, high = stats.t.interval(0.95, 2, 22, 2 / 3**0.5)
+    assert none["BLEU, 95 % interval"] == [round(low, 2), round(high, 2)]
+    assert f"| none | 22.00 [{low:.2f}, {high:.2f}] | – |" in run.text
+    assert "p against none (Welch's t-test, Holm's correction)" in run.text
+    assert "ignored" not in run.text
+
+
+def test_an_interval_ends_at_the_possible_scores(run: Run) -> None:
+    for seed, value in enumerate([1.0, 99.0], 1):
+        run.model("none", seed, {"accuracy": value})
+    assert run.report("--metric", "accuracy")[0]["accuracy, 95 % interval"] == [0, 100]
+    assert interval([1.0, 3.0], 0, float("inf")) == pytest.approx((0, 2 + stats.t.ppf(0.975, 1)))
+    assert run.report("--metric", "accuracy", "--lower")[0]["accuracy, 95 % interval"][1] > 100
+    assert run.report("--metric", "accuracy", "--range=-50..60")[0]["accuracy, 95 % interval"] == [-50, 60]
+
+
+def test_equal_and_single_scores_are_no_evidence() -> None:
+    assert welch([1.0], [2.0, 3.0]) is None
+    assert welch([1.0, 1.0], [1.0, 1.0]) == 1
+    assert welch([1.0, 1.0], [2.0, 2.0]) is None
+    assert holm([0.04, None, 0.01, 0.03]) == [0.06, None, 0.03, 0.06]
+
+
+def test_one_seed_shows_its_own_interval_and_a_warning(run: Run) -> None:
+    (run.folder / "settings.sh").write_text(SETTINGS.replace("1,2", "1"))
+    run.model("none", 1, {"BLEU": 20.5, "±": 1.25, "signature": "nrefs:1"})
+    run.report("--metric", "BLEU")
+    assert "| none | 20.50 ± 1.25 |" in run.text
+    assert "Results from 1 seed (1): differences between rows may be chance" in run.text
+    assert "signature: `nrefs:1`" in run.text
+
+
+def test_the_median_and_the_largest_p_value_of_the_recipe(run: Run) -> None:
+    for seed, (value, p) in enumerate([(10, 0.5), (20, 0.01), (60, 0.1)], 1):
+        run.model("none", seed, {"score": value, "p": p})
+    [row] = run.report("--metric", "score", "--centre", "median", "--p", "p (paired bootstrap)=p")
+    assert (row["score"], row["mean"], row["p (paired bootstrap)"]) == (20, 30, 0.5)
+
+
+def test_items_are_columns_and_have_an_average(run: Run) -> None:
+    for item, value in {"RTE": 60.0, "MRPC": 80.0}.items():
+        run.model("none", 1, {"score": value}, item)
+        run.model("shaw", 1, {"score": value + 2} if item == "RTE" else "diverged at update 7", item)
+    rows = run.report("--metric", "score", "--average")
+    assert [(row["task"], row["encoding"], row["score"]) for row in rows] == [
+        ("RTE", "none", 60),
+        ("RTE", "shaw", 62),
+        ("MRPC", "none", 80),
+        ("MRPC", "shaw", None),
+        ("average", "none", 70),
+    ]
+    assert "| score | RTE | MRPC | average |" in run.text
+    assert "| shaw | 62.00 | – | – |" in run.text
+    assert "| MRPC | shaw | – | seed 1: diverged at update 7 |" in run.text
+
+
+def test_a_model_may_be_scored_on_several_items(run: Run) -> None:
+    run.model("none", 1, {"memory 0": {"perplexity": 40.0}})
+    run.model("xl", 1, {"memory 0": {"perplexity": 30.0}, "memory 150": {"perplexity": 25.0}})
+    run.model("rope", 1, "out of memory")
+    rows = run.report("--metric", "perplexity", "--item", "memory", "--lower")
+    known = [(row["memory"], row["encoding"]) for row in rows]
+    assert known == [
+        *(("memory 0", name) for name in ("none", "xl", "rope")),
+        ("memory 150", "xl"),
+        ("memory 150", "rope"),
+    ]
+    assert "perplexity (lower is better)" in run.text
+
+
+def test_baselines_details_and_notes(run: Run, tmp_path: Path) -> None:
+    run.model("none", 1, {"score": 50.0, "BLEU of 1-5 words": 10.0, "BLEU of 6-9 words": 12.5, "loss": 3.0})
+    (tmp_path / "b.json").write_text('{"majority": {"score": 33.3}}')
+    (tmp_path / "n.md").write_text("- 3 rows were cut\n")
+    words = ["--detail", "BLEU=BLEU of *", "--detail", "bits=loss", "--note", "One.", "--notes", str(tmp_path / "n.md")]
+    rows = run.report("--metric", "score", *words, "--baselines", str(tmp_path / "b.json"))
+    assert rows[1] == {"task": "", "model": "majority", "score": 33.3}
+    assert "| encoding | BLEU of 1-5 words | BLEU of 6-9 words | bits |" in run.text
+    assert "| majority | 33.30 |" in run.text
+    assert "One.\n\n- 3 rows were cut" in run.text
+
+
+PAPER = ["--metric", "BLEU", "--paper", "DIET", "--table", "Table 4", "--column", "ITEM"]
+
+
+def test_a_papers_number_stands_beside_what_differs(run: Run, tmp_path: Path) -> None:
+    run.model("shaw", 1, {"BLEU": 20.0}, "en-de")
+    run.model("sinusoidal", 1, {"BLEU": 20.0}, "en-de")
+    (tmp_path / "also").write_text("en-de\ttext of 9 pairs\nde-en\tother\n")
+    rows = run.report(*PAPER, "--like", "twice", "--differs-also", str(tmp_path / "also"), "--same", "word")
+    assert [row["paper"] for row in rows] == [None, 39.0]
+    assert "differs from the paper" not in rows[0]
+    differs = rows[1]["differs from the paper"]
+    assert differs == [
+        "--train.adam-betas unset, not (0.9, 0.98)",
+        "--train.lr 0.5, not 0.25",
+        "--train.share-all-embeddings unset, not true",
+        "--corpus unset, not builtin",
+        "--share unset, not 0.5",
+        "2 seeds, not 1",
+        "16 tokens per update, not an unknown size",
+        "text of 9 pairs",
+    ]
+    assert "; ".join(differs) in run.text
+
+
+def test_only_a_run_without_differences_is_comparable(run: Run) -> None:
+    settings = report.preset("twice")
+    lines = [
+        f"{name}=({shlex.join(value)})" if isinstance(value, list) else f"{name}={value}"
+        for name, value in settings.items()
+    ]
+    (run.folder / "settings.sh").write_text("\n".join(lines))
+    run.model("sinusoidal", 1, {"BLEU": 20.0}, "en-de")
+    assert run.report(*PAPER, "--like", "twice")[0]["differs from the paper"] == []
+    assert "| 39 | comparable |" in run.text
+    assert run.report(*PAPER, "--like", "de-en=twice")[0]["differs from the paper"] == [
+        "no preset reproduces this number"
+    ]
+    with pytest.raises(SystemExit, match="need --like PRESET"):
+        run.report(*PAPER)
+
+
+def test_numbers_of_a_paper_that_the_recipe_found(run: Run, tmp_path: Path) -> None:
+    run.model("shaw", 1, {"F1": 80.0, "EM": 70.0}, "SQuAD")
+    (tmp_path / "p.json").write_text('{"SQuAD": {"shaw": {"F1": "81.25; 87.3 (roberta-base)", "EM": "75.1"}}}')
+    [row] = run.report(
+        "--metric", "F1", "--metric", "EM", "--paper-numbers", str(tmp_path / "p.json"), "--like", "smoke"
+    )
+    assert (row["paper"], row["paper's EM"]) == ("81.25; 87.3 (roberta-base)", "75.1")
+
+
+@pytest.mark.parametrize(
+    ("ours", "found"),
+    [
+        ({"train": ["--lr", "0.50", "--max-tokens", "8", "--log-interval", "9"]}, []),
+        ({"train": ["--lr", "0.5", "--max-tokens", "4"], "batches": "4", "jobs": "7", "output": "x"}, []),
+        (
+            {"train": ["--lr", "1", "--lr", "0.5", "--max-tokens", "8"], "batches": "4"},
+            ["32 tokens per update, not 16 tokens"],
+        ),
+        ({"train": ["--max-tokens", "8"]}, ["--train.lr unset, not 0.5"]),
+        ({"repeats": "5", "seeds": "1"}, ["--repeats 5, not 4", "1 seed, not 2"]),
+    ],
+)
+def test_what_differs_from_a_preset(ours: dict[str, str | list[str]], found: list[str]) -> None:
+    preset = runs.settings(SETTINGS)
+    texts = departures.differences({**preset, **ours}, preset)
+    assert [text.replace(" per update, not 16 tokens per", "") for text in texts] == found
+
+
+def test_the_page_has_everything_to_repeat_the_run_and_loads_nothing(run: Run) -> None:
+    run.model("none", 1, {"score": 1.0})
+    run.step("train:none.s1", "fairseq-train data --lr 1")
+    log = 'x | INFO | train_inner | {"num_updates": 1, "loss": 9, "wps": 7}\n'
+    log += 'x | INFO | valid | {"valid_num_updates": 1, "valid_loss": 8}\nnum. shared model params: 1,234 (x)\n'
+    (run.folder / "logs" / "none.s1.train.log").write_text(log)
+    [row] = run.report("--metric", "score")
+    assert (row["parameters"], row["minutes"], row["commit"]) == (1234, 1.0, "abc")
+    page = (run.folder / "results.html").read_text()
+    assert "run.sh --word &#x27;&lt;b&gt;&#x27;" in page
+    assert "# train:none.s1, 60 s\nfairseq-train data --lr 1" in page
+    assert "data:image/png;base64," in page
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    facts = json.loads((run.folder / "results.json").read_text())
+    assert facts["settings"]["train"] == {"lr": 0.5, "max-tokens": 8}
+    assert facts["steps"] == [{"name": "train:none.s1", "seconds": 60, "command": "fairseq-train data --lr 1"}]
+    names = {"recipe", "command", "commit", "versions", "machine", "seeds", "settings", "steps", "results"}
+    assert set(facts) == names  # other programs read these
+    assert set(facts["machine"]) == {"cores", "memory_gib", "gpus"}
+    assert (run.folder / "curves.csv").read_text().splitlines()[1:] == ["none.s1,1,8.0"]

@@ -1,0 +1,518 @@
+"""Check what holds for every recipe, and what the engine promises, with the toy recipe that trains in milliseconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import support_curves
+from golden import GOLDEN, MACHINE, ROOT, TOY, presets, recipes, stored, text
+
+pytestmark = pytest.mark.timeout(300)
+NAMES = [recipe.name for recipe in recipes()]
+RECIPES = {recipe.name: recipe for recipe in recipes()}
+PLACES = ["words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "shaw.s2.json"]
+TWO_SEEDS = ("--seeds", "1,2", "--until", "score")
+
+
+def environment(**variables: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    return {**kept, **variables}
+
+
+def run(recipe: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a recipe to its end, whatever its exit status."""
+    command = [str(recipe / "run.sh"), *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, env=environment(**variables), capture_output=True, text=True)
+
+
+def finish(output: Path, *words: object, **variables: str) -> str:
+    """Run the toy recipe to its end, and return what it printed."""
+    process = run(TOY, "--output", output, *words, **variables)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
+
+
+def refused(recipe: Path, *words: object, **variables: str) -> str:
+    """Return the one line with which a recipe refuses its options."""
+    process = run(recipe, *words, **variables)
+    assert process.returncode == 1, process.stdout
+    assert process.stdout == ""
+    [line] = process.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+def scores(output: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((output / "scores").glob("*.json"))}
+
+
+def ran(printed: str) -> list[str]:
+    """Return the steps that a run started."""
+    return re.findall(r"\] (\S+) \.\.\.$", printed, re.MULTILINE)
+
+
+def holders(output: Path) -> list[int]:
+    """Return the processes that have the lock of an output folder."""
+    lock = os.stat(output / ".lock")
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.path.samestat(os.stat(process / "fd" / "9"), lock):
+                found.append(int(process.name))
+        except OSError:  # it has no such file, or has ended
+            continue
+    return found
+
+
+def start(place: str, output: Path, *words: object) -> subprocess.Popen[str]:
+    """Start the toy recipe, and return as soon as one of its commands waits at a place."""
+    pipe = output.with_name("pipe")
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    command = [str(TOY / "run.sh"), "--output", str(output), *map(str, words)]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(TOY_STOP=place, TOY_PIPE=str(pipe)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert pipe.read_text() == place
+    return process
+
+
+def cut_power(process: subprocess.Popen[str], output: Path) -> None:
+    """Kill a run and everything that it started, at the same moment."""
+    for number in holders(output):
+        os.kill(number, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the scores of a run that was never interrupted."""
+    output = tmp_path_factory.mktemp("whole") / "out"
+    finish(output, *TWO_SEEDS)
+    return scores(output)
+
+
+# --- interrupted runs
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_killed_at_any_place_ends_with_the_same_scores(
+    jobs: int, tmp_path: Path, whole: Mapping[str, str]
+) -> None:
+    output = tmp_path / "out"
+    for place in PLACES:
+        cut_power(start(place, output, *TWO_SEEDS, "--jobs", jobs), output)
+    finish(output, *TWO_SEEDS)
+    assert scores(output) == whole
+    logs = [path.read_text() for path in (output / "logs").glob("*.train.log")]
+    assert any("starts at update 2" in log for log in logs)  # a training goes on, it does not begin again
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_run_that_is_stopped_leaves_no_process(number: int, tmp_path: Path, whole: Mapping[str, str]) -> None:
+    output = tmp_path / "out"
+    process = start("none.s2@2", output, *TWO_SEEDS, "--jobs", 2)
+    process.send_signal(number)
+    assert process.wait() == 143
+    assert holders(output) == []
+    assert not list((output / "scores").glob("*.failed"))
+    finish(output, *TWO_SEEDS)
+    assert scores(output) == whole
+
+
+def test_a_second_run_is_refused_while_a_command_of_the_first_lives(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    process = start("none.s1@2", output)
+    process.kill()
+    process.wait()
+    left = holders(output)
+    before = (output / "settings.sh").read_text()
+    assert str(left[0]) in refused(TOY, "--output", output, "--word", "other")
+    assert (output / "settings.sh").read_text() == before
+    cut_power(process, output)
+    finish(output, "--until", "score")
+
+
+def test_a_finished_run_starts_no_python(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    finish(output, *TWO_SEEDS)
+    for name in ("python", "python3"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 9\n")
+        (tmp_path / name).chmod(0o755)
+    assert ran(finish(output, *TWO_SEEDS, PATH=f"{tmp_path}:{os.environ['PATH']}")) == []
+
+
+# --- changed words and inputs
+
+
+def test_changed_words_run_again_what_depends_on_them_and_only_that(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    words = ("--until", "score")
+    finish(output, *words)
+    assert ran(finish(output, *words, "--share", 0.4)) == ["score:none.s1", "score:shaw.s1"]
+    assert ran(finish(output, *words, "--share", 0.4, "--pos-enc", "none,rope")) == ["train:rope.s1", "score:rope.s1"]
+    assert len(ran(finish(output, *words, "--share", 0.4, "--train.lr", 0.1))) == 4
+    assert (output / "checkpoints" / "none.s1.old" / "checkpoint_last.json").exists()
+    assert len(ran(finish(output, *words, "--word", "other"))) == 5
+    assert ran(finish(output, *words, "--word", "other", "--jobs", 2, "--device", "auto")) == []
+
+
+def test_words_that_return_after_a_kill_run_again(tmp_path: Path) -> None:
+    """The output of the other words must not count as that of the first, although the first were done."""
+    output = tmp_path / "out"
+    finish(output, "--until", "score")
+    before = scores(output)
+    cut_power(start("words.txt", output, "--word", "other"), output)
+    cut_power(start("none.s1@2", output, "--word", "other"), output)
+    finish(output, "--until", "score")
+    assert scores(output) == before
+
+
+def test_a_changed_input_runs_again_what_reads_it(tmp_path: Path) -> None:
+    text = tmp_path / "words.txt"
+    text.write_text("one\n")
+    words = ("--corpus", tmp_path, "--until", "score")
+    finish(tmp_path / "out", *words)
+    assert ran(finish(tmp_path / "out", *words)) == []
+    text.write_text("two\n")
+    assert len(ran(finish(tmp_path / "out", *words))) == 4
+    text.unlink()
+    assert "words.txt does not exist" in run(TOY, "--output", tmp_path / "out", *words).stderr
+
+
+def test_a_moved_run_is_still_finished(tmp_path: Path) -> None:
+    finish(tmp_path / "out", "--until", "score")
+    (tmp_path / "out").rename(tmp_path / "other")
+    assert ran(finish(tmp_path / "other", "--until", "score")) == []
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a recipe with the two steps `first` and `second`, and further lines."""
+
+    def write(*further: str) -> Path:
+        recipe = tmp_path / "small"
+        (recipe / "conf").mkdir(parents=True, exist_ok=True)
+        (recipe / "conf" / "smoke.sh").touch()
+        head = f"#!/usr/bin/env bash\n# A.\nsource {ROOT}/recipes/lib/recipe.sh\npreset=smoke  # settings in conf\n"
+        head += 'first=1  # text of the first step\nsecond=1  # text of the second step\noptions "$@"\nmark start\n'
+        steps = [f'step {name} "$output/{name}" mkdir "$output/{name}" -m "70${name}"' for name in ("first", "second")]
+        (recipe / "run.sh").write_text(head + "\n".join([*steps, *further]) + "\n")
+        (recipe / "run.sh").chmod(0o755)
+        return recipe
+
+    return write
+
+
+def test_steps_may_depend_on_some_earlier_steps_only(small: Callable[..., Path], tmp_path: Path) -> None:
+    recipe = small("after start first", 'step third "$output/third" touch "$output/third"', "after absent")
+    words = ("--output", tmp_path / "out")
+    assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
+    assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
+    assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
+def test_a_run_does_not_notice_that_its_script_is_edited(small: Callable[..., Path], tmp_path: Path) -> None:
+    edit = 'step edit - sed -i "2i # $(printf %500s)" "$0"'
+    process = run(small(edit, 'step third "$output/third" touch "$output/third"'), "--output", tmp_path / "out")
+    assert (process.returncode, ran(process.stdout)) == (0, ["first", "second", "edit", "third"])
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('step third "$output/third" true', "third ended without an error, but did not write"),
+        ('step third /tmp touch "$output/third"', "step third: its output /tmp is not in "),
+        ("reads /absent", "/absent does not exist. The recipe reads this file."),
+        ("false", ""),
+    ],
+)
+def test_a_wrong_step_ends_the_run(line: str, problem: str, small: Callable[..., Path], tmp_path: Path) -> None:
+    process = run(small(line, "echo went on"), "--output", tmp_path / "out")
+    assert process.returncode == 1
+    assert problem in process.stderr
+    assert "went on" not in process.stdout
+
+
+# --- models that fail
+
+
+def test_a_diverged_model_is_a_row_with_its_reason(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    printed = finish(output, TOY_NAN="none.s1@3")
+    assert "| none | – | seed 1: diverged at update 3, loss 1.5 (then not finite) |" in printed
+    assert re.search(r"\| shaw \| [\d.]+ \| – \|", printed)
+    [none, shaw] = json.loads((output / "results.json").read_text())["results"]
+    assert (none["points"], none["failed"]) == (None, "seed 1: diverged at update 3, loss 1.5 (then not finite)")
+    assert shaw["points"] > 0
+    assert ran(finish(output)) == []  # it would diverge again
+
+
+def test_a_failed_model_is_tried_again_and_its_output_is_removed(tmp_path: Path, whole: Mapping[str, str]) -> None:
+    output = tmp_path / "out"
+    finish(output, *TWO_SEEDS, TOY_FAIL="none.s1.json")
+    assert "score:none.s1 failed" in (output / "scores" / "none.s1.failed").read_text()
+    assert len(scores(output)) == 3
+    assert ran(finish(output, *TWO_SEEDS)) == ["score:none.s1"]
+    assert scores(output) == whole
+    assert not (output / "scores" / "none.s1.failed").exists()
+
+
+def test_a_run_whose_models_all_fail_fails(tmp_path: Path) -> None:
+    process = run(TOY, "--output", tmp_path / "out", "--pos-enc", "none", TOY_FAIL="none.s1@2")
+    assert process.returncode == 1
+    assert "none.s1@2 fails, as TOY_FAIL says" in process.stderr
+    assert "every model failed" in process.stderr
+    assert not (tmp_path / "out" / "results.md").exists()
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    process = run(TOY, "--output", tmp_path / "out", TOY_FULL="words.txt")
+    assert process.returncode == 1
+    assert "words failed, because the disk is full. Its log: " in process.stderr
+    assert not (tmp_path / "out" / "words.txt").exists()
+
+
+# --- devices and launchers
+
+
+def visible(output: Path) -> dict[str, str]:
+    """Return the value of CUDA_VISIBLE_DEVICES in each training."""
+    logs = {path.name.removesuffix(".train.log"): path.read_text() for path in (output / "logs").glob("*.train.log")}
+    return {name: re.findall("^GPUs: (.*)$", log, re.MULTILINE)[0] for name, log in logs.items()}
+
+
+@pytest.mark.parametrize(
+    ("environment", "words", "wanted"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "6,7"}, ["--jobs", 2], {"6", "7"}),
+        ({"TOY_GPUS": "2"}, ["--jobs", 2], {"0", "1"}),
+        ({"CUDA_VISIBLE_DEVICES": "6,7"}, [], {"6,7"}),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ["--jobs", 2], {""}),
+    ],
+)
+def test_parallel_jobs_divide_the_visible_gpus(
+    environment: dict[str, str], words: list[object], wanted: set[str], tmp_path: Path
+) -> None:
+    path = f"{MACHINE}:{os.environ['PATH']}"
+    printed = finish(tmp_path / "out", *words, "--until", "train", PATH=path, **environment)
+    assert set(visible(tmp_path / "out").values()) == wanted
+    assert ("device: gpu" in printed) == (wanted != {""})
+
+
+def test_more_jobs_than_gpus_are_refused(tmp_path: Path) -> None:
+    path = f"{MACHINE}:{os.environ['PATH']}"
+    words = ("--output", tmp_path, "--jobs", 3)
+    assert "this needs 3 GPUs, and there are 2 (6 7)" in refused(TOY, *words, PATH=path, CUDA_VISIBLE_DEVICES="6,7")
+
+
+@pytest.mark.parametrize(("capability", "flag"), [("9.0", "--bf16"), ("10.0", "--bf16"), ("7.0", ""), ("N/A", "")])
+def test_precision_auto_is_bf16_where_all_gpus_have_it(capability: str, flag: str) -> None:
+    printed = run(TOY, "--dry-run", PATH=f"{MACHINE}:{os.environ['PATH']}", TOY_CAPABILITY=capability).stdout
+    assert ("--bf16" in printed) == bool(flag)
+    assert "--cpu" not in printed
+
+
+TORCHRUN = "python -m torch.distributed.run --nnodes"
+ON_CPUS = "--cpu --distributed-backend gloo --ddp-backend legacy_ddp"
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("--device cpu", "fairseq-train", "--update-freq 1 --distributed-world-size 1 --cpu"),
+        (
+            "--device gpu --precision fp16 --batches 2",
+            "fairseq-train",
+            "--update-freq 2 --distributed-world-size 1 --fp16",
+        ),
+        (
+            "--device gpu --processes 8 --batches 16",
+            f"{TORCHRUN} 1 --nproc-per-node 8 --standalone -m recipes.lib.worker",
+            "--update-freq 2",
+        ),
+        (
+            "--device cpu --launch torchrun --nodes 2 --processes 2 --batches 4 --rendezvous first:29400",
+            f"{TORCHRUN} 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-id posenc --rdzv-endpoint first:29400 "
+            "-m recipes.lib.worker",
+            f"--update-freq 1 {ON_CPUS}",
+        ),
+        (
+            "--device gpu --launch slurm --nodes 2 --processes 4 --batches 16 --precision bf16 --threads 3",
+            "srun --job-name train:none.s1 --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 --cpus-per-task 3 python -m "
+            "recipes.lib.worker",
+            "--update-freq 2 --bf16",
+        ),
+        (
+            "--device cpu --launch slurm --precision bf16",
+            "srun --job-name train:none.s1 --nodes 1 --ntasks-per-node 1 python -m recipes.lib.worker",
+            "--update-freq 1 --bf16 --cpu --distributed-backend gloo --ddp-backend legacy_ddp --fp16-no-flatten-grads",
+        ),
+    ],
+)
+def test_the_command_of_a_training(words: str, first: str, last: str) -> None:
+    printed = run(TOY, "--dry-run", *words.split()).stdout.splitlines()
+    command = printed[printed.index("# train:none.s1") + 1]
+    assert command.startswith(f"{first} results/toy/words.txt ")
+    assert command.endswith(last)
+
+
+def test_the_number_of_processes_does_not_change_what_a_training_is(tmp_path: Path) -> None:
+    words = ("--until", "train", "--batches", 4)
+    finish(tmp_path / "out", *words)
+    assert ran(finish(tmp_path / "out", *words, "--launch", "torchrun", "--processes", 2)) == []
+    assert len(ran(finish(tmp_path / "out", "--until", "train", "--batches", 2))) == 2
+
+
+# --- all recipes
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """Return variables with which there is no environment, and Python has only its standard library."""
+    for name in ("python", "python3"):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    return {"PATH": f"{tmp_path}:/usr/bin:/bin", "VIRTUAL_ENV": str(tmp_path), "PYTHONPATH": ""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str]) -> None:
+    process = run(RECIPES[name], "--help", **bare)
+    assert process.returncode == 0, process.stderr
+    options = re.findall(r"^  --(\S+) +(.*) \(.*\)$", process.stdout, re.MULTILINE)
+    assert {"preset", "pos-enc", "output", "seeds", "jobs", "train.FLAG"} <= {option for option, _ in options}
+    assert all(len(about) > 10 for _, about in options)
+    assert set(presets(RECIPES[name])) <= set(process.stdout.split())
+    assert not re.search("[A-Z]:.*Error", process.stderr)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_options_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    recipe, output = RECIPES[name], ("--output", tmp_path / "out")
+    assert "unknown option --sede; did you mean --seeds?" in refused(recipe, *output, "--sede", 1)
+    assert "--seeds x: the value must be a whole number" in refused(recipe, *output, "--seeds", "1,x")
+    assert "--jobs 0: the value must be a whole number (1..)" in refused(recipe, *output, "--jobs=0")
+    assert "there is no position encoding 'shw'; did you mean shaw?" in refused(recipe, *output, "--pos-enc", "shw")
+    assert "no such preset; did you mean smoke?" in refused(recipe, *output, "--preset", "smkoe")
+    assert "--until trian: there is no such step; did you mean train?" in refused(recipe, *output, "--until", "trian")
+    assert "Give --precision instead" in refused(recipe, *output, "--train.fp16", "true")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_runs_the_commands_of_its_golden_text(name: str) -> None:
+    recipe = RECIPES[name]
+    known = {path.stem for path in (GOLDEN / name).glob("*.txt")}
+    assert set(presets(recipe)) == known, "run: python tests/recipes/golden.py --write"
+    changed = [preset for preset in presets(recipe) if text(recipe, preset) != stored(recipe, preset).read_text()]
+    assert not changed, f"run: python tests/recipes/golden.py --write {name}, and read what changed"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_can_be_read_from_top_to_bottom(name: str) -> None:
+    lines = (RECIPES[name] / "run.sh").read_text().splitlines()
+    assert len(lines) <= 70
+    assert os.access(RECIPES[name] / "run.sh", os.X_OK)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "toy"])
+def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: str, tmp_path: Path) -> None:
+    """The runs start in another folder than the repository, and their losses are those that are kept."""
+    command = [str(RECIPES[name] / "run.sh"), "--preset", "smoke", "--output"]
+    printed = run(RECIPES[name], "--preset", "smoke", "--dry-run").stdout
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    for kind in dict.fromkeys(re.findall("^# ([^:\n]*)", printed, re.MULTILINE)):
+        with subprocess.Popen([*command, broken], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            assert any(re.match(rf"\[.*\] {kind}(:\S+)? \.\.\.$", line) for line in process.stdout)
+            cut_power(process, broken)
+    for output in (broken, whole):
+        subprocess.run([*command, output], cwd=tmp_path, check=True)
+    assert scores(broken) == scores(whole) != {}
+    support_curves.check(name, whole)
+
+
+# --- settings
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--repeats", 10], "--repeats 10: the value must be a whole number (1..9)."),
+        (["--share", "1.5"], "--share 1.5: the value must be a number (0..1)."),
+        (["--corpus", "bultin"], "--corpus bultin: the value must be one of builtin|DIR; did you mean builtin?"),
+        (["--tasks", "upper,lwer"], "--tasks lwer: the value must be one of upper|lower; did you mean lower?"),
+        (["--pos-enc", "shaw[clp=1]"], "there is no option clp; did you mean clip?"),
+        (["--pos-enc", "xpos"], "xpos does not work in the encoder of a model"),
+        (["--word"], "--word needs a value."),
+        (["--word", "a", "--word=b"], "--word is given twice."),
+        (["--train", 3], "--train: write --train.FLAG VALUE."),
+        (["--train.text", 3], "--train.text: the recipe sets this flag itself. Give --corpus instead."),
+        (["--train.cpu", "true"], "Give --device instead."),
+        (["--train.seed", 3], "Give --seeds instead."),
+        (["--train.restore-file", "x"], "Leave this flag out."),
+        (["stray"], "unexpected argument stray."),
+        (["--processes", 2], "--batches 1: 2 processes need a multiple of 2."),
+        (["--nodes", 2, "--batches", 2], "--launch local uses one machine only."),
+        (["--nodes", 2, "--batches", 2, "--launch", "torchrun"], "Give --rendezvous HOST:PORT."),
+        (["--preset", "conf/mine.sh"], "there is no such preset"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_known(words: list[object], message: str, tmp_path: Path) -> None:
+    assert message in refused(TOY, "--output", tmp_path / "out", *words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_preset_of_the_user_may_not_set_what_no_setting_reads(tmp_path: Path) -> None:
+    preset = tmp_path / "mine.sh"
+    preset.write_text('source "$HERE/conf/twice.sh"\nrepeats=7\n')
+    assert "--repeats 7" in run(TOY, "--preset", preset, "--dry-run").stdout
+    preset.write_text("repeat=7\n")
+    assert "there is no setting repeat; did you mean repeats?" in refused(TOY, "--preset", preset)
+
+
+def test_flags_of_the_command_line_replace_those_of_the_preset() -> None:
+    words = ("--train.lr", 3, "--train.share-all-embeddings", "false", "--train.quiet", "true", "--train.lr=4")
+    [line] = [
+        line for line in run(TOY, "--settings", "--preset", "twice", *words).stdout.splitlines() if "train=" in line
+    ]
+    assert line == "train=(--adam-betas '(0.9, 0.98)' --quiet --lr 4)"
+
+
+def test_each_item_encoding_and_seed_is_a_model(tmp_path: Path) -> None:
+    words = ("--tasks", "upper,lower", "--seeds", "1,2", "--pos-enc", "none,shaw[clip=4,share=none]", "--jobs", 2)
+    finish(tmp_path / "out", *words, "--until", "train")
+    rows = [line.split("\t") for line in (tmp_path / "out" / "models.tsv").read_text().splitlines()]
+    assert len(rows) == len({row[0] for row in rows}) == 8
+    assert ["lower.shaw.clip=4.share=none.s2", "shaw[clip=4,share=none]", "2", "lower"] in rows
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "file: the folder cannot be written. Choose" in refused(TOY, "--output", tmp_path / "file")
+
+
+def test_an_output_folder_belongs_to_one_recipe(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(TOY, other)
+    script = (TOY / "run.sh").read_text().replace('$(dirname "$0")/../../..', str(ROOT))
+    (other / "run.sh").write_text(script)
+    finish(tmp_path / "out", "--until", "words")
+    assert "the folder has a run of recipes/toy" in refused(other, "--output", tmp_path / "out")

@@ -13,8 +13,7 @@ from setuptools import find_packages, setup
 SCORES = ["sacrebleu", "scikit-learn", "scipy", "rapidfuzz"]
 RECIPES = [*SCORES, "sentencepiece", "protobuf", "sacremoses", "tokenizers"]
 RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock>=4.2.11"]
-# For data-bin-scripts/corpora. It subclasses steps and executors of datatrove, so the version of datatrove is fixed.
-RECIPES += ["datatrove==0.9.0", "orjson", "backports.zstd", "sentencex", "mwparserfromhell"]
+RECIPES += ["backports.zstd", "sentencex", "mwparserfromhell"]  # for data-bin-scripts/corpora
 RECIPES += ["tensorboardX"]  # without it, fairseq prints a line that asks for it before every command
 RECIPES += ["bokeh"]  # draws the page of `python -m fairseq_posenc report`
 RECIPES += ["nltk"]  # splits words by the conventions of the Penn Treebank, as CoreNLP does in the LFHC/GCDF paper

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +12,6 @@ from shared import NotTextError, RefusedError, colon_problem, visible
 
 #: Message after Ctrl-C if the program keeps its finished work.
 RESUME = "interrupted; run the same command again to continue"
-Kind = TypeVar("Kind")
 Number = TypeVar("Number", int, float)
 
 
@@ -45,12 +43,6 @@ def data_folder(word: str) -> Path:
     if problem := colon_problem(word):
         raise argparse.ArgumentTypeError(f"{word}: {problem}")
     return Path(word)
-
-
-def settings(kind: type[Kind], options: argparse.Namespace, **more: Any) -> Kind:
-    """Build an object of a data class; options set the fields with their names, and `more` sets further fields."""
-    names = {field.name for field in fields(kind)} & vars(options).keys()  # type: ignore[arg-type]
-    return kind(**{name: getattr(options, name) for name in names} | more)
 
 
 def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted") -> int:

@@ -1,4 +1,4 @@
-"""Run a recipe and the preparation of a corpus on a real Slurm cluster, which `make test-slurm` starts."""
+"""Run a recipe on a real Slurm cluster, which `make test-slurm` starts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support_corpora import documents, gpt2, text, trained_on
-from support_scripts import SCRIPTS
 
-pytest_plugins = ["support_corpora"]
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,21 +135,3 @@ def test_a_training_run_goes_on_after_its_job_ended_early(output: Path, attempt:
     loaded = updates("Loaded", log)
     assert len(loaded) == 3
     assert 0 < loaded[0] < loaded[1] < loaded[2] < 600
-
-
-def test_slurm_prepares_the_same_corpus(tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    for number in range(4):
-        (tmp_path / "train" / f"{number}.txt").write_text(text(documents(12, seed=number)))
-    (tmp_path / "valid.txt").write_text(text(documents(5, seed=99)))
-    files = ["--train", tmp_path / "train", "--valid", tmp_path / "valid.txt"]
-    command = ["python", SCRIPTS / "prepare_corpus.py", *files]
-    command += ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(tmp_path / "gpt2"), "--tasks", 2, "--workers", 2]
-    before = len(finished_jobs())
-    for name, options in {"local": [], "slurm": ["--slurm-partition", "cpu", "--memory", 1]}.items():
-        words = [*command, "--output", tmp_path / name, "--executor", name, *options]
-        subprocess.run([*map(str, words)], check=True, env={**os.environ, "POSENC_SLURM_POLL": "1"})
-    assert trained_on(tmp_path / "slurm") == trained_on(tmp_path / "local")
-    jobs = finished_jobs()[before:]
-    assert {job["JobState"] for job in jobs} == {"COMPLETED"}
-    assert sorted(job["Name"] for job in jobs) == ["corpus-shard"] * 2 + ["corpus-tokenise"] * 2

@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(run: Path) -> list[Row]:
     """Return a row for each model and memory length, with the perplexity and how it was evaluated."""
-    ours = runs.settings((run / "settings.sh").read_text())
+    ours: dict[str, Any] = {**runs.settings((run / "settings.sh").read_text())}
     table = []
     for model in runs.models(run):
         state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint(run, model.name)))

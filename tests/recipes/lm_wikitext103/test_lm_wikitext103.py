@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support_dry_run import ROOT, planned, run, values
@@ -16,7 +17,7 @@ RECIPE = "lm_wikitext103"
 PAPERS = sorted(path.stem for path in (ROOT / "recipes" / RECIPE / "conf").glob("wt103*.sh"))
 
 
-def settings(preset: str) -> runs.Settings:
+def settings(preset: str) -> dict[str, Any]:
     return runs.settings(run(RECIPE, "--preset", preset, "--settings").stdout)
 
 

@@ -62,6 +62,7 @@ def test_one_model_answers_all_sets_in_the_languages_that_they_have(folder: Path
     assert languages == {"xquad": "en,zh", "tydiqa": "en,fi"}
     process = answer("--tasks", "MLQA", "--languages", "fi", "--corpus", folder, cwd=folder)
     assert "--languages fi: MLQA has only the languages en,ar,de,es,hi,vi,zh" in process.stderr
+    assert "fairseq-train" not in process.stdout
     process = answer("--tasks", "MLQA", "--corpus", folder / "xquad", cwd=folder)
     assert "has train-v1.1.json or train.json. Give --train-file." in process.stderr
 

@@ -128,13 +128,13 @@ def test_a_model_becomes_scores_a_submission_and_notes(place: Path, monkeypatch:
     assert lines[:2] == [["shaw+segments", "1", "MNLI-m"], ["shaw+segments", "1", "MNLI-mm"]]
     assert lines[4] == [other, "1", "MNLI-m"]
     scores = {path.stem: json.loads(path.read_text())["score"] for path in (found / "scores").glob("*.json")}
-    assert sorted(scores) == [f"{column}.shaw+segments.s{seed}" for column in ("MNLI-m", "MNLI-mm") for seed in (1, 2)]
+    names = [f"MNLI.shaw+segments.s{seed}.lr0.01.e4{end}" for seed in (1, 2) for end in ("", ".MNLI-mm")]
+    assert sorted(scores) == names
     assert min(scores.values()) > 90
     reasons = {path.name: path.read_text() for path in (found / "scores").glob("*.failed")}
-    names = [f"{column}.shaw+segments._learning_rate_9._4_epochs" for column in ("MNLI-m", "MNLI-mm")]
-    assert sorted(reasons) == [f"{name}.s{seed}.failed" for name in names for seed in (1, 2)]
-    assert reasons[f"{names[0]}.s1.failed"].startswith("diverged: update 0")
-    assert reasons[f"{names[0]}.s2.failed"].startswith("it did not train to its end")
+    assert len(reasons) == 4
+    assert reasons["MNLI.shaw+segments.s1.lr9.e4.failed"].startswith("diverged: update 0")
+    assert reasons["MNLI.shaw+segments.s2.lr9.e4.MNLI-mm.failed"].startswith("it did not train to its end")
     files = {path.name: path.read_text().splitlines() for path in (found / "submission" / "shaw+segments").iterdir()}
     assert set(files) == {"MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"}
     assert files["AX.tsv"][0] == "index\tprediction"

@@ -32,6 +32,7 @@ papers=''                 # papers and models whose numbers stand beside ours: P
 report=()                 # flags of recipes/lib/report.py, such as --report.centre median
 pretraining=''            # command that pretrains the models of the preset, without --pos-enc
 options "$@"
+[[ $corpus != builtin || $version == 1.1 ]] || fail "--version $version: the built-in questions all have answers. Use --version 1.1."
 ((length >= longest_question + separators + 3)) || fail "--length $length leaves no room for context after a question of --longest-question $longest_question pieces."
 [[ -z $train_file$dev_file || (-n $train_file && -n $dev_file && ! $train_file -ef $dev_file) ]] || fail "--train-file and --dev-file: give two different files, or neither."
 
@@ -41,7 +42,7 @@ questions=(--train "$output/text/train.json" --eval "$output/text/dev.json")
 [[ $pretrained != builtin ]] || pretrain --corpus "$output/text/text" --vocabulary 120 --length 128 --seeds 1
 find_models
 case ${train_file:-$corpus} in
-  builtin) [[ $version == 1.1 ]] || fail "--version $version: the built-in questions all have answers. Use --version 1.1." ;;
+  builtin) ;;
   squad) questions=(--train "$raw/squad/train-v$version.json" --eval "$raw/squad/dev-v$version.json")
     step fetch - python "$ROOT/data-bin-scripts/fetch.py" squad/{train,dev}-v"$version".json --output "$raw" ;;
   "$corpus") questions=(--corpus "$corpus") && mapfile -t files < <(find -L "$corpus" -maxdepth 1 -name '*.json*' | sort) && reads "${files[@]}" ;;

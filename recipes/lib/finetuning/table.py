@@ -69,7 +69,8 @@ class Table:
         for one in group:
             more = more_columns(item, one.scores, self.papers) if not one.failed else {}
             for column in columns:
-                name = slug(f"{column}.{label}.s{one.trial.seed}")
+                # the report finds the log of a training by the name of its first column
+                name = one.trial.name if column == columns[0] else f"{one.trial.name}.{slug(column)}"
                 self.models.append(f"{name}\t{label}\t{one.trial.seed}\t{column}")
                 text = one.failed or json.dumps(
                     {"score": scores[one.trial][column], **(more if column == columns[0] else {})}

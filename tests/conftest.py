@@ -1,4 +1,4 @@
-"""Run the commands of recipes in forks, which saves the seconds that each needs to import torch.
+"""Prepare the process that runs the tests.
 
 Hypothesis draws the same examples everywhere, unless HYPOTHESIS_PROFILE=search asks for new ones. This is set here and
 not in laws/, because tests of other folders may import the laws first, and a law keeps the profile of its first import.
@@ -12,7 +12,6 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,17 +45,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if (device := config.getoption("--device")) != "cpu":
         torch.set_default_device(device)
-
-
-@pytest.fixture(scope="module")
-def forked_stages() -> Iterator[None]:
-    """Let recipes that run in this process run their stages in forks."""
-    from recipes.lib import tied
-
-    support_warm.server()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tied, "start", support_warm.popen)
-        yield
 
 
 def pytest_collection_finish() -> None:

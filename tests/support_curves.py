@@ -12,12 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "tests" / "recipes" / "curves"
@@ -33,7 +31,7 @@ def read(output: Path) -> Curves:
     from fairseq_posenc.core.training_log import read_losses
 
     curves: Curves = {}
-    for log in sorted(output.glob("logs/*.log")):
+    for log in sorted(output.glob("logs/*.train.log")):
         curve, epochs = read_losses(log), _epochs(log)
         if curve.valid or epochs:
             points = {"train": curve.train, "epoch": epochs, "valid": curve.valid}
@@ -99,14 +97,8 @@ def write(recipe: str, output: Path) -> None:
 
 def run(recipe: str, output: Path) -> None:
     """Run a recipe with preset smoke, unless `output` has the finished run."""
-    command = [sys.executable, "-m", f"recipes.{recipe}", "--preset", "smoke", "--jobs", "1", "--output", str(output)]
-    environment: dict[str, Any] = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-    }
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    command = [f"recipes/{recipe}/run.sh", "--preset", "smoke", "--threads", "1", "--output", str(output)]
+    subprocess.run(command, cwd=ROOT, check=True)
 
 
 def store(recipe: str, curves: Curves) -> None:

@@ -194,17 +194,13 @@ def scripts() -> str:
 
 
 def recipes() -> Iterator[str]:
-    """Return the fields of every result.json, and for each recipe its presets, options and columns of results."""
-    from recipes.lib.options import make_parser
-    from recipes.lib.recipe import Recipe
-    from recipes.lib.report import Result
+    """Return the presets and the options of each recipe."""
+    from recipes.lib.settings import declared
 
-    yield section("result.json of every recipe", sorted(Result.__annotations__))
-    for path in sorted((ROOT / "recipes").glob("*/__main__.py")):
-        module = importlib.import_module(f"recipes.{path.parent.name}.__main__")
-        (recipe,) = (value for value in vars(module).values() if isinstance(value, Recipe))
-        lines = [*under("presets", recipe.presets()), *under("options", flags(make_parser(recipe)))]
-        yield section(f"recipes/{recipe.name}", [*lines, *under("results", recipe.columns)])
+    for path in sorted((ROOT / "recipes").glob("*/run.sh")):
+        options = [f"--{name.replace('_', '-')}" for name in declared(path)]
+        presets = sorted(preset.stem for preset in path.parent.glob("conf/*.sh"))
+        yield section(f"recipes/{path.parent.name}", [*under("presets", presets), *under("options", options)])
 
 
 def under(title: str, lines: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .package import read_divergence
+from fairseq_posenc.core.training_log import read_divergence
 
 
 def text(log: Path) -> str:

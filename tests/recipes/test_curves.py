@@ -1,8 +1,6 @@
 """The losses that are kept of every recipe's preset smoke are complete, and a small change of one is noticed.
 
-test_recipes_killed.py compares the losses of all recipes, but it takes long, so `make torture` runs it for three of
-them only. test_glue_runs.py and test_squad_runs.py compare one recipe each, and this file compares those that are left.
-test_pretrain_runs.py compares one training run in every run of the tests.
+test_laws.py compares the losses of all recipes, but that takes minutes.
 """
 
 from __future__ import annotations
@@ -41,16 +39,6 @@ def test_a_change_of_the_fourth_digit_or_the_third_decimal_is_noticed(kept: floa
     assert not support_curves.differences(curves(same), curves(kept))
     (line,) = support_curves.differences(curves(other), curves(kept))
     assert line == f"demo, train loss of update 20: {other} instead of {kept}"
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "recipe", ["finetune_xtreme", "length_tasks", "pretrain_mlm", "question_generation", "translation_wmt18"]
-)
-def test_the_smoke_preset_has_the_losses_that_are_kept(recipe: str, tmp_path: Path) -> None:
-    support_curves.run(recipe, tmp_path)
-    support_curves.check(recipe, tmp_path)
 
 
 def test_missing_updates_are_noticed(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from recipes.lib import departures, report, runs
 from recipes.lib.significance import holm, interval, welch
 
 TOY = Path(__file__).parents[1] / "toy"
-SETTINGS = "recipe=toy\npreset=small\nprecision=auto\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\ntrain=(--lr 0.5 --max-tokens 8)\n"
+SETTINGS = "recipe=toy\npreset=small\nprecision=auto\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\n"
+SETTINGS += "train=(--lr 0.5 --max-tokens 8)\n"
 
 
 class Run:
@@ -240,5 +241,7 @@ def test_the_page_has_everything_to_repeat_the_run_and_loads_nothing(run: Run) -
     facts = json.loads((run.folder / "results.json").read_text())
     assert facts["settings"]["train"] == {"lr": 0.5, "max-tokens": 8}
     assert facts["steps"] == [{"name": "train:none.s1", "seconds": 60, "command": "fairseq-train data --lr 1"}]
+    names = {"recipe", "command", "commit", "versions", "machine", "seeds", "settings", "steps", "results"}
+    assert set(facts) == names  # other programs read these
     assert set(facts["machine"]) == {"cores", "memory_gib", "gpus"}
     assert (run.folder / "curves.csv").read_text().splitlines()[1:] == ["none.s1,1,8.0"]

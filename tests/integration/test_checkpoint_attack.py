@@ -125,6 +125,12 @@ def question(path: Path, data: Path) -> Any:
         return importlib.import_module("recipes.question_generation.score").updates(path)
 
 
+def length_task(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.length_tasks.evaluate").scores(path, data, cpu=True)
+
+
 def in_torch(path: Path, data: Path) -> Any:
     return fairseq_posenc.load(path)
 
@@ -143,7 +149,7 @@ COMMANDS: dict[str, Command] = {
     "figures": of_plugin("figures", "patterns", "--checkpoint", "{path}", "--data", "{data}", "--output", "{folder}"),
     "generate-text": of_plugin("generate-text", "--checkpoint", "{path}", "--prompt", "w1"),
     "import-hf": of_plugin("import-hf", "{path}", "--pos-enc", "learned", "--output", "{folder}"),
-    "length_tasks/evaluate.py": recipe("recipes.length_tasks.evaluate", *PLAIN),
+    "length_tasks/evaluate.py": length_task,
     "lib/finetuning/check.py": recipe(
         "recipes.lib.finetuning.check", *"--model learned {path} none --length 8 --output {folder}".split()
     ),

@@ -27,7 +27,7 @@ def p_values(translations: dict[str, list[str]], references: list[str], language
         return {}
     _, scores = PairedTest(list(translations.items()), {"BLEU": bleu_of(language)}, [references], "bs")()
     values = dict(zip(translations, (result.p_value for result in scores["BLEU"]), strict=True))
-    return {name: 1.0 if translations[name] == translations[first] else values[name] for name in others}
+    return {name: 1.0 if translations[name] == translations[first] else round(values[name], 4) for name in others}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairseq_posenc.core.words import visible
 from fairseq_posenc.core.writing import write_all_whole
 
 Row = dict[str, Any]
@@ -46,7 +47,7 @@ def write(args: argparse.Namespace, facts: Row, metrics: list[str]) -> None:
         "results.html": _html([*parts, Part("code", _commands(facts))], args.run, facts["recipe"]),
         "results.json": json.dumps(facts, indent=1, ensure_ascii=False) + "\n",
     }
-    write_all_whole({args.run / name: text for name, text in texts.items()})
+    write_all_whole({args.run / name: visible(text) for name, text in texts.items()})
 
 
 def _commands(facts: Row) -> str:

@@ -225,13 +225,11 @@ _stop() {
   exit 143
 }
 
-# reads FILE...: the next steps also depend on the sizes and times of these files.
+# reads FILE...: the next steps also depend on the sizes and times of these files, and of the files in folders.
 reads() {
   local file
-  for file; do
-    [[ -e $file || -n $dry_run ]] || fail "$file does not exist. The recipe reads this file."
-    _chain+=" $(stat -L -c '%s %.Y' -- "$file" 2>/dev/null || true)"
-  done
+  for file; do [[ -e $file || -n $dry_run ]] || fail "$file does not exist. The recipe reads this file."; done
+  [[ -n $dry_run ]] || _chain+=" $(find -L "$@" -type f -printf '%s %T@ %P\n' | sort | sha256sum)"
 }
 
 # mark NAME: give the steps and files so far a name for `after`. Every step also has its own name.
@@ -343,7 +341,8 @@ _run() {
 # Show the end of a step's log, and stop: _explain PROBLEM
 _explain() {
   local full=''
-  tail -n 15 "$_log" >&2
+  tail -n 15 "$_log" | python3 -c 'import sys; from fairseq_posenc.core.words import visible # of text of the data, too
+print(visible(sys.stdin.buffer.read().decode(errors="replace")), end="")' >&2
   ! tail -n 50 "$_log" | grep -qE 'No space left|Disk quota exceeded|inline_container.cc|File too large' || full=', because the disk is full'
   fail "$1$full. Its log: $_log"
 }

@@ -14,6 +14,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
@@ -33,54 +34,35 @@ PRECISE = 4  # decimals of the scores of single seeds
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     result = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = result.add_argument
-    add("--run", type=Path, required=True, metavar="DIR", help="Output folder of the recipe.")
-    add("--models", type=Path, metavar="FILE", help="Table of the models (default: models.tsv in the run).")
-    add("--scores", type=Path, metavar="DIR", help="Folder with the scores of the models (default: scores in the run).")
-    add(
-        "--metric",
-        action="append",
-        required=True,
-        metavar="TITLE[=KEY]",
-        help="Score to report; the first is the main one.",
-    )
-    add(
-        "--detail",
-        action="append",
-        default=[],
-        metavar="TITLE[=KEY]",
-        help="Score for the second table; KEY may have a *.",
-    )
-    add("--item", default="task", metavar="TITLE", help="Heading of the items.")
-    add("--average", action="store_true", help="Add a row for the average over all items.")
-    add("--lower", action="store_true", help="Lower scores are better.")
-    add("--range", metavar="LOW..HIGH", help="Possible scores (default: 0..100, or 0.. with --lower).")
-    add("--digits", type=int, default=2, metavar="N", help="Number of decimals.")
-    add("--centre", choices=["mean", "median"], default="mean", help="What a score is over the seeds.")
-    add("--within", default="±", metavar="KEY", help="Score that is half the width of a single seed's interval.")
-    add("--p", metavar="TITLE=KEY", help="Column with the largest p-value of any seed, which a step has computed.")
-    add("--paper", metavar="NAME", help="Paper whose numbers stand beside ours.")
-    add("--table", action="append", metavar="NAME", help="Table of the paper.")
-    text = "Column of the paper's table (for a metric or an item); ITEM or METRIC: it has the item's or metric's name."
-    add("--column", action="append", default=[], metavar="[TITLE=]NAME", help=text)
-    add("--condition", action="append", default=[], metavar="NAME=VALUE", help="Condition of the paper's number.")
-    add("--paper-numbers", type=Path, metavar="FILE", help='JSON: {"ITEM": {"ENCODING": {"METRIC": "TEXT"}}}.')
-    add(
-        "--like", action="append", default=[], metavar="[ITEM=]PRESET", help="Preset that reproduces the paper's table."
-    )
-    add("--same", action="append", default=[], metavar="NAME", help="Setting or flag that need not be that of --like.")
-    add("--intervals", action="store_true", help="How often a run validates and saves must be that of --like, too.")
-    add(
-        "--differs-also",
-        type=Path,
-        metavar="FILE",
-        help="Further differences, one a line, with ITEM and a tab before it.",
-    )
-    add("--baselines", type=Path, metavar="FILE", help='JSON: {"NAME": {"METRIC": 1.5}} or {"NAME": {"ITEM": {...}}}.')
-    add("--note", action="append", default=[], metavar="TEXT", help="Sentence below the table.")
-    add("--notes", type=Path, metavar="FILE", help="Markdown below the table.")
-    add("--curves", default="loss", metavar="NAME", help="Logged validation score, perplexity or none.")
-    add("--floor", type=Path, metavar="FILE", help='JSON: {"LABEL": 9.8}: a dashed line among the curves.')
+    one, file = result.add_argument, partial(result.add_argument, type=Path, metavar="FILE")
+    many = partial(result.add_argument, action="append", default=[])
+    one("--run", type=Path, required=True, metavar="DIR", help="Output folder of the recipe.")
+    file("--models", help="Table of the models (default: models.tsv in the run).")
+    one("--scores", type=Path, metavar="DIR", help="Folder with the scores (default: scores in the run).")
+    many("--metric", required=True, metavar="TITLE[=KEY]", help="Score to report; the first is the main one.")
+    many("--detail", metavar="TITLE[=KEY]", help="Score for the second table; KEY may have a *.")
+    one("--item", default="task", metavar="TITLE", help="Heading of the items.")
+    one("--average", action="store_true", help="Add a row for the average over all items.")
+    one("--lower", action="store_true", help="Lower scores are better.")
+    one("--range", metavar="LOW..HIGH", help="Possible scores (default: 0..100, or 0.. with --lower).")
+    one("--digits", type=int, default=2, metavar="N", help="Number of decimals.")
+    one("--centre", choices=["mean", "median"], default="mean", help="What a score is over the seeds.")
+    one("--within", default="±", metavar="KEY", help="Score that is half the width of a single seed's interval.")
+    one("--p", metavar="TITLE=KEY", help="Column with the largest p-value of any seed, which a step has computed.")
+    one("--paper", metavar="NAME", help="Paper whose numbers stand beside ours.")
+    many("--table", metavar="NAME", help="Table of the paper.")
+    many("--column", metavar="[TITLE=]NAME", help="Its column (for a metric or an item); ITEM or METRIC: of that name.")
+    many("--condition", metavar="NAME=VALUE", help="Condition of the paper's number.")
+    file("--paper-numbers", help='JSON: {"ITEM": {"ENCODING": {"METRIC": "TEXT"}}}.')
+    many("--like", metavar="[ITEM=]PRESET", help="Preset that reproduces the paper's table.")
+    many("--same", metavar="NAME", help="Setting or flag that need not be that of --like.")
+    one("--intervals", action="store_true", help="How often a run validates and saves must be that of --like, too.")
+    file("--differs-also", help="Further differences, one a line; with ITEM and a tab before it, of one item.")
+    file("--baselines", help='JSON: {"NAME": {"METRIC": 1.5}} or {"NAME": {"ITEM": {"METRIC": 1.5}}}.')
+    many("--note", metavar="TEXT", help="Sentence below the table.")
+    file("--notes", help="Markdown below the table.")
+    one("--curves", default="loss", metavar="NAME", help="Logged validation score, perplexity or none.")
+    file("--floor", help='JSON: {"LABEL": 9.8}: a dashed line among the curves.')
     return result
 
 

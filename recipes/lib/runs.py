@@ -86,8 +86,15 @@ def steps(run: Path) -> list[Step]:
     """Return the finished steps in the order in which they ended."""
     found = []
     for name in dict.fromkeys((run / "steps.txt").read_text(encoding="utf-8").splitlines()):
-        mark = run / ".done" / name
-        if mark.exists():
-            _, seconds, commit, command, *_ = mark.read_text(encoding="utf-8").splitlines()
-            found.append(Step(name, int(seconds), commit, command, mark.stat().st_mtime))
+        step = read_mark(run / ".done" / name)
+        found += [step] if step else []
     return sorted(found, key=lambda step: step.ended)
+
+
+def read_mark(mark: Path) -> Step | None:
+    """Return the step that a mark of recipe.sh describes; None if there is no such mark, or if it is damaged."""
+    try:
+        _, seconds, commit, command, *_ = mark.read_text(encoding="utf-8").splitlines()
+        return Step(mark.name, int(seconds), commit, command, mark.stat().st_mtime)
+    except (OSError, ValueError):
+        return None

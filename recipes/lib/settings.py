@@ -32,8 +32,11 @@ EXISTS = {"FILE": Path.is_file, "DIR": Path.is_dir, "PATH": Path.exists}
 DECIDED = {
     "update-freq": "--batches",
     "cpu": "--device",
+    "seed": "--seeds",
+    **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
     **dict.fromkeys(("fp16", "bf16", "amp"), "--precision"),
     **dict.fromkeys(("save-dir", "no-save", "no-last-checkpoints", "checkpoint-suffix"), ""),
+    **dict.fromkeys(("user-dir", "log-format", "restore-file"), ""),
     **{f"distributed-{name}": "--launch" for name in ("world-size", "port", "backend", "rank", "init-method")},
 }
 
@@ -124,7 +127,8 @@ def check_all(recipe: Path, values: dict[str, str | list[str]], args: argparse.N
             check(f"--{name.replace('_', '-')}", texts[name], setting.kind, look=not args.dry_run)
     check_processes(texts)
     train = values["train"]
-    check_flags(train if isinstance(train, list) else [], dict(text.partition("=")[::2] for text in args.own))
+    own = {"arch": "--arch"} if "arch" in texts else {}
+    check_flags(train if isinstance(train, list) else [], own | dict(text.partition("=")[::2] for text in args.own))
     for label in filter(None, OUTER_COMMA.split(texts["pos_enc"])):
         encodings.check(label.removesuffix(args.suffix), args.stack)
     if (until := texts["until"]) and until not in (known := steps(recipe)):

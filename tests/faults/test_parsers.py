@@ -37,6 +37,7 @@ from fairseq_posenc.analysis.report import page, runs, tables
 from fairseq_posenc.analysis.results import ResultsError
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.core.reading import NotTextError, read_utf8
+from fairseq_posenc.core.refusal import InputError
 from fairseq_posenc.core.training_log import read_losses
 from fairseq_posenc.data import answers, question_pieces, words
 from fairseq_posenc.data import questions as question_data
@@ -47,9 +48,8 @@ from fairseq_posenc.hub import folder as hub
 from fairseq_posenc.hub import tokenizer
 from fairseq_posenc.papers import reading as papers
 from fairseq_posenc.tasks.sentence_prediction import PosEncSentencePredictionTask
-from recipes.lib import encodings, stages
-from recipes.lib.settings import read_preset
-from recipes.lib.values import Refused
+from recipes.lib import encodings
+from recipes.lib.runs import read_mark
 
 compat.apply()
 
@@ -238,7 +238,6 @@ READERS: dict[str, Reader] = {
     ),
     "results": Reader(report_of, "results.json", json.dumps(RESULT), (ResultsError,)),
     "logs of training": Reader(log_of, "logs/a.train.log", LOG, (ResultsError,)),
-    "presets": Reader(read_preset, "a.toml", "seed = 1\n[train]\nlr = 0.5\n", (Refused,)),
     "dictionaries": Reader(
         lambda path: Dictionary.load(str(path)), "dict.txt", "a 5\nb 3\n", (ValueError,), "Duplicate"
     ),
@@ -257,7 +256,7 @@ READERS: dict[str, Reader] = {
     "vocabularies of tokenizers": Reader(
         lambda path: hub.read_vocabulary(path.parent), "tokenizer.json", json.dumps(BERT), (CheckpointError,)
     ),
-    "markers of stages": Reader(stages.read_marker, "train.done", '{"seconds": 3}', ()),
+    "marks of steps": Reader(read_mark, "train:a", "hash\n3\nabc\nfairseq-train\n\n", ()),
     "examples": Reader(
         lambda path: answers.read(path, SYMBOLS, "encoder"), "test.tsv", ANSWERS, (CheckpointError,), NEVER,
         hostile=(LONG + b"\tw0\tw0\n", b"2\tw0\tw0\n2\tw0 w1\tw0\n"),
@@ -477,7 +476,7 @@ def test_options_of_encodings_are_used_or_refused(text: str) -> None:
 @settings(SAME, max_examples=200)
 @given(st.text(max_size=30) | st.from_regex(r"(shaw|t5|\w{0,4})(\[\w{0,5}=?\w{0,4}\]?)?"))
 def test_labels_of_encodings_are_read_or_refused(text: str) -> None:
-    error = raised(lambda: encodings.parse(text), (Refused,))
+    error = raised(lambda: encodings.parse(text), (InputError,))
     assert error is None or "--pos-enc" in str(error)
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:  # Python adds only the folder of this file
     sys.path.insert(0, str(ROOT))
 
-from recipes.lib.package import Figure, figures  # noqa: E402  (it needs the path)
+from fairseq_posenc.papers.reading import Figure, figures  # noqa: E402  (it needs the path)
 
 SECOND = Path(__file__).parent / "typed_again"
 TEXTS = {"M1-M4": "m1-m4*.txt", "M4M": "m4m*.txt", "LFHC": "lfhc*.txt", "DIET": "diet*.txt"}

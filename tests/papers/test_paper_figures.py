@@ -8,9 +8,10 @@ import pytest
 from support_choosing import PAGES, cells, quoted
 
 from fairseq_posenc.commands.params import split
-from fairseq_posenc.papers.reading import Figure
-from recipes.lib.encodings import parse, published
-from recipes.lib.package import ENCODINGS, PRETRAINED, figures
+from fairseq_posenc.encodings.registry import ENCODINGS
+from fairseq_posenc.papers.matching import PRETRAINED
+from fairseq_posenc.papers.reading import Figure, figures
+from recipes.lib.encodings import published
 
 FINE_TUNING, CHOOSING = "fine-tuning", "choosing"
 EM, F1 = "SQuAD1.1 EM", "SQuAD1.1 F1"
@@ -39,9 +40,8 @@ def rows(page: str, head: str) -> Iterator[tuple[str, list[str]]]:
 
 def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions: object) -> str:
     """Return a cell of the page, which is empty if the paper does not print this number."""
-    values = [
-        published(figures(paper, column=part, **conditions), parse(encoding), PRETRAINED) for part in column.split("/")
-    ]
+    rows = [published(figures(paper, column=part, **conditions), encoding, PRETRAINED) for part in column.split("/")]
+    values = [row and row.value for row in rows]
     if "(Devlin" in str(conditions.get("model")):  # the paper prints the numbers of BERT as published with one digit
         digits = 1
     return "/".join("" if value is None else f"{value:.{digits}f}" for value in values)

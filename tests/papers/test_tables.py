@@ -16,9 +16,9 @@ import pytest
 
 from fairseq_posenc.encodings.facts import at_base_size
 from fairseq_posenc.papers import reading
+from fairseq_posenc.papers.matching import PRETRAINED
 from fairseq_posenc.papers.reading import Figure, every, figures, read, tables
 from recipes.lib.encodings import options_of, parse, published
-from recipes.lib.package import PRETRAINED
 
 CITATIONS = tomllib.loads((reading.FOLDER / "citations.toml").read_text("utf-8"))
 FILES = pytest.mark.parametrize("path", tables(), ids=lambda path: path.stem)
@@ -97,16 +97,22 @@ def test_values_leave_out_margins_and_units() -> None:
     assert figures("DIET", table="Table 1", encoding="m4") == figures("Diet") == []
 
 
+def value(rows: list[Figure], label: str, unset: dict[str, object] | None = None) -> float | None:
+    figure = published(rows, label, unset)
+    return figure.value if figure else None
+
+
 def test_options_are_matched_as_they_work() -> None:
     rows = figures("DIET", column="QQP", segments="head")
     for label in ("diet-abs[share=layer-wise,rank=128]", "diet-abs[rank=128]"):
-        assert published(rows, parse(label)) == 90.8
-    assert published(rows, parse("diet-abs")) is None
-    assert published(rows, parse("diet-abs"), {"rank": 64}) == 91.1
-    assert published(figures("M4M", table="Section 5.6"), parse("learned")) is None  # not of an encoding of ours
+        assert value(rows, label) == 90.8
+    assert value(rows, "diet-abs") is None
+    assert value(rows, "diet-abs", {"rank": 64}) == 91.1
+    assert value(figures("M4M", table="Section 5.6"), "learned") is None  # not of an encoding of ours
 
 
 def test_recipes_read_the_same_tables_without_torch() -> None:
-    code = "import sys; from recipes.lib.package import figures; print(len(figures('DIET')), 'torch' in sys.modules)"
+    code = "import sys; from fairseq_posenc.papers.reading import figures; "
+    code += "print(len(figures('DIET')), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(len(figures("DIET"))), "False"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from compare_papers import TEXTS, cells, differences, found, lines, main, plain, stands_in
 
-from recipes.lib.package import Figure, figures
+from fairseq_posenc.papers.reading import Figure, figures
 
 PAPERS = pytest.mark.parametrize("paper", TEXTS)
 

@@ -466,6 +466,8 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
         (["--train", 3], "--train: write --train.FLAG VALUE."),
         (["--train.text", 3], "--train.text: the recipe sets this flag itself. Give --corpus instead."),
         (["--train.cpu", "true"], "Give --device instead."),
+        (["--train.seed", 3], "Give --seeds instead."),
+        (["--train.restore-file", "x"], "Leave this flag out."),
         (["stray"], "unexpected argument stray."),
         (["--processes", 2], "--batches 1: 2 processes need a multiple of 2."),
         (["--nodes", 2, "--batches", 2], "--launch local uses one machine only."),

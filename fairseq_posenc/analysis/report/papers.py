@@ -62,8 +62,13 @@ class PaperTable(NamedTuple):
 
 
 GLUE = ("MNLI-m", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE")
-#: Protocols of recipes/finetune_glue by the models of the papers.
-PROTOCOLS = {"BERT-base": "m1-m4", "RoBERTa-base": "m4m", "from roberta-base": "m4m", "BERT-base, English": "diet"}
+#: Presets of recipes/finetune_glue by the models of the papers.
+SENTENCES = {
+    "BERT-base": "paper",
+    "RoBERTa-base": "paper-m4m",
+    "from roberta-base": "paper-m4m",
+    "BERT-base, English": "paper-diet",
+}
 #: Presets of recipes/finetune_squad by paper and model.
 SQUAD = {
     ("M1-M4", "BERT-base"): "m1-m4",
@@ -202,18 +207,18 @@ def _pretrained_from_scratch(figure: Figure) -> Target:
 
 def _fine_tuned(figure: Figure) -> Target | None:
     model, segments = (figure.conditions.get(name, "") for name in ("model", "segments"))
-    common = ["--checkpoint", MODEL, "--segments", segments]
-    if figure.column in GLUE and model in PROTOCOLS:
+    common = ["--pos-enc", figure.encoding, "--pretrained", MODEL, "--segments", segments]
+    if figure.column in GLUE and model in SENTENCES:
         task = "MNLI" if figure.column == "MNLI-m" else figure.column
-        arguments = ["--preset", "paper", "--protocol", PROTOCOLS[model], "--task", task, *common]
+        arguments = ["--preset", SENTENCES[model], "--tasks", task, *common]
         return Target("finetune_glue", task, "score", "paper", arguments)
     name, _, score = figure.column.partition(" ")
     if name.startswith("SQuAD") and (preset := SQUAD.get((figure.paper, model))):
         length = figure.conditions.get("length", "512")
-        arguments = ["--preset", preset, "--version", name.removeprefix("SQuAD"), "--max-length", length, *common]
+        arguments = ["--preset", preset, "--version", name.removeprefix("SQuAD"), "--length", length, *common]
         return Target("finetune_squad", "", score, f"paper's {score}", arguments)
     if model == "BERT-base, 100 languages" and name in ("XNLI", "XQuAD", "MLQA", "TyDiQA"):
-        arguments = ["--preset", "paper", "--task", name.lower(), *common]
+        arguments = ["--preset", "paper", "--tasks", name, *common]
         return Target("finetune_xtreme", name, score or "score", f"paper's {score}" if score else "paper", arguments)
     return None
 

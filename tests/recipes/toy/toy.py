@@ -2,7 +2,7 @@
 
 Tests choose with environment variables what goes wrong, and where; a place is the name of the file to write.
 TOY_STOP=PLACE writes to the named pipe TOY_PIPE and waits to be killed; TOY_FAIL=PLACE fails; TOY_FULL=PLACE finds the
-disk full; TOY_NAN=PLACE diverges.
+disk full; TOY_NAN=PLACE diverges; TOY_SAY=TEXT fails with a text.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ def meet(place: str) -> None:
     if os.environ.get("TOY_STOP") == place:
         Path(os.environ["TOY_PIPE"]).write_text(place)
         signal.pause()
+    if text := os.environ.get("TOY_SAY"):
+        sys.exit(text)
     if os.environ.get("TOY_FAIL") == place:
         sys.exit(f"error: {place} fails, as TOY_FAIL says")
     if os.environ.get("TOY_FULL") == place:

@@ -166,7 +166,7 @@ def recipes_named_in(tree: ast.Module, recipes: Sequence[str]) -> list[str]:
 
 def test_the_library_of_recipes_names_no_recipe() -> None:
     folder = PACKAGE.parent / "recipes"
-    recipes = [path.parent.name for path in folder.glob("*/__main__.py")]
+    recipes = [path.parent.name for path in folder.glob("*/run.sh")]
     named = {
         str(path.relative_to(folder)): recipes_named_in(ast.parse(path.read_text("utf-8")), recipes)
         for path in sorted((folder / "lib").rglob("*.py"))

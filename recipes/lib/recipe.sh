@@ -48,7 +48,7 @@ declare -A _marks=() own=() # flags of fairseq-train that the recipe writes itse
 free=()                   # words that the next step adds to its command, although they do not change its output
 # What a recipe may read: --cpu unless the run uses GPUs, and the names of the models that `models` has trained.
 CPU=() finished=() dry_run=''
-_names=() _cards=() _prefix=() _chain='' _child='' _stopped='' _model='' _reason='' _commit='' _end='' _mark='' _log=''
+_names=() _cards=() _prefix=() _chain='' _stopped='' _model='' _reason='' _commit='' _end='' _mark='' _log=''
 
 # Print a hint such as `; did you mean --seeds?`: _nearest WORD KNOWN...
 _nearest() {
@@ -215,12 +215,18 @@ _machine() {
 
 # End everything that runs, and wait for it, so that the folder's lock is free afterwards.
 _stop() {
+  local job running tries=0
   trap '' INT TERM HUP
   _stopped=1
-  # shellcheck disable=SC2046 # a list of numbers
-  kill $(jobs -p) 2>/dev/null || true
-  [[ -z $_child ]] || kill -- "-$_child" 2>/dev/null || true
+  mapfile -t running < <(jobs -p) # models, or a command, which has a process group with all that it has started
+  for job in "${running[@]}"; do kill -- "-$job" 2>/dev/null || kill "$job" 2>/dev/null || true; done
   wait
+  for job in "${running[@]}"; do
+    while kill -0 -- "-$job" 2>/dev/null; do
+      ((++tries < 100)) || kill -KILL -- "-$job" 2>/dev/null || break # after ten seconds
+      sleep 0.1
+    done
+  done
   [[ -n $_model ]] || echo "interrupted. Run the same command again to continue." >&2
   exit 143
 }
@@ -332,9 +338,7 @@ _run() {
   [[ $name == train:* ]] || : >"$_log"
   echo "$ $_quoted" >>"$_log"
   setsid "${command[@]}" >>"$_log" 2>&1 </dev/null &
-  _child=$!
-  wait "$_child" || status=$?
-  _child=''
+  wait $! || status=$?
   return "$status"
 }
 

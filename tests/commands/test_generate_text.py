@@ -124,7 +124,12 @@ def test_texts_are_printed(checkpoints: dict[str, Path], capsys: pytest.CaptureF
 def test_what_cannot_be_generated_is_refused(
     words: Sequence[str], message: str, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = refused(capsys, "--checkpoint", checkpoints["short"], "--prompt", PROMPT, *words)
+    given = {
+        "--checkpoint": checkpoints["short"],
+        "--prompt": PROMPT,
+        **dict(zip(words[::2], words[1::2], strict=True)),
+    }
+    error = refused(capsys, *(word for option in given.items() for word in option))
     assert re.search(message, error), error
 
 

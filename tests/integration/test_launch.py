@@ -18,7 +18,7 @@ ENCODING = ["--pos-enc", "shaw"]
 
 def trained(data: Path, folder: Path, updates: int, *options: str) -> tuple[dict[str, Any], str]:
     """Train with a recipe that has a single step, and return the last checkpoint and the log."""
-    flags = support.command_line(data, *ENCODING, "--max-update", updates, "--no-epoch-checkpoints")
+    flags = support.command_line(data, *ENCODING, "--max-update", updates, "--no-epoch-checkpoints", "--save-dir", "x")
     head = f"#!/usr/bin/env bash\n# A.\nsource {support.ROOT}/recipes/lib/recipe.sh\npreset=smoke  # settings in conf\n"
     (folder / "conf").mkdir()
     (folder / "conf" / "smoke.sh").touch()

@@ -24,26 +24,12 @@ FAULTS: dict[str, str] = {
         "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "
         "tests/hub/test_exchange_refused.py"
     ),
-<<<<<<< HEAD
-    "damage: markers of stages, results, records of downloads": (
-        "tests/faults/test_parsers.py tests/recipes/lib/test_stages.py "
-        "-k 'markers or results or record or emptied or unfinished'"
-    ),
-    "disk full: checkpoints, binarisation, downloads, recipes, reports": (
-        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes/lib/test_recipes.py "
-        "tests/recipes/lib/test_stages.py tests/analysis/test_report.py "
-=======
     "damage: marks of steps, results, records of downloads": (
-        "tests/faults/test_parsers.py "
-        "tests/data_bin_scripts/fetching/test_fetch_options.py "
+        "tests/faults/test_parsers.py tests/data_bin_scripts/test_fetch.py "
         "-k 'marks or results or record or emptied or unfinished'"
     ),
     "disk full: checkpoints, binarisation, downloads, recipes, reports": (
-        "tests/compat/test_saving.py tests/data_bin_scripts/corpora/test_corpora_runs.py "
-        "tests/data_bin_scripts/parallel/test_parallel_binary.py tests/data_bin_scripts/fetching/test_fetch.py "
-        "tests/data_bin_scripts/fetching/test_fetch_archives.py tests/recipes/test_laws.py "
-        "tests/analysis/test_report.py "
->>>>>>> r50-engine
+        "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes/test_laws.py tests/analysis/test_report.py "
         "-k 'full_disk or no-room or little_space or no_folder or disk_that_fills or failed_write'"
     ),
     "malice: pickles and configurations that run code": (
@@ -60,8 +46,7 @@ FAULTS: dict[str, str] = {
     ),
     "bad data: fuzzing of every reader of files and options": "tests/faults/test_parsers.py",
     "bad data: options, corpora, questions": (
-        "tests/laws/test_option_ranges.py tests/data_bin_scripts/test_corpus.py "
-        "tests/data_bin_scripts/questions/test_questions_refused.py"
+        "tests/laws/test_option_ranges.py tests/data_bin_scripts/test_corpus.py tests/data_bin_scripts/questions"
     ),
     "concurrency: two runs in one folder": (
         "tests/compat/test_saving.py tests/data_bin_scripts tests/recipes "

@@ -13,9 +13,6 @@ from support_figures import cut, looks
 from fairseq_posenc.analysis import scores, style
 from fairseq_posenc.analysis.results import Score
 from recipes.lib import curves
-from recipes.lib.translation import lengths
-from recipes.text_classification import compare as classification
-from recipes.translation_wmt18 import compare as translation
 
 LONG = "shaw[clip=16,share=layer-wise]+segments"
 NAMES = ["none", "learned", "sinusoidal", LONG, "rope", "t5", "m4[clip=64]", "gcdf", "alibi", "lfhc[clip=2]"]
@@ -52,26 +49,6 @@ def test_no_two_curves_look_alike(drawn: list[Figure], tmp_path: Path) -> None:
     assert table(tmp_path / "curves.png")[0] == {"curve": "none", "updates": "1", "perplexity": "6.0"}
 
 
-@pytest.mark.parametrize("within", [None, 0.4, 30.0])
-def test_limits_include_wide_intervals(within: float | None, drawn: list[Figure], tmp_path: Path) -> None:
-    rows = [
-        {"direction": side, "encoding": name, "BLEU": 9.0, "±": within} for side in ("a-b", "b-a") for name in NAMES
-    ]
-    translation.draw([*rows, {**rows[0], "BLEU": None}], tmp_path)
-    for panel in drawn[0].axes:
-        low, high = panel.get_xlim()
-        assert low < 9.0 - (within or 0)
-        assert high > 9.0 + (within or 0)
-        assert ("95 % interval" in panel.get_xlabel()) == (within is not None)
-        assert "dashed: none" in panel.get_xlabel()
-    assert len(table(tmp_path / "bleu.png")) == len(rows)
-
-
-def test_nothing_is_drawn_without_scores(tmp_path: Path) -> None:
-    translation.draw([{"direction": "a-b", "encoding": "none", "BLEU": None}], tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_scores_of_one_recipe_fit(tmp_path: Path) -> None:
     items = [Score("demo", name, "BLEU", 100.0, None, 1) for name in NAMES]
     assert cut(scores.draw(items, baseline="none")) == []
@@ -86,23 +63,17 @@ def test_long_names_leave_room_for_the_intervals(groups: int) -> None:
     assert min(panel.get_window_extent().width / figure.dpi for panel in figure.axes if panel.axison) > 1.5  # inches
 
 
-def test_refused_lengths_are_crosses(drawn: list[Figure], tmp_path: Path) -> None:
-    facts = (("1-9", 20.0, 1.5), ("10+", None, None))
-    rows = [{"words": words, "sentences": 7, "bleu": bleu, "±": within} for words, bleu, within in facts]
-    lengths.draw({LONG: rows, "none": [{**row, "bleu": 3.0} for row in rows]}, 9, 1, tmp_path / "lengths.png")
+def test_refused_groups_are_crosses(drawn: list[Figure], tmp_path: Path) -> None:
+    scores = {LONG: [20.0, None], "none": [3.0, 3.0]}
+    within = {LONG: [1.5, None], "none": [1.5, None]}
+    path, labels = tmp_path / "lengths.png", ("words", "sacreBLEU")
+    curves.draw_groups(["1-9", "10+"], scores, labels, path, limit=("at most 9 words", 1), within=within)
     axes = drawn[0].axes[0]
     bars = [bar.get_segments()[0] for bar in axes.collections]
     assert [(bar[0][1], bar[1][1]) for bar in bars] == [(18.5, 21.5), (1.5, 4.5)]
     assert bars[0][0][0] != bars[1][0][0]  # the bars of two systems stand side by side
     assert axes.get_ylabel() == "sacreBLEU (bar: 95 % interval)"
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x"] == [1 + bars[0][0][0]]
-    assert "trained on at most 9 words" in [text.get_text() for text in axes.texts]
-    assert [row["sacreBLEU"] for row in table(tmp_path / "lengths.png")] == ["20.0", "refused", "3.0", "3.0"]
-    assert [row["±"] for row in table(tmp_path / "lengths.png")] == ["1.5", "", "1.5", ""]
-
-
-def test_accuracy_by_length(drawn: list[Figure], tmp_path: Path) -> None:
-    groups = {"1-9": {"accuracy": 60.0, "rows": 5}, "10+": {"accuracy": 70.0, "rows": 4}}
-    classification.draw([{"encoding": name, "lengths": groups} for name in NAMES], tmp_path / "lengths.png")
-    assert len(set(looks(drawn[0]))) == len(NAMES)
-    assert len(table(tmp_path / "lengths.png")) == 2 * len(NAMES)
+    assert "at most 9 words" in [text.get_text() for text in axes.texts]
+    assert [row["sacreBLEU"] for row in table(path)] == ["20.0", "refused", "3.0", "3.0"]
+    assert [row["±"] for row in table(path)] == ["1.5", "", "1.5", ""]

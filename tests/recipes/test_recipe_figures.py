@@ -61,19 +61,3 @@ def test_long_names_leave_room_for_the_intervals(groups: int) -> None:
     figure = scores.draw(items, baseline="none")
     assert cut(figure) == []
     assert min(panel.get_window_extent().width / figure.dpi for panel in figure.axes if panel.axison) > 1.5  # inches
-
-
-def test_refused_groups_are_crosses(drawn: list[Figure], tmp_path: Path) -> None:
-    scores = {LONG: [20.0, None], "none": [3.0, 3.0]}
-    within = {LONG: [1.5, None], "none": [1.5, None]}
-    path, labels = tmp_path / "lengths.png", ("words", "sacreBLEU")
-    curves.draw_groups(["1-9", "10+"], scores, labels, path, limit=("at most 9 words", 1), within=within)
-    axes = drawn[0].axes[0]
-    bars = [bar.get_segments()[0] for bar in axes.collections]
-    assert [(bar[0][1], bar[1][1]) for bar in bars] == [(18.5, 21.5), (1.5, 4.5)]
-    assert bars[0][0][0] != bars[1][0][0]  # the bars of two systems stand side by side
-    assert axes.get_ylabel() == "sacreBLEU (bar: 95 % interval)"
-    assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x"] == [1 + bars[0][0][0]]
-    assert "at most 9 words" in [text.get_text() for text in axes.texts]
-    assert [row["sacreBLEU"] for row in table(path)] == ["20.0", "refused", "3.0", "3.0"]
-    assert [row["±"] for row in table(path)] == ["1.5", "", "1.5", ""]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 SCORES = ("BLEU", "bleu", "perplexity", "F1", "ROUGE-L", "score", "accuracy")
 LOWER_IS_BETTER = ("perplexity",)
 #: Columns that tell the rows of one recipe apart, besides the encoding.
-GROUPS = ("task", "direction", "language", "memory")
+GROUPS = ("task", "direction", "language", "memory", "evaluation", "copying")
 #: Scores whose interval over the sentences of the test set is in the column `±`.
 TESTED = ("BLEU", "bleu")
 P_VALUE = "p"
@@ -77,7 +77,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 def score(facts: Mapping[str, Any], row: Mapping[str, Any], column: str) -> Score:
     """Return the score that a row of results has in a column."""
-    known = {name: row[name] for name in GROUPS if row.get(name) is not None}
+    known = {name: row[name] for name in GROUPS if row.get(name) not in (None, "")}
     parts = [f"{name} {value}" if is_number(value) else str(value) for name, value in known.items()]
     group = " ".join([facts["recipe"].removeprefix("recipes/"), *parts])
     name = str(row.get("encoding") or row.get("model") or "unknown")

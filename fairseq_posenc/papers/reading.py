@@ -50,6 +50,12 @@ class Figure:
         number = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e-\d+)?)(?:±[\d.]+|[%KkM])?", self.printed)
         return float(number[1]) if number else None
 
+    @property
+    def of_test_set(self) -> bool:
+        """Return whether GLUE's server gave the score, although the other rows of the table are of development sets."""
+        published = "(Devlin et al., 2018)" in self.conditions.get("model", "")
+        return (self.paper, self.table) == ("M1-M4", "Table 3") and published
+
 
 def figures(
     paper: str,

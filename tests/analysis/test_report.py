@@ -20,6 +20,7 @@ from fairseq_posenc.analysis.report import charts, papers, tables
 from fairseq_posenc.analysis.report.runs import read_runs, thinned
 from fairseq_posenc.commands import report
 
+GLUE = "finetune_glue"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 
@@ -71,7 +72,7 @@ def test_papers_numbers_stand_beside_ours_if_the_text_is_the_papers(tmp_path: Pa
 
 
 def test_a_score_of_a_task_stands_in_its_column(tmp_path: Path) -> None:
-    lm = {"encoding": "lfhc[clip=16]", "memory": 640, "perplexity": 24.0, "paper": 23.72}
+    lm = {"evaluation": "memory 640", "encoding": "lfhc[clip=16]", "perplexity": 24.0, "paper": 23.72}
     settings = {"corpus": "wikitext103"}
     run = write_run(tmp_path / "lm", [lm], recipe="lm_wikitext103", settings=settings)
     tables = papers.paper_tables(read_runs([run])[0].entries)
@@ -101,22 +102,48 @@ def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_options(
     assert {name.removesuffix(", 8 layers of 512, 8 heads") for name in filled(run)} == set(names)
 
 
-@pytest.mark.parametrize("segments", ["input", "head", "input/head", "none"])
+@pytest.mark.parametrize("segments", ["input", "head", "none"])
 def test_rows_of_a_paper_with_equal_numbers_are_told_apart_by_segments(segments: str, tmp_path: Path) -> None:
     """DIET prints 91.0 on QQP for diet-rel with segments at the input and per head, and has no row without segments."""
-    pretrained = {"encoding": "diet-rel[share=none]"}  # the default, which the paper's row does not list
-    ours = {"task": "QQP", "score": 90.0, "paper": [{"score": 91.0}], "segments": segments, "pretrained": pretrained}
-    run = write_run(tmp_path / "run", [ours], recipe="finetune_glue")
-    expected = [
-        f"DIET-REL: diet-rel, BERT-base, English, {kind}, 128" for kind in segments.split("/") if kind != "none"
-    ]
+    # share=none is the default, which the paper's row does not list
+    labels = {"none": "", "input": "+segments-input", "head": "+segments"}
+    label = f"diet-rel[share=none]{labels[segments]}"
+    run = write_run(tmp_path / "run", [{"task": "QQP", "encoding": label, "score": 90.0, "paper": "91.0"}], recipe=GLUE)
+    expected = [f"DIET-REL: diet-rel, BERT-base, English, {segments}, 128"] if labels[segments] else []
     assert filled(run) == set(expected)
+
+
+def test_a_number_of_several_models_stands_in_the_rows_of_both(tmp_path: Path) -> None:
+    """A checkpoint does not say whether its training started from another model; the recipe names the models."""
+    paper = "87.31 (roberta-base); 86.99 (from roberta-base)"
+    rows = [{"task": "MNLI-mm", "encoding": "learned", "score": 80.0, "paper": paper}]
+    run = write_run(tmp_path / "run", rows, recipe=GLUE)
+    assert {name.rpartition(", none")[0] for name in filled(run)} == {
+        "RoBERTa: learned, roberta-base",
+        "RoBERTa-ABS: learned, from roberta-base",
+    }
+
+
+def test_the_average_of_a_paper_has_our_average(tmp_path: Path) -> None:
+    rows = [{"task": "average", "encoding": "t5+segments-input", "score": 80.0, "paper": "85.2"}]
+    run = write_run(tmp_path / "run", rows, recipe=GLUE)
+    assert filled(run) == {"Raffel et al. (2020): t5, BERT-base, English, input, 128"}
+
+
+def test_numbers_of_test_sets_have_their_reason(tmp_path: Path) -> None:
+    label = "learned+segments-input"
+    rows = [
+        {"task": "QQP", "encoding": label, "score": 80.0, "paper": "71.2 (BERT-base (Devlin et al., 2018), test set)"}
+    ]
+    run = write_run(tmp_path / "run", rows, recipe=GLUE)
+    assert filled(run) == set()
+    assert "whose labels only GLUE&#x27;s server has" in build(tmp_path / "report.html", run)
 
 
 def test_training_losses_of_pretraining_stand_beside_the_papers(tmp_path: Path) -> None:
     losses = {"none": (5.9, 5.8), "sentence-restart": (4.2, 4.3), "shaw": (1.5, None)}
     rows = [
-        {"encoding": name, "perplexity": 90.0, "training loss, nats": ours, "paper": paper}
+        {"task": "", "encoding": name, "perplexity": 90.0, "training loss": ours, "paper's training loss": paper}
         for name, (ours, paper) in losses.items()
     ]
     entries = read_runs([write_run(tmp_path / "run", rows, recipe="pretrain_mlm")])[0].entries
@@ -242,8 +269,8 @@ def test_several_trainings_have_the_interval_of_their_mean(tmp_path: Path) -> No
 
 
 def test_a_median_remains_the_score_and_has_no_interval_of_the_mean(tmp_path: Path) -> None:
-    row = {"task": "CoLA", "model": "diet-rel", "score": 93.0, "mean": 90.0, "score of seeds": [84.0, 93.0, 93.0]}
-    row |= {"paper": [{"score": 60.3}], "segments": "head", "pretrained": {"encoding": "diet-rel"}, "seeds": 3}
+    row = {"task": "CoLA", "score": 93.0, "mean": 90.0, "score of seeds": [84.0, 93.0, 93.0]}
+    row |= {"encoding": "diet-rel+segments", "paper": "60.3", "seeds": 3}
     run = write_run(tmp_path / "run", [row], recipe="finetune_glue")
     score = main_score(run)
     assert (score.value, score.within, score.seeds, score.median) == (93.0, None, 3, True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_posenc.analysis.report.papers import Target, target_of
+from fairseq_posenc.analysis.report.targets import Target, target_of
 from fairseq_posenc.encodings import StackShape, build
 from fairseq_posenc.papers.reading import every
 from recipes.lib import runs

@@ -9,8 +9,9 @@ from ..results import SCORES
 from .charts import PALETTE, Chart, axes, cost_charts, library, loss_charts
 from .columns import Column, columns
 from .markup import code, element, image, json_script, package_file, policy, wrapped
-from .papers import BOOKS, MODEL, PaperCell, PaperTable, paper_tables
+from .papers import PaperCell, PaperTable, paper_tables
 from .runs import Entry, Run
+from .targets import BOOKS, MODEL
 
 SCRIPTS = ("table.js", "charts.js")
 TITLE = "Comparison of runs"
@@ -137,7 +138,7 @@ def _papers(tables: Sequence[PaperTable]) -> str:
     if not tables:
         return ""
     note = "Each cell shows the paper's number above our score. "
-    note += "If our score is missing, the cell has a command that computes it. "
+    note += "If our score is missing, the cell has a command that computes it, or a reason why no recipe does. "
     note += f"{MODEL} stands for a checkpoint that was pretrained with the encoding of the row, "
     note += f"and {BOOKS} for a folder with one file per book."
     return element("p", note, class_="note") + "".join(map(_paper, tables))
@@ -159,6 +160,8 @@ def _paper(table: PaperTable) -> str:
 def _paper_cell(cell: PaperCell | None) -> str:
     if cell is None:
         return ""
+    if cell.reason:
+        return f"{element('span', cell.printed)}<br>{element('small', cell.reason)}"
     if cell.ours is None:
         return element("span", cell.printed) + wrapped("details", element("summary", "command") + code(cell.command))
     within = "" if cell.ours.within is None else f" ± {cell.ours.within:.2g}"

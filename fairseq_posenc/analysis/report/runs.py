@@ -14,7 +14,7 @@ from ...encodings.building import parse
 from ..results import SCORES, ResultsError, Score, is_number, read, score
 
 #: Scores in the order of the table, the recipes' main scores first.
-SHOWN = (*SCORES, "EM", "BLEU-4", "chrF", "training loss, nats")
+SHOWN = (*SCORES, "EM", "BLEU-4", "chrF", "training loss")
 SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "tokens/s"}
 MEMORY = ("MB, translation",)
 #: Recipes whose results count only the parameters that an encoding adds to the first one of the run.
@@ -23,6 +23,8 @@ COUNT_ADDED = ("demo",)
 SAME = {"bleu": "BLEU"}
 #: Where a row, or else the settings of its run, names the task.
 TASK = ("task", "direction", "dataset", "corpus")
+#: What else tells the scores of a model apart, if a row has it.
+PARTS = ("language", "evaluation", "copying")
 #: Largest PNG file that is put into the page.
 LARGEST_FIGURE = 3_000_000
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -192,9 +194,9 @@ def _task(facts: Mapping[str, Any], row: Mapping[str, Any]) -> str:
         Path(place[name]).name if name == "corpus" else place[name]  # a user's own corpus is the path of a folder
         for place in places
         for name in TASK
-        if isinstance(place.get(name), str)
+        if place.get(name) and isinstance(place[name], str)
     ]
-    parts = [*names[:1], *(str(row[name]) for name in ("language",) if row.get(name))]
+    parts = [*names[:1], *(str(row[name]) for name in PARTS if row.get(name))]
     return ", ".join([*parts, *(f"memory {row['memory']}" for _ in "1" if is_number(row.get("memory")))])
 
 

@@ -48,7 +48,8 @@ def cell(papers: str, own: Mapping[str, str], label: str, column: str, columns: 
                 if figure.conditions.get("segments", "none") == segments and fits(figure, columns, length)
             ]
             if figure := published(printed, encoding, PRETRAINED):
-                texts.append(f"{figure.printed} ({model})" if ";" in papers else figure.printed)
+                notes = [model] * (";" in papers) + ["test set"] * figure.of_test_set
+                texts.append(f"{figure.printed} ({', '.join(notes)})" if notes else figure.printed)
                 break
     return "; ".join(texts)
 

@@ -227,6 +227,7 @@ def test_the_last_update_of_the_schedule_has_the_rest_of_the_rows() -> None:
     [
         (M4M, "learned", "MNLI-mm", 128, "87.31 (roberta-base); 86.99 (from roberta-base)"),
         ("M1-M4/BERT-base", "m4", "QNLI", 128, ""),
+        ("M1-M4/BERT-base (Devlin et al., 2018)", "learned+segments-input", "QQP", 128, "71.2 (test set)"),
         ("M1-M4/BERT-base", "m4[share=none]", "SQuAD1.1 F1", 512, "90.53"),
         ("M1-M4/BERT-base", "m4", "SQuAD1.1 F1", 576, ""),  # only with k = 256
         ("DIET/BERT-base, English", "diet-rel", "average", 128, ""),  # its average is over other columns
@@ -248,7 +249,8 @@ def test_every_score_of_the_papers_stands_in_the_report_of_a_preset() -> None:
         assert entry in known
         columns = [other.column for other in figures(figure.paper, table=figure.table) if other.column != "average"]
         own, length = {"encoding": figure.encoding, "segments": segments}, int(figure.conditions.get("length", 0))
-        assert published.cell(entry, own, figure.encoding, figure.column, columns, length) == figure.printed
+        expected = f"{figure.printed}{' (test set)' * figure.of_test_set}"
+        assert published.cell(entry, own, figure.encoding, figure.column, columns, length) == expected
 
 
 def test_other_rows_than_the_published_are_named(tmp_path: Path) -> None:

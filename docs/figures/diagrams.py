@@ -1,4 +1,4 @@
-"""Draw diagrams.png for docs/figures.md, which shows the row of a table that each relative distance reads.
+"""Draw diagrams.png for docs/reports-and-figures.md, which shows the row of a table that each relative distance reads.
 
 Sources: Figure 1 of Qu et al. 2021 (LFHC, GCDF) shows Shaw and LFHC with k = 2, layer by layer. Figure 3 of Huang et
 al. 2020 (M1-M4) shows relative positions with k = 3.

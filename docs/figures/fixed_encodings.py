@@ -1,11 +1,12 @@
-"""Draw prior-matrices.png and divergence.png for docs/figures.md: `python docs/figures/fixed_encodings.py`.
+"""Draw prior-matrices.png and divergence.png for docs/reports-and-figures.md: `python docs/figures/fixed_encodings.py`.
 
 They show the fixed encodings of distances in XL and GCDF, and how far apart the vectors of two distances are.
 
 Source: Qu et al. 2021 (LFHC, GCDF), Figures 2, 5 and 6, sections 3.2 and A.2.
 
 According to the paper, a good encoding R of distances has two properties. Both properties are about phi(i, j) = |R_i -
-R_j|, the norm of the difference between two vectors of R:
+R_j|, the norm of the difference between two vectors of R (equation 10, and the captions of Figures 5 and 6). The text
+of section A.2 calls the squared norm the divergence; we draw the norm itself.
 
 1. phi(i + k, i) decreases as i grows: the same step changes R more at a near distance than at a far one.
 2. phi(0, j) increases with j, and its slope decreases.
@@ -56,12 +57,19 @@ class Divergence(NamedTuple):
 
 
 def rows_of(name: str, distances: Tensor, dim: int) -> Tensor:
-    """Return the vectors that `xl` or `gcdf` with default options has for these distances, [len(distances), dim]."""
+    """Return the vectors that `xl` or `gcdf` with default options has for these distances, [len(distances), dim].
+
+    Sines and cosines alternate, as in equations (6) and (17). The model has all sines first, which only reorders the
+    columns of the matrix that projects them.
+    """
     stack = StackShape(layers=1, heads=1, dim=dim, max_length=2)
     with torch.device("meta"):  # the projection, which is not needed
         encoding = build(name, None, stack).members[name]
     assert isinstance(encoding, XL)
     fixed = encoding.encode(distances.double())
+    if name == "xl":
+        halves = torch.arange(dim + dim % 2).view(2, -1)  # the columns of the sines, and of the cosines
+        fixed = fixed[:, halves.T.flatten()[:dim]]
     return fixed + encoding.options.lambda_ / 2 if isinstance(encoding, GCDF) else fixed  # it projects R - lambda / 2
 
 
@@ -74,7 +82,7 @@ def matrices(length: int = 512, dim: int = 512) -> dict[str, Tensor]:
 def draw_matrices(data: dict[str, Tensor]) -> Figure:
     """Draw each matrix as an image."""
     with styled():
-        figure, axes = panels(["xl: sines, then cosines", "gcdf"])  # the paper alternates sines and cosines
+        figure, axes = panels(["xl", "gcdf"])
         for panel, values in zip(axes, data.values(), strict=True):
             longest = len(values) // 2
             image(panel, values.numpy(), extent=(0.5, values.shape[1] + 0.5, longest + 0.5, -longest - 0.5))

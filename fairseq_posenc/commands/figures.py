@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..analysis import cosine, heat_map, lengths, mean_attention, patterns, rank
+from ..analysis import cosine, gradients, heat_map, lengths, mean_attention, patterns, rank
 from ..analysis.style import Row, save
 from ..analysis.trained import FigureError, Stack, load, told_apart
 from ..compat.checkpoints import CheckpointError
@@ -81,11 +81,18 @@ def _mean_attention(options: Options) -> dict[str, Picture]:
 
 def _rank(options: Options) -> dict[str, Picture]:
     chosen = options.split, options.texts, options.layer, options.columns
+    if options.checkpoint and options.rank:
+        raise FigureError("--rank: the checkpoint decides the rank of its encoding. Leave out --rank or --checkpoint.")
     if options.checkpoint:
         items = [rank.data(stack, *chosen) for stack in _stacks(options)]
     else:
-        items = rank.random(columns=options.columns)
+        items = rank.random(columns=options.columns, rank=options.rank)
     return {"": Picture(rank.draw(items), rank.rows(items), rank.report(items))}
+
+
+def _gradients(options: Options) -> dict[str, Picture]:
+    items = gradients.random(options.columns)
+    return {"": Picture(gradients.draw(items), gradients.rows(items), gradients.report(items))}
 
 
 def _cosine(options: Options) -> dict[str, Picture]:
@@ -130,8 +137,13 @@ KINDS = {
             "DIET, Figures 2 and 8, Theorem 1",
             "Show the rank of the attention logits of a checkpoint, or of random logits without --checkpoint.",
         ),
-        {**MODEL, **TEXT, "layer": 1, "columns": 128},
+        {**MODEL, **TEXT, "layer": 1, "columns": 128, "rank": None},
         _rank,
+    ),
+    "gradients": Kind(
+        *("DIET, Theorem 2", "Show the gradients of token embeddings and of positions, for random inputs and weights."),
+        {"columns": 32},
+        _gradients,
     ),
     "cosine": Kind(
         *("DIET, Figure 5", "Show the cosine similarities between the position vectors at the input."),
@@ -206,6 +218,13 @@ def _parser() -> Parser:
     add("--head", type=_whole(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
     defaults = ", ".join(f"{name} {kind.reads['columns']}" for name, kind in KINDS.items() if kind.reads.get("columns"))
     add("--columns", type=_whole(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
+    add(
+        "--rank",
+        type=_whole(1),
+        metavar="N",
+        help="Rank d_p of the product of position factors, for the figure `rank` without a checkpoint (default: the "
+        "width of a head, 32).",
+    )
     add(
         "--second-segment",
         type=_whole(0),

@@ -30,10 +30,11 @@ class GCDF(XL):
     """GCDF is Transformer-XL's encoding (`xl`) with R_p[k] = lambda Phi(p / sigma_k) for p = i - j, sigma_k = d^(k/d)
     and k = 1..d.
 
-    Phi is the Gaussian distribution function. This code computes R_p for any distance p, whereas the authors' code uses
-    -p instead of p if p lies beyond its table. The projection is applied to R - lambda/2. Subtracting lambda/2 changes
-    all logits of a query by the same number, so the softmax stays the same. The subtraction also reduces rounding
-    errors in half precision.
+    Phi is the Gaussian distribution function. This code computes R_p for any distance p, whereas code of the first
+    author (mt-llm-code, others/rpe_bert.py, for BERT; the repository that the paper names is empty) uses -p instead of
+    p if p lies beyond its table. The projection is applied to R - lambda/2. Subtracting lambda/2 changes all logits of
+    a query by the same number, so the softmax stays the same. The subtraction also reduces rounding errors in half
+    precision.
     """
 
     Options = GCDFOptions

@@ -31,8 +31,8 @@ class LFHCOptions(Options):
     )
     rounding: str = option(
         "ceil",
-        "How layer l rounds: |i - j| / l upwards, as in the authors' code (ceil), or (i - j) / l downwards, as the "
-        "paper prints in equation (9) (floor_eq9).",
+        "How layer l rounds: |i - j| / l upwards, as in code of the first author (ceil), or (i - j) / l downwards, as "
+        "the paper prints in equation (9) (floor_eq9).",
         choices=("ceil", "floor_eq9"),
     )
     share: str = tables.share_option("none")
@@ -45,7 +45,9 @@ class LFHC(RelativeTable, RelativeProducts):
 
     The formula is e_ij = q_i·(k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
     counted from 1 in every stack, so the first layer equals `shaw`. With `rounding=floor_eq9`, (i - j) / l is instead
-    rounded down for both signs, as the paper prints in equation (9), so that l distances share row 0.
+    rounded down for both signs, as the paper prints in equation (9), so that l distances share row 0. The code of the
+    first author that rounds up is mt-llm-code (others/rpe_bert.py, for BERT); the repository that the paper names
+    (LFHC-GCDF-RPE) is empty.
     """
 
     Options = LFHCOptions

@@ -15,7 +15,7 @@ from support_analysis import stack
 from support_figures import cut
 from torch import Tensor
 
-from fairseq_posenc.analysis import cosine, heat_map, lengths, patterns, rank, trained
+from fairseq_posenc.analysis import cosine, gradients, heat_map, lengths, patterns, rank, trained
 from fairseq_posenc.analysis.trained import Stack, told_apart
 from fairseq_posenc.core.factors import FactoredBias
 from fairseq_posenc.core.relative_bias import RelativeBias
@@ -47,6 +47,24 @@ def test_divergence_equals_its_closed_forms() -> None:
     steps = fixed_encodings.divergence(1024, 512)["gcdf"].by_start[[0, 10, 100, 500]]
     assert steps.tolist() == pytest.approx([23.31, 4.12, 0.489, 0.063], rel=5e-3)
     assert fixed_encodings.divergence(32, 768)["xl"].by_start.tolist() == pytest.approx([14.1023] * 27, rel=1e-4)
+
+
+@pytest.mark.parametrize("dim", [8, 7])
+def test_sines_and_cosines_alternate(dim: int) -> None:
+    """Equations (6) and (17): R_2t is the sine and R_2t+1 the cosine of the same angle."""
+    matrix = fixed_encodings.matrices(5, dim)["xl"]
+    angles = torch.arange(-4, 5).double()[:, None] * 10000 ** (-torch.arange(0, dim, 2).double() / dim)
+    expected = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :dim]
+    torch.testing.assert_close(matrix, expected)
+
+
+def test_the_squared_distance_of_gcdf_has_the_properties_except_at_the_first_step() -> None:
+    """Section A.2 calls the squared distance the divergence; equation (10) and the captions have the distance."""
+    data = fixed_encodings.divergence(1024, 512)["gcdf"]
+    slope = data.from_zero.square().diff()
+    assert (slope > 0).all()
+    assert (slope.diff() >= 0).nonzero().flatten().tolist() == [0]
+    assert (data.by_start.square().diff() < 0).all()
 
 
 def test_gcdf_goes_from_zero_to_lambda() -> None:
@@ -107,6 +125,26 @@ def test_gradients_of_tokens_and_positions_are_equal_at_the_input() -> None:
     out.square().sum().backward()
     assert torch.equal(x.grad[0], table.grad)
     assert x.grad.abs().sum() > 0
+
+
+def test_the_command_for_theorem_2_shows_equal_gradients_at_the_input_only() -> None:
+    at_input, per_head = gradients.random(columns=9, dim=16, heads=2)
+    assert at_input.difference == 0
+    assert torch.equal(at_input.tokens, at_input.positions)
+    assert at_input.tokens.min() > 0
+    assert per_head.difference is None
+    assert (per_head.positions / per_head.tokens - 1).abs().max() > 0.1
+    lines = gradients.report([at_input, per_head])
+    assert lines[0].endswith("differ by at most 0.")
+    assert "times that of its token's" in lines[1]
+    assert cut(gradients.draw([at_input, per_head])) == []
+
+
+def test_the_position_part_has_a_lower_rank_at_the_input_if_the_factors_are_wider_than_a_head() -> None:
+    """Figure 8: at most D at the input and d_p per head, so both are equal with the default d_p = D."""
+    for width, expected in ((None, (16, 16)), (32, (16, 32))):
+        items = rank.random(columns=48, dim=64, heads=4, rank=width)
+        assert tuple(int(item.position.max()) for item in items if item.position is not None) == expected
 
 
 def test_figures_name_the_encoding() -> None:

@@ -44,6 +44,18 @@ def draw(name: str, output: Path, *arguments: Any) -> list[dict[str, str]]:
 
 def test_ranks_of_random_weights_need_no_model(tmp_path: Path) -> None:
     assert draw("rank", tmp_path, "--columns", "40")
+    ranks = draw("rank", tmp_path / "wider", "--columns", "80", "--rank", "64")
+    assert {row["rank of position part"] for row in ranks} == {"32", "64"}
+
+
+def test_gradients_need_no_model(tmp_path: Path) -> None:
+    assert len(draw("gradients", tmp_path, "--columns", "8")) == 2 * 8
+
+
+def test_the_rank_of_a_checkpoint_is_its_own(checkpoints: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
+    words = ["--checkpoint", str(checkpoints["masked"]), "--rank", "8", "--output", str(tmp_path)]
+    assert figures.main(["rank", *words]) == 1
+    assert "--rank: the checkpoint decides the rank" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

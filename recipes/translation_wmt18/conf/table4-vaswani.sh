@@ -1,6 +1,7 @@
 # The base Transformer with sinusoids: row 'Vaswani et al.' of Table 4 of the DIET paper.
 # The paper reports BLEU of en-de, de-en, en-cs and cs-en on newstest2018. It does not state the model size,
-# the batch size or how checkpoints are averaged.
+# the batch size or how checkpoints are averaged. It changes "all the attention layers both in the encoder and decoder",
+# which we read as all self-attention layers.
 #
 # The settings follow tensor2tensor's transformer_base_v3; comments give the names of its hyperparameters. Three things
 # differ from it: weights are initialised as in fairseq, padding does not count towards the size of a batch, and

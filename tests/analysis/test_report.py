@@ -58,6 +58,9 @@ def test_the_page_shows_rows_losses_figures_and_commands(tmp_path: Path) -> None
 def test_papers_numbers_stand_beside_ours_if_the_text_is_the_papers(tmp_path: Path) -> None:
     rows = [row("diet-rel", 39.0, paper=39.47, **{"differs from the paper": ["updates", "model"]})]
     rows += [row("sinusoidal", 38.0, paper=None, **{"differs from the paper": ["text", "updates"]})]
+    same = row("diet-rel", 39.0, direction="cs-en", paper=23.93, **{"differs from the paper": []})
+    (again,) = papers.paper_tables(read_runs([write_run(tmp_path / "same", [same])])[0].entries)
+    assert [cell.differs for cells in again.rows.values() for cell in cells.values() if cell.ours] == ["comparable"]
     (table,) = papers.paper_tables(read_runs([write_run(tmp_path / "run", rows)])[0].entries)
     ours = {(name, column): cell for name, cells in table.rows.items() for column, cell in cells.items() if cell.ours}
     ((place, cell),) = ours.items()

@@ -81,9 +81,9 @@ def _cell(figure: Figure, target: Target, entries: Iterable[Entry]) -> PaperCell
     entry = next((entry for entry in entries if _repeats(entry, figure, target)), None)
     if entry is None:
         return PaperCell(figure.printed, None, "", target.command)
-    differs = entry.facts.get("differs from the paper") or entry.facts.get("comparable") or ""
-    text = ", ".join(differs) if isinstance(differs, list) else str(differs)
-    return PaperCell(figure.printed, entry.scores[target.score], text.removeprefix("no: "), "")
+    differs = entry.facts.get("differs from the paper")
+    text = ", ".join(differs) or "comparable" if isinstance(differs, list) else ""
+    return PaperCell(figure.printed, entry.scores[target.score], text, "")
 
 
 def _repeats(entry: Entry, figure: Figure, target: Target) -> bool:

@@ -64,4 +64,4 @@ models model ${tasks//,/ }
 device_step evaluate "$output/evaluated" python -m recipes.lib.finetuning.evaluate "${evaluation[@]}"
 [[ $tasks != *,* ]] || comparison+=(--average)
 step report "$output/results.md" python -m recipes.lib.report "${comparison[@]}"
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

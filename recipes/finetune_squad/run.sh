@@ -67,4 +67,4 @@ models model SQuAD
 device_step evaluate "$output/evaluated" python -m recipes.lib.finetuning.evaluate "${evaluation[@]}" --n-best "$n_best" \
   --longest-answer "$longest_answer" --null-threshold "$null_threshold"
 step report "$output/results.md" python -m recipes.lib.report "${comparison[@]}" --same version # the tasks name it
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

@@ -59,4 +59,4 @@ models model "${items[@]}"
 device_step evaluate "$output/evaluated" python -m recipes.lib.finetuning.evaluate "${evaluation[@]}" --longest-answer "$longest_answer"
 ((${#items[@]} == 1)) || comparison+=(--average)
 step report "$output/results.md" python -m recipes.lib.report "${comparison[@]}"
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

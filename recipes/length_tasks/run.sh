@@ -64,4 +64,4 @@ examples in which the model predicts all tokens of the output (exact match), for
 training and for longer ones (scan-template: for commands with a phrase that is missing in training). solved: percentage \
 of training runs whose beyond is at least 90. The last checkpoint is scored: nothing is chosen by beyond. NAME-random: \
 the positions are drawn at random in training (Ruoss et al. 2023)."
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

@@ -20,25 +20,25 @@ SIZE = (6.8, 4.0)  # inches, the width of a page of text
 BESIDE = 0.06  # distance between the intervals of two systems, as a part of the distance between groups
 
 
-def of_run(run: Path, names: Sequence[str], score: str, floor: Mapping[str, float]) -> None:
+def of_run(run: Path, names: Mapping[str, str], score: str, floor: Mapping[str, float]) -> None:
     """Draw the validation scores in the training logs of a run's models to curves.png, curves.pdf and curves.csv.
 
     Args:
-        names: Names of the models.
+        names: Names of the models, and how the figure calls them.
         score: Name of the logged score; `loss`, `perplexity` (2 to the power of the loss), or `none` for no figure.
         floor: Labels and heights of dashed horizontal lines.
     """
     curves = {}
-    for name in names:
+    for name, label in names.items():
         log = training_log(run, name)
         points = _points(log, score) if log.exists() else []
         if points:
-            curves[name] = points
+            curves[label] = points
     if curves:
-        label = {"loss": "validation loss, bits", "perplexity": "validation perplexity"}.get(
+        axis = {"loss": "validation loss, bits", "perplexity": "validation perplexity"}.get(
             score, f"validation {score}"
         )
-        draw(curves, label, run / "curves.png", log=score == "perplexity", floor=next(iter(floor.items()), None))
+        draw(curves, axis, run / "curves.png", log=score == "perplexity", floor=next(iter(floor.items()), None))
 
 
 def _points(log: Path, score: str) -> Points:

@@ -60,13 +60,15 @@ def _parts(args: argparse.Namespace, facts: Row, metrics: list[str]) -> Iterable
     lines = (Path(os.environ["HERE"]) / "run.sh").read_text(encoding="utf-8").splitlines()[1:]
     yield Part("text", " ".join(line[2:] for line in takewhile(lambda line: re.match("# [^ ]", line), lines)))
     yield from (Part("text", SMOKE) for _ in "1" if facts["settings"]["preset"] == "smoke")
-    numbers = ", ".join(map(str, seeds))
-    chance = ": differences between rows may be chance" * (len(seeds) == 1)
-    yield Part("heading", f"## Results from {len(seeds)} seed{'s' * (len(seeds) > 1)} ({numbers}){chance}")
+    numbers = f"{len(seeds)} seeds ({', '.join(map(str, seeds))})"
+    one = f"one seed (seed {seeds[0]}): differences between rows may be chance"
+    yield Part("heading", f"## Results from {numbers if len(seeds) > 1 else one}")
     items = list(dict.fromkeys(row[args.item] for row in rows))
     if len(items) > 1:
         yield Part("table", _overview(args, rows, metrics[0], items))
     yield Part("table", _main(args, rows, metrics))
+    if _has(rows, "±"):
+        yield Part("text", "± is half the width of the 95 % interval over the samples of the test set.")
     yield from (Part("text", text) for text in args.note)
     yield from (Part("text", args.notes.read_text(encoding="utf-8").strip()) for _ in "1" if args.notes)
     shown = {args.item, "encoding", "model", "sd", "seeds", "±", str(args.p).partition("=")[0], *metrics}
@@ -144,9 +146,9 @@ def _main(args: argparse.Namespace, rows: Sequence[Row], metrics: list[str]) -> 
             ("p" if main else f"p ({metric})", test if main else f"p of {metric}"),
             ("paper" if main else f"paper's {metric}", args.paper or "paper" if main else f"{args.paper}: {metric}"),
         ):
-            columns[heading] = [_short(row.get(name)) for row in rows]
+            columns[heading] = [(_p if heading.startswith("p ") else _short)(row.get(name)) for row in rows]
     own = args.p.partition("=")[0] if args.p else "p of the recipe"
-    columns[own] = [_short(row.get(own)) for row in rows]
+    columns[own] = [_p(row.get(own)) for row in rows]
     differs = [row.get("differs from the paper") for row in rows]
     columns["differs"] = ["–" if each is None else "; ".join(each) or "comparable" for each in differs]
     columns["failed"] = [_cell(row.get("failed"), 0) for row in rows]
@@ -172,7 +174,11 @@ def _score(row: Row, metric: str, digits: int, within: float | None) -> str:
 
 def _table(rows: Sequence[Row], names: list[str], digits: int) -> list[Cells]:
     cells = [
-        [_label(row, name) if name in ("encoding",) else _cell(row.get(name), digits) for name in names] for row in rows
+        [
+            _label(row, name) if name == "encoding" else _cell(row.get(name), 1 if name == "minutes" else digits)
+            for name in names
+        ]
+        for row in rows
     ]
     return [names, *cells]
 
@@ -183,8 +189,13 @@ def _cell(value: object, digits: int) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
+def _p(value: float | None) -> str:
+    """Return a p-value with three decimals."""
+    return "–" if value is None else "< 0.001" if value < 0.0005 else f"{value:.3f}"
+
+
 def _short(value: object) -> str:
-    """Return a p-value or a number of a paper with its own digits."""
+    """Return a number of a paper with its own digits."""
     return f"{value:g}" if isinstance(value, float) else _cell(value, 0)
 
 
@@ -221,4 +232,4 @@ def _element(part: Part, run: Path) -> str:
         case "figure":
             data = base64.b64encode((run / part.content).read_bytes()).decode()
             return f'<p><img alt="{html.escape(part.content)}" src="data:image/png;base64,{data}"></p>'
-    return f"<p>{html.escape(part.content)}</p>"
+    return "<p>" + re.sub("`(.*?)`", r"<code>\1</code>", html.escape(part.content)) + "</p>"

@@ -420,6 +420,13 @@ _record() {
   echo "${_end:-$_chain}" >"$output/.done/end:$_model"
 }
 
+# show_results: print the tables of the report, and where the whole report is.
+show_results() {
+  [[ -z $dry_run ]] || return 0
+  sed '/^!\[/d; /^## How it was made/,$d' "$output/results.md"
+  echo "Report: ${output#"$PWD/"}/results.html (and results.md, results.json)"
+}
+
 # encoding LABEL: print the flags of fairseq-train for NAME[OPTIONS], or for ENCODER/DECODER, one word a line.
 encoding() {
   if [[ $1 == */* ]]; then _stack --pos-enc-encoder "${1%%/*}" && _stack --pos-enc-decoder "${1#*/}"; else _stack --pos-enc "$1"; fi

@@ -227,6 +227,14 @@ def _by_item(models: list[runs.Model]) -> Iterator[tuple[runs.Model, str, runs.S
             yield model, model.item, model.scores
 
 
+def _legend(model: runs.Model, models: list[runs.Model]) -> str:
+    """Return a model's name in figures: its encoding and, where models differ in them, its item and its seed."""
+    parts = [model.encoding]
+    parts += [model.item] * (len({other.item for other in models}) > 1)
+    parts += [f"seed {model.seed}"] * (len({other.seed for other in models}) > 1)
+    return ", ".join(parts)
+
+
 def preset(name: str) -> departures.Settings:
     """Return the settings of a preset, as the recipe itself reads them."""
     command = [f"{os.environ['HERE']}/run.sh", "--preset", name, "--settings"]
@@ -244,7 +252,7 @@ def main() -> None:
     ours = runs.settings((args.run / "settings.sh").read_text(encoding="utf-8"))
     report = Report(args, models, ours)
     rows = report.rows()
-    curves.of_run(args.run, [model.name for model in models], args.curves, _json(args.floor))
+    curves.of_run(args.run, {model.name: _legend(model, models) for model in models}, args.curves, _json(args.floor))
     finished = runs.steps(args.run)
     facts = {
         "recipe": f"recipes/{ours['recipe']}",

@@ -67,4 +67,4 @@ model() {
 models model
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --item evaluation --metric perplexity \
   --detail 'per word' --lower --curves perplexity --paper LFHC --table 'Table 3' --table 'Table 7' --column ITEM --like wt103
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

@@ -66,4 +66,4 @@ models model
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric bits --metric 'training loss' \
   --detail nats --detail perplexity --detail accuracy --detail 'left the plateau' --detail updates --lower --digits 3 \
   --floor "$unigrams" --paper M4M --table 'Section 5.2' --column METRIC --column 'training loss=loss' --like m4m-unsuccessful
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

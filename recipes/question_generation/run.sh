@@ -67,4 +67,4 @@ step score "$output/baselines.json" python -m recipes.question_generation.score 
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \
   --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail 'copy gate' --detail 'unknown*' --detail 'best update' \
   --item copying --baselines "$output/baselines.json" --curves rouge_l --same raw --same workers --notes "$HERE/legend.md" "${paper[@]}"
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

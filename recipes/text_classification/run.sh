@@ -67,4 +67,4 @@ device_step evaluate "$output/baselines.json" python -m recipes.text_classificat
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric score \
   --detail 'accuracy, *' --detail 'best update' --baselines "$output/baselines.json" --differs-also "$output/differs.tsv" \
   --notes "$HERE/legend.md" "${paper[@]}"
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

@@ -65,5 +65,5 @@ done
 models model "${directions[@]}"
 step bootstrap "$output/bootstrap.json" python -m recipes.lib.translation.bootstrap --run "$output" "${references[@]}" --output "$output/bootstrap.json"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric BLEU --detail chrF --item direction "${paper[@]}" \
-  --p 'p of the paired bootstrap' --detail 'BLEU of *' --detail 'refused*'
-[[ -n $dry_run ]] || cat "$output/results.md"
+  --p 'p against the first (paired bootstrap)=p of the paired bootstrap' --detail 'BLEU of *' --detail 'refused*'
+show_results

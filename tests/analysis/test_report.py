@@ -207,13 +207,6 @@ def test_rows_may_lack_columns(tmp_path: Path) -> None:
     assert "high" not in page
 
 
-def test_the_demo_counts_added_parameters(tmp_path: Path) -> None:
-    demo = {"encoding": "shaw", "bleu": 30.0, "parameters": 128, "speed_ratio": 1.2}
-    (entry,) = read_runs([write_run(tmp_path / "demo", [demo], recipe="recipes/demo")])[0].entries
-    assert (entry.parameters, entry.added, entry.step, entry.recipe) == (None, 128, 1.2, "demo")
-    assert "Added,Step" in tables.to_csv([entry])
-
-
 def test_names_of_points_read_towards_the_middle_of_the_chart(tmp_path: Path) -> None:
     names = ["none", "learned", "shaw", "rope", "t5", "alibi", "m4[clip=64]+segments"]
     rows = [row(name, 20.0, minutes=number + 1.0) for number, name in enumerate(names)]
@@ -236,7 +229,7 @@ def test_the_axis_shows_options_and_settings_with_several_values(tmp_path: Path)
     ]
     entries = [entry for run in read_runs(runs) for entry in run.entries]
     assert charts.axes(entries) == {
-        **{name: text for name, text in charts.COSTS.items() if name != "added"},
+        **charts.COSTS,
         "number longest": "longest",
         "number clip": "clip",
     }

@@ -30,6 +30,8 @@ from fairseq_posenc.hub.pretrained import SPECIALS
 
 #: Without the piece 000, a unigram model likes `0 00` and `00 0` equally. sentencepiece and Hugging Face differ then.
 THRICE = re.compile(r"(.)\1\1")
+#: tokenizer.json drops the space before a user-defined symbol, and the mark of a text that begins with it.
+AFTER_SPACE = re.compile(r"(^|\s)--pos-enc")
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 
 
@@ -56,7 +58,7 @@ def test_ids_are_those_of_the_dictionary(form: str, tokenizers: dict[str, Path],
     ours = through(path.with_name("dict.txt"), cut)
     several = 0
     for line in (*lines(), *HARD):
-        if form == "unigram" and THRICE.search(line):
+        if (form == "unigram" and THRICE.search(line)) or (form in ("unigram", "bpe") and AFTER_SPACE.search(line)):
             continue
         assert theirs(line)["input_ids"] == [0, *ours(line), 2], line
         several += len(ours(line)) > len(line.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -94,7 +95,8 @@ def start(place: str, output: Path, *words: object) -> subprocess.Popen[str]:
 def cut_power(process: subprocess.Popen[str], output: Path) -> None:
     """Kill a run and everything that it started, at the same moment."""
     for number in holders(output):
-        os.kill(number, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(number, signal.SIGKILL)
     process.wait()
 
 

@@ -32,7 +32,6 @@ NAMED = 12
 COSTS = {
     "minutes": "minutes of training",
     "parameters": "parameters",
-    "added": "added parameters",
     "speed": "training speed (per second)",
     "step": "time of an update, relative",
     "memory": "MB",

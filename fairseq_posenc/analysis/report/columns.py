@@ -94,13 +94,7 @@ LAST = (
     Column("Seeds", "Number of training runs", True, _seeds),
     Column("Recipe", "Folder in recipes/", False, _text("recipe")),
     Column("Task", "Task or data set, language, and length of the memory in evaluation", False, _text("task")),
-    Column("Parameters", "Number of parameters", True, _number("parameters", ",.0f")),
-    Column(
-        "Added",
-        "Number of additional parameters, compared with the model with the run's first encoding",
-        True,
-        _number("added", ",.0f"),
-    ),
+    Column("Parameters", "Number of parameters of the whole model", True, _number("parameters", ",.0f")),
     Column("Speed", "Speed of the training", True, _speed),
     Column(
         "Step",

@@ -17,8 +17,6 @@ from ..results import SCORES, ResultsError, Score, is_number, read, score
 SHOWN = (*SCORES, "EM", "BLEU-4", "chrF", "training loss")
 SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "tokens/s"}
 MEMORY = ("MB, translation",)
-#: Recipes whose results count only the parameters that an encoding adds to the first one of the run.
-COUNT_ADDED = ("demo",)
 #: Scores that mean the same have one title.
 SAME = {"bleu": "BLEU"}
 #: Where a row, or else the settings of its run, names the task.
@@ -43,7 +41,6 @@ class Entry:
         label: Encoding with its options, as `--pos-enc` takes it, or the name of another model.
         encoding, options: The two parts of the label.
         scores: The scores, keyed by column name.
-        added: Number of parameters in addition to those of the model with the run's first encoding.
         speed: Training speed in units of `speed_unit`.
         memory: Peak memory in MB.
         step: Time per training update, divided by the time with the run's first encoding.
@@ -60,7 +57,6 @@ class Entry:
     options: str
     scores: Mapping[str, Score]
     parameters: float | None
-    added: float | None
     speed: float | None
     speed_unit: str
     step: float | None
@@ -148,8 +144,7 @@ def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
         scores={
             name: score(facts, row, name)._replace(column=title_of(name)) for name in SHOWN if is_number(row.get(name))
         },
-        parameters=None if recipe in COUNT_ADDED else _number(row.get("parameters")),
-        added=_number(row.get("parameters")) if recipe in COUNT_ADDED else None,
+        parameters=_number(row.get("parameters")),
         speed=_number(row.get(speed or "")),
         speed_unit=SPEEDS.get(speed or "", ""),
         step=_number(row.get("time of a step", row.get("speed_ratio"))),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import logging
 from pathlib import Path
 from typing import Any
 
 from ...compat.checkpoints import CheckpointError
+
+logger = logging.getLogger(__name__)
 
 SPACE = "\u2581"
 #: Types of pieces in the proto of SentencePiece. The other types are text.
@@ -28,6 +31,10 @@ def read(path: Path) -> dict[str, Any]:
     if trained.treat_whitespace_as_suffix or not how.escape_whitespaces:
         problem = f"{path} does not mark the space before a word, but tokenizer.json requires this mark"
         raise CheckpointError(f"{problem}. Give another tokenizer.")
+    whole = [piece.piece for piece in model.pieces if piece.type == USER_DEFINED]
+    if whole:
+        loss = "tokenizer.json drops a space before these symbols, which SentencePiece keeps as a piece of its own"
+        logger.warning("%s has user-defined symbols (%s): %s", path, ", ".join(whole), loss)
     space = {"type": "Metaspace", "replacement": SPACE, "split": True}
     space["prepend_scheme"] = "first" if how.add_dummy_prefix else "never"
     return {
@@ -35,7 +42,7 @@ def read(path: Path) -> dict[str, Any]:
         "pre_tokenizer": space,
         "decoder": space,
         "model": _unigram(model) if trained.model_type == UNIGRAM else _bpe(model),
-        "added_tokens": [_whole(piece.piece) for piece in model.pieces if piece.type == USER_DEFINED],
+        "added_tokens": [_whole(piece) for piece in whole],
     }
 
 

@@ -41,18 +41,6 @@ def test_the_repositorys_environment_is_the_default(checkout: Path) -> None:
     assert facts == f"{checkout} 1073741824"
 
 
-def test_printed_commands_run_in_the_repository_from_any_folder(checkout: Path, tmp_path: Path) -> None:
-    fake_python(checkout / ".venv")
-    here = Path(__file__).parents[3] / "recipes" / "lib" / "here.sh"
-    shutil.copy(here, checkout / "recipes" / "lib")
-    (tmp_path / "text").write_text("a line\n")
-    command = f"{checkout}/recipes/lib/here.sh THREADS=3 sh -c 'cat; pwd; echo \"$THREADS $VIRTUAL_ENV\"' < text"
-    ran = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.splitlines() == ["a line", str(checkout), f"3 {checkout}/.venv"]
-
-
 def test_the_repositorys_environment_stores_compiled_modules(checkout: Path) -> None:
     fake_python(checkout / ".venv")
     command = ["bash", "-euc", 'source recipes/lib/env.sh; echo "${PYTHONDONTWRITEBYTECODE-unset}"']

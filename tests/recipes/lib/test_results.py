@@ -102,7 +102,7 @@ def test_one_seed_shows_its_own_interval_and_a_warning(run: Run) -> None:
     run.model("none", 1, {"BLEU": 20.5, "±": 1.25, "signature": "nrefs:1"})
     run.report("--metric", "BLEU")
     assert "| none | 20.50 ± 1.25 |" in run.text
-    assert "Results from 1 seed (1): differences between rows may be chance" in run.text
+    assert "Results from one seed (seed 1): differences between rows may be chance" in run.text
     assert "signature: `nrefs:1`" in run.text
 
 
@@ -244,4 +244,4 @@ def test_the_page_has_everything_to_repeat_the_run_and_loads_nothing(run: Run) -
     names = {"recipe", "command", "commit", "versions", "machine", "seeds", "settings", "steps", "results"}
     assert set(facts) == names  # other programs read these
     assert set(facts["machine"]) == {"cores", "memory_gib", "gpus"}
-    assert (run.folder / "curves.csv").read_text().splitlines()[1:] == ["none.s1,1,8.0"]
+    assert (run.folder / "curves.csv").read_text().splitlines()[1:] == ["none,1,8.0"]

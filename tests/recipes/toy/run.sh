@@ -32,4 +32,4 @@ models model "${items[@]}"
 
 # --- all models
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric points --like smoke
-[[ -n $dry_run ]] || cat "$output/results.md"
+show_results

@@ -24,7 +24,7 @@ CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \
   tests/compat/test_checkpoint_names.py tests/recipes/lib/test_results.py
 # All shell scripts, including those that are not committed yet.
-SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name conf -prune -o -name '*.sh' -print) .ci/run
+SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name conf -prune -o -name protocols -prune -o -name '*.sh' -print) .ci/run
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18

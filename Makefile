@@ -74,7 +74,7 @@ soak: setup ## train, save, decode and load data for 20 minutes in one process; 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
 	@$(ENV) shellcheck $(SCRIPTS)
-	@$(ENV) shellcheck --shell bash --exclude SC1091,SC2034,SC2054,SC2154,SC2209 recipes/*/conf/*.sh & mypy || { wait; exit 1; }; wait $$!
+	@$(ENV) shellcheck --shell bash --exclude SC1091,SC2034,SC2054,SC2154,SC2209 recipes/*/conf/*.sh recipes/lib/finetuning/protocols/*.sh & mypy || { wait; exit 1; }; wait $$!
 
 docs: setup-docs ## write the generated pages, and build docs/ as a site in docs/_build/html (broken links are errors)
 	@$(ENV) python docs/_generate

@@ -92,20 +92,24 @@ def kill_often(
     Args:
         start: Function that starts the run.
         output: Folder that the run writes.
-        moments: Earliest and latest moment, in seconds after the start.
+        moments: Earliest and latest moment of an idle machine, in seconds after the start. Moments are counted from
+            the first output of a run, and come earlier after a run that ended before.
         seed: Seed of the moments.
         ended: Function that checks the output of a run that ended before its moment; such a moment is repeated.
     """
-    generator, hits = random.Random(seed), 0
+    generator, hits, longest = random.Random(seed), 0, moments[1] - moments[0]
     while hits < 3:
         process = start()
+        while process.poll() is None and not is_begun(output):
+            time.sleep(0.01)
         try:
-            process.wait(generator.uniform(*moments))
+            process.wait(generator.uniform(0, longest))
         except subprocess.TimeoutExpired:
             process.kill()
         if process.wait() not in (0, -signal.SIGKILL):
             raise RuntimeError(f"the run failed before it was killed: {process.stdout and process.stdout.read()}")
         if output.exists():
+            longest /= 2
             ended()
             shutil.rmtree(output)
             shutil.rmtree(output.with_name(f"{output.name}.partial"), ignore_errors=True)  # if killed in its removal

@@ -42,6 +42,6 @@ def test_the_commands_train_translate_and_score(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr[-2000:]
     scores = json.loads(ran.stdout[ran.stdout.rindex("[\n") :])
     assert [score["name"] for score in scores] == ["BLEU", "chrF2"]
-    translations = (tmp_path / "checkpoints" / "m4" / "test.inv").read_text(encoding="utf-8")
+    translations = (tmp_path / "checkpoints" / "shaw" / "test.inv").read_text(encoding="utf-8")
     assert len(translations.splitlines()) == TEST_SENTENCES
     assert "▁" not in translations

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import prepare_corpus
 import pytest
-from support_scripts import Ended, Runs, hashes, symbols
+from support_scripts import Ended, Runs, symbols
 
 SYLLABLES = "ka lo mi ne ru sta ver on del pra".split()
 
@@ -77,11 +77,6 @@ class Corpora(Runs):
 @pytest.fixture
 def corpora(tmp_path, capsys) -> Corpora:
     return Corpora(prepare_corpus.main, tmp_path, capsys)
-
-
-def trained_on(output: Path) -> dict[str, str]:
-    """Return the hashes of all files that are used for training."""
-    return {name: digest for name, digest in hashes(output).items() if name != "corpus.json"}
 
 
 def items(shard: Path, split: str = "train") -> list[list[str]]:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import prepare_questions
 import pytest
-from support_scripts import Runs
+from support_scripts import DATA, Runs
 
-DATA = Path(os.environ.get("POSENC_DATA") or "not given")
 needs_data = pytest.mark.skipif(not (DATA / "squad-v1.1").is_dir(), reason="POSENC_DATA names no folder with SQuAD")
 
 CITY = "The old city of Zorn is on a hill. King Abel (of Zorn) built it in 1200. He had 3.5 towers."

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
+#: Folder of published corpora, for the tests that read real text; they are skipped without it.
+DATA = Path(os.environ.get("POSENC_DATA") or "not given")
 
 
 class Ended(NamedTuple):

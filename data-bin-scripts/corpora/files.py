@@ -15,7 +15,7 @@ from .lines import OPENERS
 
 
 class Source(NamedTuple):
-    """Describe a file of a corpus: its split (train or valid), the language of its text, and one of `KINDS`.
+    """Describe a file of a corpus: its split (train or valid), the language of its text, and its format (see `KINDS`).
 
     Random numbers depend on the number of the file in the list of all files, not on its path.
     """

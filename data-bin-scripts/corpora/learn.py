@@ -58,9 +58,10 @@ def factors(sizes: dict[str, int], smoothing: float) -> dict[str, float]:
 
 
 def _sample(options: Namespace, files: Numbered, room: int) -> Iterator[str]:
-    """Yield the sentences of the documents with the smallest random numbers, `room` characters in total.
+    """Yield the sentences of documents that are drawn at random, about `room` characters in total.
 
-    The files are read in random order, because reading may stop before the last file.
+    Each document has a random number, and those with the smallest numbers are kept. The files are read in random order,
+    because reading may stop before the last file.
     """
     kept, size, left = list[tuple[int, int, str]](), 0, room * LOOKED_AT
     for key, text in _documents(options, files):

@@ -55,11 +55,6 @@ def parse(label: str) -> Spec:
     return parse_spec(label.replace(" ", ""), None, _options, "--pos-enc")
 
 
-def parse_all(labels: Iterable[str]) -> list[Spec]:
-    """Return the encodings of several labels, each once."""
-    return [parse(label) for label in dict.fromkeys(labels)]
-
-
 def check(label: str, stacks: Iterable[str] = ()) -> None:
     """Check a label for both stacks of a model, or `ENCODER/DECODER`.
 

@@ -16,9 +16,8 @@ from typing import Any
 import prepare_parallel
 import pytest
 from parallel import parts
-from support_scripts import SCRIPTS, Ended, Runs, hashes, kill_often
+from support_scripts import DATA, SCRIPTS, Ended, Runs, hashes, kill_often
 
-DATA = Path(os.environ.get("POSENC_DATA") or "not given")
 GOOD = ("the dog ran .", "der Hund lief .")
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 from pathlib import Path
 
 import command
 import prepare_words
 import pytest
-from support_scripts import Runs
-
-DATA = Path(os.environ.get("POSENC_DATA") or "not given")
+from support_scripts import DATA, Runs
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ The folder contains wikitext-2/valid.txt.gz, bert-vocab/bert-base-uncased-vocab.
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
@@ -17,10 +16,10 @@ import pytest
 import torch
 from fairseq.data.indexed_dataset import make_builder
 from numpy.typing import NDArray
+from support_scripts import DATA
 
 from . import masked_lm
 
-DATA = Path(os.environ.get("POSENC_DATA") or "not given")
 TEXT = DATA / "wikitext-2" / "valid.txt.gz"
 #: A function that splits a line into words, and each word into symbols of the dictionary.
 Cut = Callable[[str], list[list[str]]]

@@ -19,7 +19,7 @@ separators=1              # number of </s> between the sentences of a pair: 1 as
 bad=refuse                # what to do with unusable rows: stop with a list, or leave them out [refuse|skip]
 limit=0                   # number of training rows to use (0: all) [int 0..]
 keep=last                 # checkpoint of a training to score [last|best]
-raw=data/raw              # folder for downloads
+raw=data/raw              # folder for downloads [if corpus=glue]
 papers=''                 # papers and models whose numbers stand beside ours: PAPER/MODEL;PAPER/MODEL
 report=()                 # flags of recipes/lib/report.py, such as --report.centre median
 pretraining=''            # command that pretrains the models of the preset, without --pos-enc

@@ -21,13 +21,13 @@ stride=128                # pieces between the starts of two windows of a contex
 longest_question=64       # longest question in pieces; longer ones are cut [int 1..]
 longest_answer=30         # longest answer in pieces [int 1..]
 n_best=20                 # answers per question in nbest_predictions.json [int 1..]
-null_threshold=0          # SQuAD 2.0: no answer if that scores more than this number above the best span [number]
+null_threshold=0          # SQuAD 2.0: no answer if that scores more than this number above the best span [number if version=2.0]
 separators=2              # number of </s> between question and context: 1 as BERT, 2 as RoBERTa [int 1..2]
 bad=refuse                # what to do with unusable questions: stop with a list, leave them out, or repair them [refuse|skip|repair]
 limit=0                   # number of training questions to use (0: all) [int 0..]
 limit_dev=0               # number of questions to score (0: all) [int 0..]
 keep=last                 # checkpoint of a training to score [last|best]
-raw=data/raw              # folder for downloads
+raw=data/raw              # folder for downloads [if corpus=squad]
 papers=''                 # papers and models whose numbers stand beside ours: PAPER/MODEL;PAPER/MODEL
 report=()                 # flags of recipes/lib/report.py, such as --report.centre median
 pretraining=''            # command that pretrains the models of the preset, without --pos-enc

@@ -25,6 +25,7 @@ own=([seed]=--seeds [pos-enc]=--pos-enc [pos-enc-args]=--pos-enc [pos-enc-random
   [valid-subset]='' [tokens-per-sample]=--longest.TASK [max-positions]=--longest.TASK
   [max-source-positions]=--longest.TASK [max-target-positions]=--longest.TASK)
 options "$@"
+[[ $pos_enc,$once, == *-random,* ]] || no_effect "no encoding in --pos-enc or --once ends with -random" random_range
 
 # --- for each task: the kind of its model, and flags for its examples; for each encoding: those of the model's stacks
 mapfile -t chosen < <(split "$pos_enc${once:+,$once}")

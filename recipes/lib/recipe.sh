@@ -28,7 +28,7 @@ jobs=1                 # number of models that are trained at the same time [int
 launch=local           # what starts the processes of a training [local|torchrun|slurm]
 processes=1            # processes of a training on each node (on GPUs: one per GPU) [int 1..]
 nodes=1                # nodes of a training [int 1..]
-rendezvous=''          # HOST:PORT of the first node, for torchrun on several nodes
+rendezvous=''          # HOST:PORT of the first node, for several nodes [if launch=torchrun]
 batches=1              # batches per update, summed over all processes [int 1..]
 device=auto            # auto takes GPUs with Slurm, or if nvidia-smi finds any [auto|cpu|gpu]
 precision=auto         # floating-point format of training; auto takes bf16 if all GPUs have it [auto|float32|bf16|fp16]
@@ -48,7 +48,7 @@ declare -A _marks=() own=() # flags of fairseq-train that the recipe writes itse
 free=()                   # words that the next step adds to its command, although they do not change its output
 # What a recipe may read: --cpu unless the run uses GPUs, and the names of the models that `models` has trained.
 CPU=() finished=() dry_run=''
-_names=() _cards=() _prefix=() _chain='' _stopped='' _model='' _reason='' _commit='' _end='' _mark='' _log=''
+_given=' ' _names=() _cards=() _prefix=() _chain='' _stopped='' _model='' _reason='' _commit='' _end='' _mark='' _log=''
 
 # Print a hint such as `; did you mean --seeds?`: _nearest WORD KNOWN...
 _nearest() {
@@ -121,7 +121,7 @@ _last_flags() {
 
 # options "$@": read the preset, then the command line; check all values, and take the folder's lock.
 options() {
-  local _name _file _words=("$0" "$@") _given=' ' _known='' _show='' _checks=("--suffix=$label_suffix" "${stacks[@]/#/--stack=}")
+  local _name _file _words=("$0" "$@") _known='' _show='' _checks=("--suffix=$label_suffix" "${stacks[@]/#/--stack=}")
   mapfile -t _names < <(for _file in "$ROOT/recipes/lib/recipe.sh" "$RECIPE"; do
     sed -nE '/^options|\(\) \{/q; s/^([a-z][a-z_]*)=[^#]*# .*/\1/p' "$_file"
   done | awk '!known[$0]++')
@@ -162,6 +162,7 @@ options() {
   done
   _known=$(_settings) output=$(realpath -m -- "$output")
   [[ $_show != --settings ]] || { echo "$_known" && exit; }
+  _checks+=("--given=$_given")
   for _name in "${!own[@]}"; do _checks+=("--own=$_name=${own[$_name]}"); done
   [[ -z $dry_run ]] || _checks+=(--dry-run)
   [[ -z $_show ]] || _checks+=(--help-text)
@@ -192,6 +193,12 @@ _claim() {
   echo "$_quoted" >"$output/command.sh"
   : >"$output/models.tsv"
   : >"$output/steps.txt"
+}
+
+# no_effect REASON NAME...: stop if the command line sets one of these settings, because they then change nothing.
+no_effect() {
+  local name
+  for name in "${@:2}"; do [[ $_given != *" $name "* ]] || fail "--${name//_/-} has no effect: $1. Leave it out."; done
 }
 
 # Find out which devices and which precision to use, and say so.

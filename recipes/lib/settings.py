@@ -3,7 +3,8 @@
 python -m recipes.lib.settings RECIPE [--help-text | --dry-run] [--stack NAME] [--suffix TEXT] [--own FLAG=OPTION]
 
 A recipe declares a setting as `NAME=VALUE  # HELP [TYPE]`. The type is `int`, `number`, `int 1..`, `number 0..1`,
-a choice such as `a|b|DIR` (also FILE and PATH, which is a file or a folder), or `list` before one of these.
+a choice such as `a|b|DIR` (also FILE and PATH, which is a file or a folder), or `list` before one of these. After the
+type, `if corpus=wmt18,DIR` means that the setting has no effect with other values of --corpus, and is then refused.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ DECIDED = {
 
 
 class Declared(NamedTuple):
-    """Hold the help text of a setting, and the type of its value."""
+    """Hold the help text of a setting, the type of its value, and the only values of another setting it is for."""
 
     about: str
     kind: str
+    condition: str
 
 
 def declared(recipe: Path) -> dict[str, Declared]:
@@ -56,7 +58,8 @@ def declared(recipe: Path) -> dict[str, Declared]:
             if line.startswith("options") or "() {" in line:
                 break
             if match := DECLARATION.match(line):
-                found[match[1]] = Declared(match[2], match[3] or "")
+                kind, _, condition = f" {match[3] or ''}".partition(" if ")
+                found[match[1]] = Declared(match[2], kind.strip(), condition)
     return found
 
 
@@ -91,6 +94,16 @@ def check(option: str, value: str, kind: str, *, look: bool = True) -> None:
         raise InputError(f"{option} {value}: the value must be one of {kind}{nearest(value, choices)}")
 
 
+def check_effect(option: str, condition: str, known: dict[str, Declared], texts: dict[str, str]) -> None:
+    """Refuse an option of the command line that has no effect with the value of another setting."""
+    name, _, values = condition.partition("=")
+    choices, wanted = known[name].kind.removeprefix("list ").split("|"), set(values.split(","))
+    given = OUTER_COMMA.split(texts[name])
+    if not any(value in wanted or (value not in choices and wanted & set(EXISTS)) for value in given):
+        advice = f"It is for --{name} {values.replace(',', ' or ')}. Leave it out."
+        raise InputError(f"{option} has no effect with --{name} {texts[name]}. {advice}")
+
+
 def check_flags(words: list[str], own: dict[str, str]) -> None:
     """Refuse flags of fairseq-train that the recipe writes itself, because fairseq uses the last of two values."""
     for flag in flags(words):
@@ -122,17 +135,21 @@ def steps(recipe: Path) -> list[str]:
 def check_all(recipe: Path, values: dict[str, str | list[str]], args: argparse.Namespace) -> None:
     """Check all settings of a run."""
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
-    for name, setting in declared(recipe).items():
+    known = declared(recipe)
+    for name, setting in known.items():
+        option = f"--{name.replace('_', '-')}"
+        if setting.condition and name in args.given.split():
+            check_effect(option, setting.condition, known, texts)
         if name in texts:
-            check(f"--{name.replace('_', '-')}", texts[name], setting.kind, look=not args.dry_run)
+            check(option, texts[name], setting.kind, look=not args.dry_run)
     check_processes(texts)
     train = values["train"]
     own = {"arch": "--arch"} if "arch" in texts else {}
     check_flags(train if isinstance(train, list) else [], own | dict(text.partition("=")[::2] for text in args.own))
     for label in filter(None, OUTER_COMMA.split(texts["pos_enc"])):
         encodings.check(label.removesuffix(args.suffix), args.stack)
-    if (until := texts["until"]) and until not in (known := steps(recipe)):
-        raise InputError(f"--until {until}: there is no such step{nearest(until, known)}")
+    if (until := texts["until"]) and until not in (kinds := steps(recipe)):
+        raise InputError(f"--until {until}: there is no such step{nearest(until, kinds)}")
 
 
 def help_text(recipe: Path, folder: Path, values: dict[str, str | list[str]]) -> Iterator[str]:
@@ -143,7 +160,8 @@ def help_text(recipe: Path, folder: Path, values: dict[str, str | list[str]]) ->
     for name, setting in declared(recipe).items():
         value, option = values[name], f"--{name.replace('_', '-')}"
         option, text = (f"{option}.FLAG", shlex.join(value)) if isinstance(value, list) else (option, value)
-        yield f"  {option:20s} {setting.about}{f' [{setting.kind}]' * bool(setting.kind)} ({text or 'none'})"
+        kind = f"{setting.kind}{f' if {setting.condition}' * bool(setting.condition)}".strip()
+        yield f"  {option:20s} {setting.about}{f' [{kind}]' * bool(kind)} ({text or 'none'})"
     yield "  --settings           print the settings of a preset and the other options"
     yield "  --dry-run            print the commands"
 
@@ -154,6 +172,7 @@ def main() -> None:
     add("recipe", type=Path, help="File that declares the settings.")
     add("--help-text", action="store_true", help="Print the recipe's --help.")
     add("--dry-run", action="store_true", help="Files and folders need not exist.")
+    add("--given", default="", metavar="NAMES", help="Settings that the command line sets.")
     add("--stack", action="append", default=[], metavar="NAME", help="Stack in which the encodings must work.")
     add("--suffix", default="", metavar="TEXT", help="Text that may follow the name of an encoding.")
     add("--own", action="append", default=[], metavar="FLAG=OPTION", help="Further flag that the recipe sets itself.")

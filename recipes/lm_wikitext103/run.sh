@@ -6,8 +6,8 @@ source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
 corpus=builtin            # text: builtin, wikitext103, a folder with {train,valid,test}.txt or wiki.*.tokens, plain or .gz, or one of fairseq-preprocess [builtin|wikitext103|DIR]
-raw=data/raw              # folder for downloads
-types=0                   # word types that the training text must have, with <unk> and <eos> (0: any number) [int 0..]
+raw=data/raw              # folder for downloads [if corpus=wikitext103]
+types=0                   # word types that the training text must have, with <unk> and <eos> (0: any number) [int 0.. if corpus=builtin,DIR]
 workers=1                 # processes of fairseq-preprocess [int 1..]
 length=150                # tokens of a segment in training [int 1..]
 mem_train=150             # states of earlier tokens that each layer reads in training [int 0..]

@@ -6,6 +6,7 @@ text=() valid=() data=$output/data
 # need SETTING ADVICE: stop if a setting has no value; a dry run shows its name instead.
 need() { [[ -n ${!1} ]] || { [[ -n $dry_run ]] || fail "--${1//_/-} is missing: $2" && printf -v "$1" %s "${1^^}"; }; }
 [[ -z $init_from ]] || reads "$init_from"
+[[ -z $tokenizer_path ]] || no_effect "--tokenizer-path names the tokenizer" vocabulary
 [[ -z $init_model ]] || need init_from "this preset starts from $init_model. Give its folder or checkpoint."
 [[ ,$corpus, != *,books_wiki,* ]] || need books "--corpus $corpus needs a folder with one file for each book."
 [[ ,$corpus, != *,wiki100,* ]] || need languages "--corpus wiki100 needs a folder with a folder of Wikipedia's text or dump for each language."
@@ -55,6 +56,7 @@ tokenizer_of() {
 
 # prepared FOLDER: use a corpus that prepare_corpus.py wrote.
 prepared() {
+  no_effect "$1 is prepared already" tokenizer tokenizer_path vocabulary shards
   local longest && longest=$(grep -m 1 -oP '"longest": \K\d+' "$1/corpus.json")
   tokenizer=$(grep -m 1 -oP '"tokenizer": "\K\w+' "$1/corpus.json")
   ((longest <= length - 2)) || fail "--length $length: sentences in $1 may have $longest pieces plus <s> and </s>. Give --length $((longest + 2)) or more, or prepare the text again."

@@ -5,12 +5,12 @@ source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
 corpus=builtin            # text: names joined by commas, a folder with train.* and valid.*, or one that prepare_corpus.py wrote [list builtin|books_wiki|openwebtext|c4_en|wiki100|DIR]
-books=''                  # for books_wiki: folder with a file for each book, as BooksCorpus is no longer distributed [DIR]
-languages=''              # for wiki100: folder with a folder of text for each language (en, de, ...) [DIR]
+books=''                  # for books_wiki: folder with a file for each book, as BooksCorpus is no longer distributed [DIR if corpus=books_wiki]
+languages=''              # for wiki100: folder with a folder of text for each language (en, de, ...) [DIR if corpus=wiki100]
 raw=data/raw              # folder for downloads
 tokenizer=sentencepiece   # subword tokenizer of the text [gpt2|wordpiece|sentencepiece]
 tokenizer_path=''         # its files, or published (GPT-2's, uncased BERT's); otherwise it is learned, except GPT-2's
-vocabulary=8000           # subword types to learn, if the tokenizer is learned [int 1..]
+vocabulary=8000           # subword types to learn, if the tokenizer is learned [int 1.. if tokenizer=wordpiece,sentencepiece]
 shards=1                  # parts of the text; each epoch of fairseq reads one of them [int 1..]
 workers=1                 # shards that are prepared at the same time [int 1..]
 prepare=()                # flags of prepare_corpus.py, such as --prepare.limit 1000 --prepare.valid-part 0.01

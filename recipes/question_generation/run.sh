@@ -6,8 +6,8 @@ source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
 corpus=builtin            # builtin (invented), squad or cmrc (downloaded), a folder with {train,valid,test}.json or src-*.txt and tgt-*.txt, a file in SQuAD's format (split by article), or a folder of prepare_questions.py [builtin|squad|cmrc|PATH]
-sets=''                   # names of the training, the validation and maybe the test file in your folder: TRAIN,VALID[,TEST]
-raw=data/raw              # folder for downloads
+sets=''                   # names of the training, the validation and maybe the test file in your folder: TRAIN,VALID[,TEST] [if corpus=PATH]
+raw=data/raw              # folder for downloads [if corpus=squad,cmrc]
 limit=0                   # training questions to use; 0: all [int 0..]
 limit_valid=0             # validation and test questions to use; 0: all [int 0..]
 bad=refuse                # bad questions: stop with a list, leave them out, or repair misplaced answers and cut long ones [refuse|skip|repair]
@@ -16,16 +16,17 @@ length=512                # pieces of a source; longer contexts are cut around t
 longest_answer=100        # pieces of an answer [int 1..]
 longest_question=50       # pieces of a question [int 1..]
 encoder=scratch           # Hugging Face folder of a BERT or RoBERTa, whose tokenizer is used, too; or scratch [scratch|DIR]
-freeze_encoder=''         # yes keeps the pretrained encoder and the embedding fixed [yes]
-tokenizer=''              # pieces for --encoder scratch; empty: characters for Chinese, otherwise words [words|chars]
-cased=''                  # yes keeps capital letters, for --encoder scratch [yes]
-vocabulary=20000          # pieces in the dictionary, for --encoder scratch [int 5..]
+freeze_encoder=''         # yes keeps the pretrained encoder and the embedding fixed [yes if encoder=DIR]
+tokenizer=''              # pieces for --encoder scratch; empty: characters for Chinese, otherwise words [words|chars if encoder=scratch]
+cased=''                  # yes keeps capital letters, for --encoder scratch [yes if encoder=scratch]
+vocabulary=20000          # pieces in the dictionary, for --encoder scratch [int 5.. if encoder=scratch]
 copy=on                   # models that can copy words of the source, models that cannot, or both [on|off|both]
 split=valid               # split for which questions are generated [valid|test]
 arch=posenc_question_generation # architecture of fairseq-train
 workers=1                 # processes that prepare the questions [int 1..]
 stacks=(decoder)
 options "$@"
+[[ ! -f $corpus/questions.json ]] || no_effect "$corpus is prepared already" sets limit limit_valid bad context longest_answer tokenizer cased vocabulary
 
 data=$output/data-bin folder=$raw questions=(--corpus "$corpus") files=() paper=()
 task=(--task posenc_question_generation --max-target-positions $((longest_question + 14))) # room for more than a question
@@ -46,8 +47,7 @@ esac
 ((${#files[@]} == 0)) || questions=(--train "$folder/${files[0]}"
   --valid "$folder/${files[1]?of --sets is missing. Write TRAIN,VALID or TRAIN,VALID,TEST}" ${files[2]:+--test "$folder/${files[2]}"})
 sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
-[[ $encoder == scratch ]] || sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder")
-[[ $encoder == scratch ]] || reads "$encoder"/*
+[[ $encoder == scratch ]] || { sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder") && reads "$encoder"/*; }
 free=(--workers "$workers")
 [[ $data == "$corpus" ]] || step prepare "$data" python "$ROOT/data-bin-scripts/prepare_questions.py" "${questions[@]}" \
   "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \

@@ -8,12 +8,12 @@ source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
 corpus=published          # published (see --tasks), builtin (invented reviews), or a folder with the files train, dev and test (.tsv, .csv or .jsonl) [published|builtin|DIR]
-tasks=SST-2               # published data sets [list IMDB|SST-2|SNLI|QNLI|QQP|MNLI|RTE]
-files=''                  # folder that has the published files already; empty: download them [DIR]
+tasks=SST-2               # published data sets [list IMDB|SST-2|SNLI|QNLI|QQP|MNLI|RTE if corpus=published]
+files=''                  # folder that has the published files already; empty: download them [DIR if corpus=published]
 raw=data/raw              # folder for downloads
-text=text                 # column of the text in your own files
-pair=''                   # column of the second text in your own files, if rows are pairs
-label=label               # column of the label in your own files
+text=text                 # column of the text in your own files [if corpus=DIR]
+pair=''                   # column of the second text in your own files, if rows are pairs [if corpus=DIR]
+label=label               # column of the label in your own files [if corpus=DIR]
 tokenizer=''              # split words by NLTK's rules or at spaces; empty: spaces for SST-2, whose text is tokenised, otherwise nltk [nltk|spaces]
 glove=''                  # word vectors: a file in GloVe's format, or published (downloads 2.2 GB); empty: none [published|FILE]
 more_than=3               # keep words that occur more often than this in training [int 0..]

@@ -7,14 +7,14 @@ source "$ROOT/recipes/translation_wmt18/places.sh" # the functions place, checkp
 preset=${preset:-base}  # settings in conf/NAME.sh
 corpus=wmt18            # wmt18, builtin (invented text), or a folder with {train,valid,test}.{SOURCE,TARGET} [wmt18|builtin|DIR]
 direction=en-de         # directions SOURCE-TARGET, separated by commas; both directions of a pair share their text
-test_set='test'         # name of the test files in your folder
-raw=data/raw            # wmt18: folder for the downloaded archives
-newstest=''             # wmt18: folder with the test sets (none: sacreBLEU downloads them) [DIR]
-sizes=1000,50,50        # builtin: numbers of pairs for training, validation and test [list int 1..]
+test_set='test'         # name of the test files in your folder [if corpus=DIR]
+raw=data/raw            # wmt18: folder for the downloaded archives [if corpus=wmt18]
+newstest=''             # wmt18: folder with the test sets (none: sacreBLEU downloads them) [DIR if corpus=wmt18]
+sizes=1000,50,50        # builtin: numbers of pairs for training, validation and test [list int 1.. if corpus=builtin]
 limit=0                 # number of training pairs to use (0: all) [int 0..]
 bad_lines=refuse        # whether bad training pairs stop the recipe, or are left out [refuse|drop]
 tokenizer=sentencepiece # SentencePiece (unigrams or BPE) on raw text, or fastBPE on Moses' words [sentencepiece|sentencepiece-bpe|fastbpe]
-character_coverage=1    # SentencePiece: part of the characters that the subwords must cover [number 0.98..1]
+character_coverage=1    # SentencePiece: part of the characters that the subwords must cover [number 0.98..1 if tokenizer=sentencepiece,sentencepiece-bpe]
 dictionary=joint        # one vocabulary for both languages, or one for each [joint|separate]
 vocabulary=32000        # subword types in a vocabulary [int 1..]
 length=256              # longest sentence in subwords; longer ones are bad lines [int 1..1023]

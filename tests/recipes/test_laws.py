@@ -17,6 +17,8 @@ import pytest
 import support_curves
 from golden import GOLDEN, MACHINE, ROOT, TOY, presets, recipes, stored, text
 
+from recipes.lib import settings
+
 pytestmark = pytest.mark.timeout(300)
 NAMES = [recipe.name for recipe in recipes()]
 RECIPES = {recipe.name: recipe for recipe in recipes()}
@@ -480,11 +482,33 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
         (["--nodes", 2, "--batches", 2], "--launch local uses one machine only."),
         (["--nodes", 2, "--batches", 2, "--launch", "torchrun"], "Give --rendezvous HOST:PORT."),
         (["--preset", "conf/mine.sh"], "there is no such preset"),
+        (
+            ["--corpus", TOY, "--word", "a"],
+            "--word has no effect with --corpus tests/recipes/toy. It is for --corpus builtin.",
+        ),
+        (["--rendezvous", "a:1"], "--rendezvous has no effect with --launch local. It is for --launch torchrun."),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_is_known(words: list[object], message: str, tmp_path: Path) -> None:
     assert message in refused(TOY, "--output", tmp_path / "out", *words)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_that_a_value_makes_useless_is_refused(name: str, tmp_path: Path) -> None:
+    known = settings.declared(RECIPES[name] / "run.sh")
+    for option, setting in known.items():
+        other, _, wanted = setting.condition.partition("=")
+        if not other:
+            continue
+        choices = known[other].kind.removeprefix("list ").split("|")
+        assert set(wanted.split(",")) <= set(choices), f"{option}: --{other} has no such value"
+        useless = next((value for value in choices if value not in {*wanted.split(","), *settings.EXISTS}), None)
+        if useless:
+            words = (f"--{option.replace('_', '-')}", "1", f"--{other}", useless)
+            assert f"has no effect with --{other} {useless}" in refused(
+                RECIPES[name], "--output", tmp_path / "o", *words
+            )
 
 
 def test_a_preset_of_the_user_may_not_set_what_no_setting_reads(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ source "$(dirname "$0")/../../../recipes/lib/recipe.sh"
 
 preset=smoke              # settings in conf/NAME.sh
 corpus=builtin            # builtin, or a folder with words.txt [builtin|DIR]
-word=hello                # word that the built-in text repeats
+word=hello                # word that the built-in text repeats [if corpus=builtin]
 repeats=2                 # how often the word is repeated [int 1..9]
 share=0.5                 # part of the points that count [number 0..1]
 tasks=''                  # tasks, separated by commas: a model is trained on each of them [list upper|lower]

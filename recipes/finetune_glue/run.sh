@@ -47,16 +47,10 @@ step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselin
 
 # --- a training for each task, encoding and seed, and for each learning rate and number of epochs
 model() { # NAME ENCODING SEED TASK
-  local data=$output/data/$4${suffix_of[$2]} kind=${segments_of[$2]} task trial lr count trained=''
+  local kind=${segments_of[$2]} task
   read -ra task <<<"${flags_of[$4]}"
   [[ $4 != SST-2 && $4 != CoLA ]] || kind=none # single sentences
-  while read -r trial lr count; do
-    set_schedule "$data" "$count"
-    train "$trial" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${task[@]}" --arch posenc_roberta_pretrained \
-      --pretrained "${pretrained_model[$2]}" --segments "$kind" "${train[@]}" --lr "$lr" "${schedule[@]}" --seed "$3" \
-      --no-epoch-checkpoints --keep-interval-updates 1 && trained=1
-  done < <(trials "$1")
-  [[ -n $trained ]]
+  train_all "$1" "$2" "$3" "$output/data/$4${suffix_of[$2]}" "${task[@]}" --segments "$kind"
 }
 models model ${tasks//,/ }
 

@@ -53,15 +53,9 @@ prepare SQuAD prepare_spans.py --version "$version" "${questions[@]}" --stride "
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items SQuAD --output "$output/baselines.json"
 
 model() { # NAME ENCODING SEED SQuAD
-  local data=$output/data/SQuAD${suffix_of[$2]} best=() trial lr count trained=''
+  local best=()
   [[ $keep == last ]] || best=(--best-checkpoint-metric spans --maximize-best-checkpoint-metric) # windows with the right answer
-  while read -r trial lr count; do
-    set_schedule "$data" "$count"
-    train "$trial" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 --task posenc_squad --criterion squad \
-      --arch posenc_roberta_pretrained --pretrained "${pretrained_model[$2]}" --segments "${segments_of[$2]}" "${train[@]}" \
-      --lr "$lr" "${schedule[@]}" --seed "$3" "${best[@]}" --no-epoch-checkpoints --keep-interval-updates 1 && trained=1
-  done < <(trials "$1")
-  [[ -n $trained ]]
+  train_all "$1" "$2" "$3" "$output/data/SQuAD${suffix_of[$2]}" --task posenc_squad --criterion squad --segments "${segments_of[$2]}" "${best[@]}"
 }
 models model SQuAD
 device_step evaluate "$output/evaluated" python -m recipes.lib.finetuning.evaluate "${evaluation[@]}" --n-best "$n_best" \

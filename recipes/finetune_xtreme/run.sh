@@ -34,7 +34,6 @@ pretraining=''            # command that pretrains the models of the preset, wit
 options "$@"
 ((length >= longest_question + separators + 3)) || fail "--length $length leaves no room for context after a question of --longest-question $longest_question pieces."
 
-
 # --- texts, models, prepared rows and questions, and the scores of answers without a model
 source "$HERE/data.sh"
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items "$(IFS=, && echo "${items[*]}")" \
@@ -42,16 +41,10 @@ step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselin
 
 # --- a training for each encoding and seed, on the rows of XNLI or on the questions of SQuAD
 model() { # NAME ENCODING SEED XNLI|SQuAD
-  local data=$output/data/$4${suffix_of[$2]} flags=() trial lr count trained=''
+  local flags=()
   if [[ $4 == XNLI ]]; then read -ra flags < <(python -m recipes.lib.finetuning.tasks --task XNLI --separators "$separators")
   else flags=(--task posenc_squad --criterion squad "${choice[@]}"); fi
-  while read -r trial lr count; do
-    set_schedule "$data" "$count"
-    train "$trial" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${flags[@]}" --arch posenc_roberta_pretrained \
-      --pretrained "${pretrained_model[$2]}" --segments "${segments_of[$2]}" "${train[@]}" --lr "$lr" "${schedule[@]}" --seed "$3" \
-      --no-epoch-checkpoints --keep-interval-updates 1 && trained=1
-  done < <(trials "$1")
-  [[ -n $trained ]]
+  train_all "$1" "$2" "$3" "$output/data/$4${suffix_of[$2]}" "${flags[@]}" --segments "${segments_of[$2]}"
 }
 models model "${items[@]}"
 

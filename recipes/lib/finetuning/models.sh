@@ -71,6 +71,18 @@ prepare() {
   done
 }
 
+# train_all NAME ENCODING SEED DATA FLAGS...: fine-tune a model with each learning rate and number of epochs.
+train_all() {
+  local trial lr count trained=''
+  while read -r trial lr count; do
+    set_schedule "$4" "$count"
+    train "$trial" "$4" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${@:5}" --arch posenc_roberta_pretrained \
+      --pretrained "${pretrained_model[$2]}" "${train[@]}" --lr "$lr" "${schedule[@]}" --seed "$3" \
+      --no-epoch-checkpoints --keep-interval-updates 1 && trained=1
+  done < <(trials "$1")
+  [[ -n $trained ]]
+}
+
 # trials NAME: print the name, the learning rate and the number of epochs of each training of a model.
 trials() {
   local lr count

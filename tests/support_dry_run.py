@@ -8,6 +8,16 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Rows of the tables of hyperparameters in the paper of LFHC, and the flags of fairseq-train for them.
+LFHC_FLAGS = {
+    "batch size": "batch-size",
+    "lr rate": "lr",
+    "dropout": "dropout",
+    "clip norm": "clip-norm",
+    "warmup steps": "warmup-updates",
+    "maximum steps": "max-update",
+    "eval interval": "validate-interval-updates",
+}
 
 
 def run(recipe: str, *words: object) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import prepare_questions
 import pytest
+from support_dry_run import LFHC_FLAGS
 
 from fairseq_posenc import metrics
 from fairseq_posenc.papers.reading import figures
@@ -128,16 +129,7 @@ def test_the_presets_are_the_papers(preset: str, column: str) -> None:
     settings = runs.settings(printed("--preset", preset, "--settings").stdout)
     paper = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column=column)}
     train = flags(list(settings["train"]))
-    ours = {
-        "batch size": "batch-size",
-        "lr rate": "lr",
-        "dropout": "dropout",
-        "clip norm": "clip-norm",
-        "warmup steps": "warmup-updates",
-        "maximum steps": "max-update",
-        "eval interval": "validate-interval-updates",
-    }
-    assert {row: float(train[flag]) for row, flag in ours.items()} == {row: paper[row] for row in ours}
+    assert {row: float(train[flag]) for row, flag in LFHC_FLAGS.items()} == {row: paper[row] for row in LFHC_FLAGS}
     assert train["total-num-update"] == train["max-update"]
     for k in ("", "-k-shaw", "-k-lfhc"):
         labels = runs.settings(printed("--preset", f"{preset}{k}", "--settings").stdout)["pos_enc"]

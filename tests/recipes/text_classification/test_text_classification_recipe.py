@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import prepare_text_classification
 import pytest
+from support_dry_run import LFHC_FLAGS
 
 from fairseq_posenc.papers.reading import figures
 from recipes.lib import runs
@@ -113,19 +114,10 @@ def trainings(*arguments: str) -> list[dict[str, str]]:
 
 
 def test_the_preset_paper_has_the_papers_values_for_each_task() -> None:
-    ours = {
-        "batch size": "batch-size",
-        "lr rate": "lr",
-        "dropout": "dropout",
-        "clip norm": "clip-norm",
-        "warmup steps": "warmup-updates",
-        "maximum steps": "max-update",
-        "eval interval": "validate-interval-updates",
-    }
     found = trainings("--preset", "paper", "--tasks", ",".join(TASKS), "--pos-enc", "xl")
     for task, train in zip(TASKS, found, strict=True):
         paper = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column=task)}
-        assert {row: float(train[flag]) for row, flag in ours.items()} == {row: paper[row] for row in ours}
+        assert {row: float(train[flag]) for row, flag in LFHC_FLAGS.items()} == {row: paper[row] for row in LFHC_FLAGS}
         assert train["total-num-update"] == train["max-update"]
 
 

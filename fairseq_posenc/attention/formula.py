@@ -125,6 +125,7 @@ def _softmax(scores: Tensor) -> Tensor:
 def _bound(columns: int) -> None:
     """Compare the length of rows with the bounds, so that torch makes a graph of its own for each range of lengths.
 
-    If torch knows that rows are short, a GPU keeps them in registers (rows.py).
+    If torch knows that rows are short, a GPU keeps them in registers (rows.py). Torch notes each comparison while it
+    traces this function, so nobody needs the result.
     """
     any(columns <= bound for bound in BOUNDS)

@@ -17,8 +17,10 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.dependencies import MemoryDep
 from torch._inductor.virtualized import V
 
+from .formula import BOUNDS
+
 #: The longest rows that are kept in registers. Torch uses this number, too.
-LONGEST = 1024
+LONGEST = BOUNDS[-1]
 
 
 class _KeepRows(InductorChoices):

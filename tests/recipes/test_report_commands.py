@@ -41,7 +41,7 @@ def check(target: Target) -> None:
     place = words.index("--pos-enc") if "--pos-enc" in words else len(words)
     values = dict(settings(target.recipe, (*words[:place], *words[place + 2 :])))
     labels = words[place + 1] if place < len(words) else ""
-    args = argparse.Namespace(dry_run=True, stack=[], suffix="", own=[])
+    args = argparse.Namespace(dry_run=True, given="", stack=[], suffix="", own=[])
     check_all(ROOT / "recipes" / target.recipe / "run.sh", {**values, "pos_enc": labels}, args)
     causal, has_cls = target.recipe == "lm_wikitext103", target.recipe.startswith("finetune")
     shape = StackShape(layers=2, heads=2, dim=8, max_length=512, causal=causal, has_cls=has_cls)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from ..core.compose import Composition, LayerCall, LayerView
+from ..core.compose import Composition, LayerView
 from ..positions import Positions
 from .agreement import Size, check_past, check_tokens
 from .cache import KeyValueCache
@@ -33,7 +33,7 @@ class SelfAttention(nn.Module):
     """
 
     #: Function for analyses, which each forward pass calls with the queries, the keys and the encoding's hooks.
-    watch: Callable[[Projected, LayerCall], None] | None = None
+    watch: Callable[[Projected, LayerView], None] | None = None
 
     def __init__(
         self, dim: int, heads: int, *, dropout: float = 0.0, bias: bool = True, batch_first: bool = True
@@ -113,7 +113,7 @@ class SelfAttention(nn.Module):
         self,
         x: Tensor,
         positions: Positions,
-        tensors: Mapping[str, Tensor],
+        tensors: Mapping[str, Mapping[str, Tensor]],
         *,
         memory: Tensor | None = None,
         cache: KeyValueCache | None = None,
@@ -124,7 +124,7 @@ class SelfAttention(nn.Module):
         Args:
             x: The new tokens, [B, T, d] (or [T, B, d]).
             positions: Positions of the T queries and K keys.
-            tensors: The tensors of this layer that the encoding's `per_layer` returned.
+            tensors: The tensors of this layer that the composition's `per_layer` returned, by the names of encodings.
             memory: States of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1. If there is a cache,
                 memory may be given only while the cache is empty.
             cache: The cache with the K - T earlier columns, to which the new columns are appended.
@@ -156,7 +156,7 @@ class SelfAttention(nn.Module):
         )
         return self.out_proj(self._merge(attended)), weights
 
-    def _compressed(self, x: Tensor, call: LayerCall) -> tuple[Tensor, Tensor]:
+    def _compressed(self, x: Tensor, call: LayerView) -> tuple[Tensor, Tensor]:
         """Return the compressed inputs of keys and of values, [B, K', d] (or [K', B, d]) each.
 
         Padding is replaced by zeros before the encoding compresses the inputs.

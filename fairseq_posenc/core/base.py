@@ -198,8 +198,14 @@ class Layer:
     content: Content | None = None
     inputs: Tensor | None = None
 
+    # Every layer calls these methods in every decoding step. `dataclasses.replace` would take several times as long.
+
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Layer:
+        """Return the same layer with other tensors."""
+        return Layer(self.index, self.rank, tensors, self.project_q, self.project_k, self.content, self.inputs)
+
     def with_content(self, content: Content) -> Layer:
-        """Return the same layer with a content product. Every layer calls this method in every decoding step."""
+        """Return the same layer with a content product."""
         return Layer(self.index, self.rank, self.tensors, self.project_q, self.project_k, content, self.inputs)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from fairseq_posenc.attention import Projected, paths
 from fairseq_posenc.attention.choice import Choice, Mode, PathRefusedError, choose
-from fairseq_posenc.core import shared_bias
+from fairseq_posenc.core import relative
 from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import StackShape, build
 from fairseq_posenc.positions import Positions
@@ -147,5 +147,5 @@ def test_a_gpu_keeps_the_small_part_of_a_shared_bias(monkeypatch: pytest.MonkeyP
     """A GPU does not store the bias of all pairs for all layers."""
     encoding = build("t5", None, StackShape(2, 2, 8, 10))
     assert {"bias"} == set(encoding.per_layer(Positions(10, 10, CPU))[0]["t5"])
-    monkeypatch.setattr(shared_bias, "ONCE", ())
+    monkeypatch.setattr(relative, "ONCE", ())
     assert {"vector"} == set(encoding.per_layer(Positions(10, 10, CPU))[0]["t5"])

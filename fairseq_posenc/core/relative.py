@@ -1,4 +1,4 @@
-"""Define the base classes of relative encodings: tables with a row for each distance, and biases for pairs of tokens."""
+"""Define the base classes of relative encodings: tables with a row for each distance, and biases of pairs of tokens."""
 
 from __future__ import annotations
 

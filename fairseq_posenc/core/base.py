@@ -309,7 +309,7 @@ class PositionEncoding(nn.Module):
         """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
 
-    # -- literal references: the formulas of the papers, with which tests compare the hooks -----------------------------
+    # -- literal references: the formulas of the papers, with which tests compare the hooks ---------------------------
 
     def reference_compress(
         self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer

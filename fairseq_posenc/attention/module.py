@@ -134,9 +134,10 @@ class SelfAttention(nn.Module):
             The output, shaped as x, and the attention weights [B, h, T, K] or None.
         """
         self._check(x, positions, memory, cache)
-        call = self.view.at(positions, tensors)
+        view = self.view
+        call = view.at(positions, tensors)
         k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
-        compressed = self.view.has("compress")
+        compressed = view.has("compress")
         if compressed:
             if cache is not None:
                 raise ValueError("compressed keys cannot be cached: leave the cache out")
@@ -181,11 +182,11 @@ class SelfAttention(nn.Module):
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
         """Raise ValueError if tokens, memory or cache do not fit the positions, or the positions the encoding."""
-        if not positions.fits(self.view.encoding):
-            self.view.encoding.check_capabilities(positions)
-        tokens = self._size(x)
+        view, tokens = self.view, self._size(x)
+        if not positions.fits(view.encoding):
+            view.encoding.check_capabilities(positions)
         check_tokens(tokens, positions)
-        check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)
+        check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=view.index)
 
     def _size(self, x: Tensor) -> Size:
         """Return the numbers of samples and columns of a tensor [B, T, d] or [T, B, d]."""

@@ -48,7 +48,16 @@ class Composition(nn.Module):
                 raise InputError(f"{stack.name_flag} contains {name} twice; {cure}")
             self.add_module(name, member)
         refuse_conflicts(dict(members), stack.layers)
-        self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
+        own = [member for _, member in members]
+        #: Capabilities of all encodings together; `directional` is true if one encoding is directional.
+        self.capabilities: Capabilities = reduce(Capabilities.combined, [member.capabilities for member in own])
+        #: Maximum sequence length for which all encodings are defined, or None if there is no limit.
+        self.limit = min([member.limit for member in own if member.limit is not None], default=None)
+        #: Whether an encoding reads positions within sentences, which depend on the ids that end a sentence.
+        self.needs_boundaries = any(member.needs_boundaries for member in own)
+        #: Whether an encoding reads the segments of the tokens.
+        self.needs_segments = any(member.needs_segments for member in own)
+        self._embedding = [name for name, member in members if "embed" in member.hooks]
         self._refuse_stack()
         self._warned = False
         #: The paths of attention that were already logged, with their reasons, so that each appears once.
@@ -67,27 +76,6 @@ class Composition(nn.Module):
     def name(self) -> str:
         """Return the value of --pos-enc that names this composition."""
         return "+".join(self._modules)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities of all encodings together; `directional` is true if one encoding is directional."""
-        return self._capabilities
-
-    @property
-    def limit(self) -> int | None:
-        """Return the maximum sequence length for which all encodings are defined, or None if there is no limit."""
-        limits = [member.limit for member in self.members.values() if member.limit is not None]
-        return min(limits, default=None)
-
-    @property
-    def needs_boundaries(self) -> bool:
-        """Return whether an encoding reads positions within sentences, which depend on the ids that end a sentence."""
-        return any(member.needs_boundaries for member in self.members.values())
-
-    @property
-    def needs_segments(self) -> bool:
-        """Return whether an encoding reads the segments of the tokens."""
-        return any(member.needs_segments for member in self.members.values())
 
     def __str__(self) -> str:
         return "+".join(f"{name}({member.options})" for name, member in self.members.items())
@@ -241,10 +229,10 @@ class Composition(nn.Module):
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """Apply the hook `embed` of each encoding, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
-        for member in self.members.values():
-            if "embed" in member.hooks:
-                _refresh(member)
-                x = member.embed(x, positions)
+        for name in self._embedding:
+            member = self.members[name]
+            _refresh(member)
+            x = member.embed(x, positions)
         return x
 
     def per_layer(self, positions: Positions) -> list[dict[str, dict[str, Tensor]]]:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -95,10 +96,11 @@ def start(place: str, output: Path, *words: object) -> subprocess.Popen[str]:
 
 
 def cut_power(process: subprocess.Popen[str], output: Path) -> None:
-    """Kill a run and everything that it started, at the same moment."""
-    for number in holders(output):
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
-            os.kill(number, signal.SIGKILL)
+    """Kill a run and everything that it started, also what it starts meanwhile."""
+    while numbers := holders(output):
+        for number in numbers:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(number, signal.SIGKILL)
     process.wait()
 
 
@@ -451,6 +453,7 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
         with subprocess.Popen([*command, broken], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             assert any(re.match(rf"\[.*\] {kind}(:\S+)? \.\.\.$", line) for line in process.stdout)
+            time.sleep(0.5)  # the command of the step begins after this line
             cut_power(process, broken)
     for output in (broken, whole):
         subprocess.run([*command, output], cwd=tmp_path, check=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from corpora import keys, lines
-from corpora.lines import DAMAGED, opened, there
+from corpora.lines import DAMAGED, only_file, opened
 from prepared import Problem
 from shared import CorpusError
 
@@ -160,17 +160,9 @@ def find(folder: Path, flags: str, names: Sequence[str] = NAMES) -> dict[str, Pa
     files = dict[str, Path]()
     for split, words in WORDS.items():
         candidates = [name.format(word) for word in words for name in names]
-        paths = [path for name in candidates if (path := there(folder / name))]
-        if len(paths) > 1:
-            both = f"both {paths[0].name} and {paths[1].name} for {split}"
-            raise CorpusError(f"{folder} has {both}. Give the files with {flags}.")
-        if not paths and split != "test":
-            expected = ", ".join(name.format(word) for word in words for name in names[:2])
-            existing = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-            problem = f"the folder has no file for {split} ({expected}, plain or .gz); it holds {existing}"
-            raise CorpusError(f"{folder}: {problem}. Give the files with {flags}.")
-        if paths:
-            files[split] = paths[0]
+        cure = f"Give the files with {flags}."
+        if path := only_file(folder, candidates, cure, needed=split != "test"):
+            files[split] = path
     return files
 
 

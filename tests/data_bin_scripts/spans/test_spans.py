@@ -84,7 +84,7 @@ def test_files_are_found_by_their_names_or_split_by_article(place: Path, capsys:
     s.written(folder / "dev.json", s.squad(5, 14))
     assert run(place, "--corpus", folder) == 1
     assert (
-        "both dev.json and dev-v1.1.json.gz for valid. Give the files with --train and --eval"
+        "both dev.json and dev-v1.1.json.gz, which hold the same split. Give the files with --train and --eval"
         in capsys.readouterr().err
     )
     lone = s.written(place / "lone.json", s.squad(30, 8))

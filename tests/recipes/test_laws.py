@@ -470,7 +470,7 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
     [
         (["--repeats", 10], "--repeats 10: the value must be a whole number (1..9)."),
         (["--share", "1.5"], "--share 1.5: the value must be a number (0..1)."),
-        (["--corpus", "bultin"], "--corpus bultin: the value must be one of builtin|DIR; did you mean builtin?"),
+        (["--corpus", "bultin"], "there is no such folder. Give an existing one or builtin; did you mean builtin?"),
         (["--tasks", "upper,lwer"], "--tasks lwer: the value must be one of upper|lower; did you mean lower?"),
         (["--pos-enc", "shaw[clp=1]"], "there is no option clp; did you mean clip?"),
         (["--pos-enc", "xpos"], "xpos does not work in the encoder of a model"),

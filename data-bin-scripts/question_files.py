@@ -44,7 +44,6 @@ class Question(NamedTuple):
     id: str
     where: str
     article: int
-    title: str
     context: str
     text: str
     answers: tuple[Answer, ...] = ()
@@ -97,7 +96,7 @@ def _squad(path: Path, malformed: list[Question]) -> Iterator[Question]:
         title = str(article.get("title") or article.get("id") or "")
         for index, part in enumerate(parts):
             name = f"article {number + 1}, paragraph {index + 1}"
-            empty = Question(name, f"{path.name}: {name} ({title})", number, title, "", "")
+            empty = Question(name, f"{path.name}: {name} ({title})", number, "", "")
             try:
                 empty = empty._replace(context=_field("the paragraph", part, "context", str))
                 entries = _field("the paragraph", part, "qas", list)
@@ -145,7 +144,7 @@ def _lines(sources: Path) -> Iterator[Question]:
     for (number, sentence), (_, question) in zip(sentences, questions, strict=True):
         text, name = sentence.strip(), f"{stem}:{number}"
         article = numbers.setdefault(text, len(numbers))
-        yield Question(name, f"{sources.name}:{number}", article, "", text, question.strip())
+        yield Question(name, f"{sources.name}:{number}", article, text, question.strip())
 
 
 def find(folder: Path, flags: str, names: Sequence[str] = NAMES) -> dict[str, Path]:

@@ -82,7 +82,7 @@ def test_a_window_holds_the_answer_and_as_much_as_there_is_room_for(seed: int) -
     words = [f"w{number}" for number in range(rng.randint(1, 60))]
     context, first = " ".join(words), rng.randrange(len(words))
     text = " ".join(words[first : first + rng.randint(1, 8)])
-    question = Question("a", "x", 0, "", context, "what?", (Answer(text, context.index(text)),))
+    question = Question("a", "x", 0, context, "what?", (Answer(text, context.index(text)),))
     longest = rng.randint(14, 70)
     limits = {"length": longest, "longest_answer": 8, "longest_question": 50, "context": "paragraph", "bad": "refuse"}
     cutter = Cutter(question_pieces.Words("words", cased=True), argparse.Namespace(**limits), "en")

@@ -45,13 +45,6 @@ def test_every_model_of_the_paper_has_its_scores() -> None:
     assert [figure and figure.value for figure in found] == [25.34, None]
 
 
-def test_wikitext103_is_fetched_and_its_types_counted() -> None:
-    steps = planned(RECIPE, "--corpus", "wikitext103")
-    assert "wikitext-103/wikitext-103-v1.zip" in steps["fetch:wikitext103"]
-    assert values(steps["text"], "--types") == ["267735"]
-    assert values(steps["binarise"], "--padding-factor") == ["1"]
-
-
 def test_encodings_without_memory_are_trained_and_evaluated_without_it() -> None:
     steps = planned(RECIPE, "--pos-enc", "xl[biases=tied],learned,learned+t5[buckets=8],rope+rope-2")
     memories = {name: values(command, "--mem-length")[0] for name, command in steps.items() if name[:6] == "train:"}

@@ -75,12 +75,12 @@ def holders(output: Path) -> set[int]:
     return found
 
 
-def start(place: str, output: Path, *words: object) -> subprocess.Popen[str]:
-    """Start the toy recipe, and return as soon as one of its commands waits at a place."""
+def start(place: str, output: Path, *words: object, recipe: Path = TOY) -> subprocess.Popen[str]:
+    """Start the toy recipe, or one that runs it, and return as soon as one of its commands waits at a place."""
     pipe = output.with_name("pipe")
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
-    command = [str(TOY / "run.sh"), "--output", str(output), *map(str, words)]
+    command = [str(recipe / "run.sh"), "--output", str(output), *map(str, words)]
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -234,6 +234,18 @@ def test_steps_may_depend_on_some_earlier_steps_only(small: Callable[..., Path],
     assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
     assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
     assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
+def test_a_run_is_refused_while_a_recipe_inside_of_an_earlier_one_lives(
+    small: Callable[..., Path], tmp_path: Path
+) -> None:
+    recipe, output = small(f'step inner - {TOY}/run.sh --output "$output/inner" --until words'), tmp_path / "out"
+    process = start("words.txt", output, recipe=recipe)
+    process.kill()
+    process.wait()
+    assert "another run, or a command that it left behind" in refused(recipe, "--output", output)
+    cut_power(process, output)
+    assert ran(run(recipe, "--output", output).stdout) == ["inner"]
 
 
 def test_a_run_does_not_notice_that_its_script_is_edited(small: Callable[..., Path], tmp_path: Path) -> None:

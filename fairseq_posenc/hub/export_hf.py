@@ -19,7 +19,7 @@ from ..data.words import marked
 from . import names, sums, tokenizer
 from .code import ENTRY, code
 from .folder import SAFE, new_folder
-from .hugging_face import OWN
+from .hugging_face import NUMBERS, OTHERS, OWN
 from .ids import Pretrained
 from .model import ModelConfig
 from .names import LEARNED, TYPES
@@ -90,17 +90,10 @@ def _settings(config: ModelConfig) -> dict[str, Any]:
         "model_type": "roberta" if known else OWN,
         "architectures": ["RobertaForMaskedLM" if known else f"PosEncFor{kind}"],
         **({} if known else {"auto_map": classes, "torch_dtype": "float32"}),
-        "vocab_size": config.vocabulary,
-        "hidden_size": config.dim,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "intermediate_size": config.ffn,
-        "hidden_act": config.activation,
+        **{theirs: getattr(config, ours) for ours, theirs in NUMBERS["bert"].items()},
+        **{theirs: getattr(config, ours) for ours, (theirs, _) in OTHERS["bert"].items()},
         "max_position_embeddings": config.max_length + (config.pad + 1 if known else 0),
         "type_vocab_size": 1,
-        "layer_norm_eps": config.layer_norm_eps,
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.attention_dropout,
         "bos_token_id": config.first if config.causal else config.bos,
         "pad_token_id": config.pad,
         "eos_token_id": config.eos,

@@ -25,6 +25,38 @@ from .names import BY_ID, DISTANCES, HEAD, LEARNED, TYPES
 OWN = "fairseq_posenc"
 #: Value of model_type of the language models that earlier versions exported.
 _OWN_LM = "fairseq_posenc_lm"
+#: Settings of Hugging Face's models that must be numbers, by their names in `ModelConfig`.
+NUMBERS = {
+    "bert": {
+        "layers": "num_hidden_layers",
+        "dim": "hidden_size",
+        "ffn": "intermediate_size",
+        "heads": "num_attention_heads",
+        "max_length": "max_position_embeddings",
+        "vocabulary": "vocab_size",
+    },
+    "gpt2": {
+        "layers": "n_layer",
+        "dim": "n_embd",
+        "heads": "n_head",
+        "max_length": "n_positions",
+        "vocabulary": "vocab_size",
+    },
+}
+#: Other settings with their defaults.
+OTHERS: dict[str, dict[str, tuple[str, Any]]] = {
+    "bert": {
+        "activation": ("hidden_act", "gelu"),
+        "layer_norm_eps": ("layer_norm_eps", 1e-12),
+        "dropout": ("hidden_dropout_prob", 0.1),
+        "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    },
+    "gpt2": {
+        "activation": ("activation_function", "gelu_new"),
+        "dropout": ("resid_pdrop", 0.1),
+        "attention_dropout": ("attn_pdrop", 0.1),
+    },
+}
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
 #: Values of Hugging Face's position_embedding_type, and the encodings that they are here.
 _ENCODINGS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m4"}
@@ -107,19 +139,20 @@ def _exported(where: str, settings: Mapping[str, Any]) -> ModelConfig:
     return ModelConfig(**{"causal": settings.get("model_type") == _OWN_LM, **own})
 
 
-def _numbers(where: str, settings: Mapping[str, Any], *wanted: str) -> list[int]:
-    """Return settings that must be numbers."""
-    if missing := [name for name in wanted if type(settings.get(name)) is not int]:
+def _common(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that have a name in Hugging Face's configuration, by their names in `ModelConfig`."""
+    kind = settings["model_type"]
+    numbers, others = (table["gpt2" if kind == "gpt2" else "bert"] for table in (NUMBERS, OTHERS))
+    if missing := [name for name in numbers.values() if type(settings.get(name)) is not int]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
-    return [settings[name] for name in wanted]
-
-
-def _activation(where: str, settings: Mapping[str, Any], name: str, default: str, known: Mapping[str, str]) -> str:
-    activation = settings.get(name, default)
-    if activation not in known:
-        problem = f"{where}: {name} {activation!r} is not supported"
+    values = {ours: settings[theirs] for ours, theirs in numbers.items()}
+    values |= {ours: settings.get(theirs, default) for ours, (theirs, default) in others.items()}
+    known = {"gelu": "gelu"} if kind == "roberta" else _ACTIVATIONS
+    values["activation"] = known.get(str(activation := values["activation"]))
+    if values["activation"] is None:
+        problem = f"{where}: {others['activation'][0]} {activation!r} is not supported"
         raise CheckpointError(f"{problem}. Give a model with {' or '.join(known)}.")
-    return known[activation]
+    return values
 
 
 def _bert(where: str, settings: Mapping[str, Any], vocabulary: list[str] | None) -> ModelConfig:
@@ -130,30 +163,13 @@ def _bert(where: str, settings: Mapping[str, Any], vocabulary: list[str] | None)
         raise CheckpointError(f"{problem}. Give a model with {' or '.join(_ENCODINGS)}.")
     if settings.get("is_decoder"):
         raise CheckpointError(f"{where}: is_decoder is set, but only encoders can be read. Give a BERT or a RoBERTa.")
-    known = {"gelu": "gelu"} if kind == "roberta" else _ACTIVATIONS
-    activation = _activation(where, settings, "hidden_act", "gelu", known)
-    sizes = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
-    layers, dim, ffn, heads = _numbers(where, settings, *sizes)
-    length, size = _numbers(where, settings, "max_position_embeddings", "vocab_size")
-    pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)
-    types = settings.get("type_vocab_size", 2)
+    values = _common(where, settings)
+    pad, types = settings.get("pad_token_id", 1 if kind == "roberta" else 0), settings.get("type_vocab_size", 2)
+    if kind == "roberta" and positions == "absolute":
+        values["max_length"] -= pad + 1  # RoBERTa counts positions from pad + 1, so that its first rows are never read
     one_segment = types == 0 or (types == 1 and positions == "absolute")
-    return ModelConfig(
-        layers=layers,
-        dim=dim,
-        ffn=ffn,
-        heads=heads,
-        # RoBERTa counts positions from pad + 1, so that its first rows are never read
-        max_length=length - pad - 1 if kind == "roberta" and positions == "absolute" else length,
-        vocabulary=size,
-        pos_enc=_ENCODINGS[positions] + ("" if one_segment else "+segments-input"),
-        activation=activation,
-        layer_norm_eps=settings.get("layer_norm_eps", 1e-12),
-        dropout=settings.get("hidden_dropout_prob", 0.1),
-        attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
-        pad=pad,
-        **_special_ids(where, kind, size, vocabulary),
-    )
+    name = _ENCODINGS[positions] + ("" if one_segment else "+segments-input")
+    return ModelConfig(**values, pos_enc=name, pad=pad, **_special_ids(where, kind, values["vocabulary"], vocabulary))
 
 
 def _special_ids(where: str, kind: str, size: int, vocabulary: list[str] | None) -> dict[str, int]:
@@ -175,28 +191,12 @@ def _gpt2(where: str, settings: Mapping[str, Any]) -> ModelConfig:
         if settings.get(name, value) != value:
             problem = f"{where}: {name} is {settings[name]}, but only {value} is supported"
             raise CheckpointError(f"{problem}. Give another GPT-2.")
-    activation = _activation(where, settings, "activation_function", "gelu_new", _ACTIVATIONS)
-    sizes = ("n_layer", "n_embd", "n_head", "n_positions", "vocab_size")
-    layers, dim, heads, length, size = _numbers(where, settings, *sizes)
-    end = settings.get("eos_token_id", size - 1)
-    if type(end) is not int or not 0 <= end < size:
+    values = _common(where, settings)
+    values |= {"ffn": settings.get("n_inner") or 4 * values["dim"], "normalize_before": True}
+    end = settings.get("eos_token_id", values["vocabulary"] - 1)
+    if type(end) is not int or not 0 <= end < values["vocabulary"]:
         raise CheckpointError(f"{where}: eos_token_id must be the id of the end of text, not {end}. Correct it.")
-    return ModelConfig(
-        layers=layers,
-        dim=dim,
-        ffn=settings.get("n_inner") or 4 * dim,
-        heads=heads,
-        max_length=length,
-        vocabulary=size,
-        causal=True,
-        activation=activation,
-        normalize_before=True,
-        layernorm_embedding=False,
-        dropout=settings.get("resid_pdrop", 0.1),
-        attention_dropout=settings.get("attn_pdrop", 0.1),
-        eos=end,
-        first=end,
-    )
+    return ModelConfig(**values, causal=True, layernorm_embedding=False, eos=end, first=end)
 
 
 def _with_positions(source: Pretrained) -> Pretrained:

@@ -1,10 +1,16 @@
-"""Every reader of a file meets damaged and invented content: it reads it or names the file, and never anything else."""
+"""Every reader of a file meets damaged, invented and malicious content: it reads it or names the file, and no code runs.
+
+tests/integration/test_no_code.py holds the same law for every command that loads a checkpoint.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import pickle
 import re
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,12 +32,14 @@ import prepare_text_classification as classification
 import question_files
 from corpora import documents
 from fairseq.data import Dictionary
+from fairseq.data.data_utils import load_indexed_dataset
+from fairseq.data.indexed_dataset import make_builder
 from shared import CorpusError, read_json
 
 from fairseq_posenc import compat
 from fairseq_posenc.analysis.report import page, runs, tables
 from fairseq_posenc.analysis.results import ResultsError
-from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.compat import CheckpointError, safe_load
 from fairseq_posenc.core.reading import NotTextError, read_utf8
 from fairseq_posenc.core.refusal import InputError
 from fairseq_posenc.core.training_log import read_losses
@@ -69,7 +78,7 @@ class Reader:
     valid: str | bytes
     errors: tuple[type[Exception], ...]
     whole: str | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str | bytes] = field(default_factory=dict)
     hostile: tuple[bytes, ...] = ()
 
     @property
@@ -81,7 +90,7 @@ class Reader:
         path = folder / "run" / self.name
         path.parent.mkdir(parents=True, exist_ok=True)
         for name, content in self.others.items():
-            (path.parent / name).write_text(content, encoding="utf-8")
+            (path.parent / name).write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
 
@@ -111,6 +120,38 @@ def record_of_items(path: Path) -> int:
     """Read the record of the data for sentence prediction as its task does."""
     task = SimpleNamespace(cfg=SimpleNamespace(data=str(path.parent)))
     return PosEncSentencePredictionTask.longest_item(task)  # type: ignore[arg-type]
+
+
+def binarised(path: Path) -> Any:
+    """Read all items of the binarised data to which a file belongs."""
+    dataset = load_indexed_dataset(str(path.with_suffix("")), None, "mmap")
+    return [dataset[number].tolist() for number in range(len(dataset))]
+
+
+def of_items(ending: str) -> bytes:
+    """Return one of the two files of binarised data."""
+    with tempfile.TemporaryDirectory() as folder:
+        builder = make_builder(f"{folder}/train.bin", "mmap", 10)
+        builder.add_item(torch.tensor([4, 5, 2]))
+        builder.finalize(f"{folder}/train.idx")
+        return Path(folder, f"train.{ending}").read_bytes()
+
+
+def saved(value: Any, **options: Any) -> bytes:
+    """Return a file that torch.save writes."""
+    file = io.BytesIO()
+    torch.save(value, file, **options)
+    return file.getvalue()
+
+
+class Payload:
+    """Write a file when an object of this class is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch '{self.mark}'",)
 
 
 def array(values: Any) -> bytes:
@@ -305,6 +346,16 @@ READERS: dict[str, Reader] = {
         all_of(glue.read, glue.TASKS["XNLI"], "valid-de"),
         "xnli.dev.tsv", LANGUAGES, (CorpusError,), "is empty",
     ),
+    "checkpoints": Reader(safe_load, "model.pt", saved({"model": {"w": torch.ones(2)}}), (CheckpointError,)),
+    "checkpoints, old format": Reader(
+        safe_load, "model.pt", saved({"w": torch.ones(2)}, _use_new_zipfile_serialization=False), (CheckpointError,)
+    ),
+    "binarised data, sizes": Reader(
+        binarised, "train.idx", of_items("idx"), (InputError,), others={"train.bin": of_items("bin")}
+    ),
+    "binarised data, tokens": Reader(
+        binarised, "train.bin", of_items("bin"), (InputError,), others={"train.idx": of_items("idx")}
+    ),
     "tables of papers": Reader(all_of(papers.read), "diet_table1.toml", PAPER, (ValueError,)),
 }  # fmt: skip
 
@@ -384,6 +435,22 @@ def fuzz(reader: Reader, judge: Callable[[bytes], None], examples: int) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_read_or_named(name: str, tmp_path: Path) -> None:
     fuzz(READERS[name], lambda content: check(READERS[name], tmp_path, content), 20)
+
+
+@pytest.mark.parametrize("form", ["pickle", "zip", "old format"])
+@pytest.mark.parametrize("name", READERS)
+def test_no_reader_runs_code(name: str, form: str, tmp_path: Path) -> None:
+    reader, payload = READERS[name], Payload(tmp_path / "mark")
+    contents = {"zip": saved(payload), "old format": saved(payload, _use_new_zipfile_serialization=False)}
+    check(reader, tmp_path, contents.get(form, pickle.dumps(payload)))
+    assert not payload.mark.exists()
+
+
+def test_a_reader_that_runs_code_is_noticed(tmp_path: Path) -> None:
+    payload = Payload(tmp_path / "mark")
+    trusting = Reader(lambda path: pickle.loads(path.read_bytes()), "a.pkl", b"", (ValueError,))
+    check(trusting, tmp_path, pickle.dumps(payload))
+    assert payload.mark.exists()
 
 
 #: Bytes of memory that a reader may need for a file, besides a multiple of the size of the file.

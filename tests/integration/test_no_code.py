@@ -1,0 +1,348 @@
+"""No checkpoint runs code, whatever its form, in any function and any command that loads it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import os
+import pickle
+import shutil
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.eval_lm
+import fairseq_cli.generate
+import fairseq_cli.interactive
+import fairseq_cli.validate
+import pytest
+import torch
+from fairseq import checkpoint_utils, options
+from fairseq.data.fasta_dataset import FastaDataset
+from fairseq.models import fconv
+
+import fairseq_posenc
+from fairseq_posenc.__main__ import main as plugin
+from fairseq_posenc.compat import UnsafeCheckpointError, checkpoint_names, safe_load
+
+from . import support
+from .support import PLUGIN, ROOT
+
+Command = Callable[[Path, Path], Any]
+
+
+class Payload:
+    """Write a file when an object of this class is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch '{self.mark}'",)
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """Return the file that shows that code has run."""
+    return tmp_path / "written"
+
+
+# -- forms of an attack
+
+
+def zipped(state: dict[str, Any], path: Path, mark: Path) -> None:
+    torch.save({**state, "extra_state": Payload(mark)}, path)
+
+
+def zipped_in_protocol_4(state: dict[str, Any], path: Path, mark: Path) -> None:
+    torch.save({**state, "last_optimizer_state": [Payload(mark)]}, path, pickle_protocol=4)
+
+
+def in_the_old_format(state: dict[str, Any], path: Path, mark: Path) -> None:
+    torch.save({**state, "model": {"w": Payload(mark)}}, path, _use_new_zipfile_serialization=False)
+
+
+def pickled(state: dict[str, Any], path: Path, mark: Path) -> None:
+    path.write_bytes(pickle.dumps(Payload(mark)))
+
+
+def configured(state: dict[str, Any], path: Path, mark: Path) -> None:
+    """Write plain data for a real attack: fairseq/models/fconv.py:123 evaluates `encoder_layers`."""
+    state["cfg"]["model"].update(_name="fconv", encoder_layers=f"[open({str(mark)!r},'w'),(64,3)]")
+    torch.save(state, path)
+
+
+PICKLES = (zipped, zipped_in_protocol_4, in_the_old_format, pickled)
+
+
+def attack(form: Callable[..., None], trained: Path, path: Path, mark: Path) -> Path:
+    form(safe_load(trained / "checkpoint_last.pt"), path, mark)
+    return path
+
+
+#: Functions that load a checkpoint, with a text, a path or an open file.
+LOADERS: dict[str, Callable[[Path], Any]] = {
+    "fairseq": lambda path: checkpoint_utils.load_checkpoint_to_cpu(str(path)),
+    "EMA weights": lambda path: checkpoint_utils.load_ema_from_checkpoint(str(path)),
+    "text": lambda path: safe_load(str(path)),
+    "path": safe_load,
+    "settings only": lambda path: safe_load(path, mmap=True),
+    "open file": lambda path: safe_load(path.open("rb")),
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("form", PICKLES)
+def test_no_function_runs_a_pickle(
+    form: Callable[..., None], loader: str, trained: Path, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # also if torch is set not to check
+    path = attack(form, trained, tmp_path / "evil.pt", mark)
+    with pytest.raises(UnsafeCheckpointError, match=r"evil\.pt: the file is refused"):
+        LOADERS[loader](path)
+    assert not mark.exists()
+
+
+def test_the_pickles_work_where_nothing_looks(trained: Path, tmp_path: Path, mark: Path) -> None:
+    for form in PICKLES:
+        path = attack(form, trained, tmp_path / "evil.pt", mark)
+        with contextlib.suppress(Exception):  # the plain pickle is no file of torch
+            torch.load(path, weights_only=False)
+        if form is pickled:
+            pickle.loads(path.read_bytes())
+        assert mark.exists()
+        mark.unlink()
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [(argparse.ArgumentParser(), "argparse.ArgumentParser"), (eval, "eval"), (shutil.rmtree, "rmtree")],
+)
+def test_unlisted_objects_are_named(value: Any, name: str, tmp_path: Path) -> None:
+    torch.save({"model": {}, "extra_state": value}, tmp_path / "other.pt")
+    with pytest.raises(UnsafeCheckpointError, match=rf"other\.pt: .*{name}"):
+        safe_load(tmp_path / "other.pt")
+
+
+# -- commands
+
+
+def generate(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    return fairseq_cli.generate.main(support.parse(words, options.get_generation_parser, arch="wav2vec2"))
+
+
+def interactive(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--input", path]
+    parser = options.get_interactive_generation_parser
+    return fairseq_cli.interactive.main(support.parse(words, parser, arch="wav2vec2"))
+
+
+def validate(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--task", "translation", "--max-tokens", 200]
+    return fairseq_cli.validate.main(support.parse(words, options.get_validation_parser))
+
+
+def eval_lm(path: Path, data: Path) -> Any:
+    text = path.parent / "text"
+    text.mkdir()
+    shutil.copy(data / "dict.en.txt", text / "dict.txt")
+    words = [text, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    return fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
+
+
+def of_plugin(*arguments: str) -> Command:
+    """Call a command of the plugin that loads a checkpoint. Raise SystemExit with its errors if it fails."""
+
+    def run(path: Path, data: Path) -> Any:
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            status = plugin([word.format(path=path, data=data, folder=path.parent / "unused") for word in arguments])
+        if status:
+            raise SystemExit(errors.getvalue())
+
+    return run
+
+
+def recipe(module: str, *arguments: str) -> Command:
+    """Call a script of the recipes that loads --checkpoint, as its stage does."""
+
+    def run(path: Path, data: Path) -> Any:
+        folder = path.parent / "unused"
+        words = [word.format(path=path, data=data, folder=folder) for word in arguments]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(ROOT))
+            patch.setattr(sys, "argv", [module, *words])
+            return importlib.import_module(module).main()
+
+    return run
+
+
+def squad(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.lib.finetuning.questions").load(path, data, gpu=False)
+
+
+def classify(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.text_classification.evaluate").load(path, {}, cpu=True)
+
+
+def question(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.question_generation.score").updates(path)
+
+
+def length_task(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.length_tasks.evaluate").scores(path, data, cpu=True)
+
+
+def in_torch(path: Path, data: Path) -> Any:
+    return fairseq_posenc.load(path)
+
+
+PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
+FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
+MEMORY = "--split test --streams 1 --length 4 --memories 2 --segment 4 --same-length true --clamp 2".split()
+#: Commands that build what the configuration of a checkpoint names.
+BUILDING = {}
+COMMANDS: dict[str, Command] = {
+    "fairseq-generate": generate,
+    "fairseq-interactive": interactive,
+    "fairseq-validate": validate,
+    "fairseq-eval-lm": eval_lm,
+    "fairseq_posenc.load": in_torch,
+    "average": of_plugin("average", "--inputs", "{path}", "--output", "{folder}"),
+    "export-hf": of_plugin("export-hf", "{path}", "--output", "{folder}"),
+    "figures": of_plugin("figures", "patterns", "--checkpoint", "{path}", "--data", "{data}", "--output", "{folder}"),
+    "generate-text": of_plugin("generate-text", "--checkpoint", "{path}", "--prompt", "w1"),
+    "import-hf": of_plugin("import-hf", "{path}", "--pos-enc", "learned", "--output", "{folder}"),
+    "length_tasks/evaluate.py": length_task,
+    "lib/finetuning/check.py": recipe(
+        "recipes.lib.finetuning.check", *"--model learned {path} none --length 8 --output {folder}".split()
+    ),
+    "lib/finetuning/questions.py": squad,
+    "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
+    "pretrain_mlm/check_source.py": recipe(
+        "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS
+    ),
+    "pretrain_mlm/evaluate.py": recipe(
+        "recipes.pretrain_mlm.evaluate", *PLAIN, *"--unigrams {folder} --log {folder}".split()
+    ),
+    "question_generation/score.py": question,
+    "text_classification/evaluate.py": classify,
+}
+
+
+@pytest.mark.parametrize("form", [zipped, configured])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_runs_code(
+    command: str, form: Callable[..., None], trained: Path, data: Path, tmp_path: Path, mark: Path
+) -> None:
+    path = attack(form, trained, tmp_path / "evil.pt", mark)
+    error = ""
+    try:
+        COMMANDS[command](path, data)
+    except (Exception, SystemExit) as stop:  # noqa: BLE001  fairseq has errors of many kinds
+        error = str(stop)
+    assert not mark.exists()
+    if form is zipped or command in BUILDING:
+        assert "evil.pt: the file is refused" in error
+
+
+def test_the_configuration_works_where_nothing_looks(
+    trained: Path, data: Path, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_names, "refuse_names", lambda *_: None)
+    with pytest.raises(TypeError):
+        generate(attack(configured, trained, tmp_path / "evil.pt", mark), data)
+    assert mark.exists()
+
+
+def test_training_builds_nothing_of_what_a_checkpoint_names(
+    trained: Path, data: Path, tmp_path: Path, mark: Path
+) -> None:
+    path = attack(configured, trained, tmp_path / "evil.pt", mark)
+    words = ["--pos-enc", "shaw", "--max-update", 1, "--finetune-from-model", path]
+    assert support.train(data, *words).trainer.get_num_updates() == 1
+    assert not mark.exists()
+
+
+def test_the_command_as_a_process_ends_with_the_refusal(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    path = attack(configured, trained, tmp_path / "evil.pt", mark)
+    command = [*support.script("generate"), data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    done = support.run(command, package=False, check=False, forked=True)
+    assert done.returncode != 0
+    assert "it names the model 'fconv'" in done.stderr.splitlines()[-1]
+    assert not mark.exists()
+
+
+def poisoned(trained: Path, path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    state = safe_load(trained / "checkpoint_last.pt")
+    change(state)
+    torch.save(state, path)
+    return path
+
+
+def test_old_options_and_hidden_attributes_name_nothing_else(
+    trained: Path, data: Path, tmp_path: Path, mark: Path
+) -> None:
+    """fairseq reads attributes; a pickled OrderedDict may have some that its keys do not show."""
+    options = {"arch": "fconv", "task": "translation", "encoder_layers": f"[open({str(mark)!r},'w'),(64,3)]"}
+    hidden: OrderedDict[str, Any] = OrderedDict()
+    vars(hidden).update(options, _name="fconv")
+    for change in (
+        lambda state: state.update(cfg=None, args=argparse.Namespace(**options)),
+        lambda state: state.update(args=hidden),
+        lambda state: state["cfg"].update(model=hidden),
+        lambda state: state.update(cfg={"model": state["cfg"]["model"] | options, "task": hidden}),
+    ):
+        with pytest.raises(Exception):  # noqa: B017, PT011  what fairseq cannot read may raise any error
+            generate(poisoned(trained, tmp_path / "evil.pt", change), data)
+        assert not mark.exists()
+
+
+def test_options_of_a_harmless_model_are_literals(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    """The plugin's own decoder evaluates --adaptive-softmax-cutoff (transformer_decoder.py:147)."""
+
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["model"].update(adaptive_softmax_cutoff=f"[open({str(mark)!r},'w')]")
+
+    with pytest.raises(ValueError, match="was not evaluated: it is not a literal"):
+        generate(poisoned(trained, tmp_path / "evil.pt", change), data)
+    assert not mark.exists()
+
+
+def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    """`--dataset-impl fasta` runs `cat {path} | ...`; the enum may also be written Choices.fasta."""
+
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["task"].update(dataset_impl="Choices.fasta", target_lang=f"de;touch {mark};")
+
+    with pytest.raises(Exception):  # noqa: B017, PT011  the files of this language do not exist
+        validate(poisoned(trained, tmp_path / "evil.pt", change), data)
+    (tmp_path / "a;touch written;.fasta").write_text(">one\nAB\n")
+    with pytest.raises(ValueError, match="pass this path to a shell"):
+        FastaDataset(str(tmp_path / "a;touch written;"))
+    assert not mark.exists()
+
+
+def test_a_training_of_any_model_resumes(data: Path, tmp_path: Path) -> None:
+    """The names in the checkpoint are those of the command line; other commands refuse them."""
+    model = "--arch fconv --encoder-embed-dim 8 --decoder-embed-dim 8 --decoder-out-embed-dim 8".split()
+    layers = ["--encoder-layers", "[(8, 3)]", "--decoder-layers", "[(8, 3)] * 1", "--decoder-attention", "[True]"]
+    for updates in (1, 2):
+        run = support.train(data, *layers, "--max-update", updates, "--save-dir", tmp_path, model=model)
+        assert type(run.model) is fconv.FConvModel
+        assert run.trainer.get_num_updates() == updates
+    with pytest.raises(UnsafeCheckpointError, match="the model 'fconv'"):
+        generate(tmp_path / "checkpoint_last.pt", data)

@@ -1,4 +1,4 @@
-"""Every reader of a file meets damaged, invented and malicious content: it reads it or names the file, and no code runs.
+"""Every reader of a file meets damaged, invented or malicious content: it reads it or names the file, and no code runs.
 
 tests/integration/test_no_code.py holds the same law for every command that loads a checkpoint.
 """

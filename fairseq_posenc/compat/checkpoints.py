@@ -160,6 +160,19 @@ def settings_of(state: Mapping[str, Any], part: str) -> dict[str, Any]:
     return as_dict(cfg[part] if cfg else state.get("args"))
 
 
+def data_beside(checkpoint: str | Path) -> Path | None:
+    """Return the folder of a checkpoint's training data, if it lies in or beside a folder that holds the checkpoint.
+
+    A checkpoint holds this path as the training gave it, often relative to the folder in which the training ran. So
+    each folder above the checkpoint is tried in the place of that one.
+    """
+    data = str(settings_of(safe_load(checkpoint, mmap=True), "task").get("data") or "").split(os.pathsep)[0]
+    inside = Path(*(part for part in Path(data).parts if part != os.pardir))
+    is_relative = bool(data) and not os.path.isabs(data)
+    folders = (parent / inside for parent in Path(checkpoint).resolve().parents) if is_relative else ()
+    return next((folder for folder in folders if any(folder.glob("dict*.txt"))), None)
+
+
 def as_dict(settings: Any) -> dict[str, Any]:
     """Convert a configuration, a dataclass or a namespace to a dictionary, and None to an empty dictionary."""
     if settings is None:

@@ -397,7 +397,7 @@ def raised(call: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Exce
 
 
 SAME = settings(
-    max_examples=20, deadline=2000, derandomize=True,
+    max_examples=20, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 

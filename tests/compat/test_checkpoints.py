@@ -9,10 +9,8 @@ import argparse
 import contextlib
 import io
 import logging
-import os
 import pickle
 import random
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,101 +18,40 @@ from typing import Any
 
 import numpy as np
 import pytest
-import support_warm
 import torch
 
 pytest.importorskip("fairseq")
 
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import make_builder
 
 from fairseq_posenc import compat
 from fairseq_posenc.compat.checkpoints import CheckpointError, has_checksums, safe_load
 
 compat.apply()
-ROOT = Path(__file__).resolve().parents[2]
-
-# -- real checkpoints of fairseq-train
-
-DRIVER = "from fairseq_posenc import compat; compat.apply(); from fairseq_cli.train import cli_main; cli_main()"
-COMMON = """--optimizer adam --lr 0.001 --max-tokens 60 --log-format none --save-interval-updates 2
-    --keep-interval-updates 3 --dropout 0 --cpu --disable-validation""".split()
-TRANSLATION = """--task translation -s a -t b --arch lstm --encoder-embed-dim 8 --encoder-hidden-size 8
-    --decoder-embed-dim 8 --decoder-hidden-size 8 --decoder-out-embed-dim 8 --max-update 5""".split()
-LANGUAGE_MODEL = """--task language_modeling --arch transformer_lm --decoder-layers 1 --decoder-embed-dim 8
-    --decoder-ffn-embed-dim 8 --decoder-attention-heads 2 --tokens-per-sample 10 --sample-break-mode eos
-    --max-update 4 --bf16 --ema-decay 0.9 --store-ema""".split()
+#: A checkpoint with all parts that fairseq needs; a model without a dataclass stores its options as a Namespace.
+WHOLE: dict[str, Any] = {
+    "model": {"w": torch.ones(2)},
+    "cfg": {"model": argparse.Namespace(_name="lstm", arch="lstm"), "task": {"_name": "translation"}},
+    "args": None,
+    "optimizer_history": [{"num_updates": 5, "optimizer_name": "adam", "lr_scheduler_state": {}}],
+    "extra_state": {"train_iterator": {"epoch": 1}, "ema": {"w": torch.zeros(2)}},
+    "last_optimizer_state": {},
+}
 
 
-def write_corpus(folder: Path) -> None:
-    """Write random lines as a translation corpus and as a corpus of a language model."""
-    folder.mkdir()
-    dictionary = Dictionary()
-    for letter in "abcdefgh":
-        dictionary.add_symbol(letter)
-    for name in ("dict.a.txt", "dict.b.txt", "dict.txt"):
-        dictionary.save(str(folder / name))
-    random = torch.Generator().manual_seed(0)
-    lines = [torch.randint(4, 12, (3 + i % 6,), generator=random) for i in range(60)]
-    for name in ("train.a-b.a", "train.a-b.b", "train"):
-        builder = make_builder(str(folder / f"{name}.bin"), "mmap", len(dictionary))
-        for line in lines:
-            builder.add_item(torch.cat([line, torch.tensor([dictionary.eos()])]))
-        builder.finalize(str(folder / f"{name}.idx"))
-
-
-def train(folder: Path, name: str, options: list[str]) -> Path:
-    """Train for a few updates, stop inside an epoch, and return the checkpoints."""
-    save = folder / name
-    (folder / "driver.py").write_text(DRIVER)
-    command = [sys.executable, folder / "driver.py", folder / "data", *options, *COMMON, "--save-dir", save]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = support_warm.run(command, env=environment)
-    assert done.returncode == 0, done.stderr
-    return save
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("trained")
-    write_corpus(folder / "data")
-    return {
-        "translation": train(folder, "translation", TRANSLATION),
-        "language model": train(folder, "lm", LANGUAGE_MODEL),
-    }
-
-
-@pytest.mark.parametrize("name", ["translation", "language model"])
-def test_checkpoints_of_fairseq_train_load(trained: dict[str, Path], name: str) -> None:
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(trained[name] / "checkpoint_last.pt"))
-    assert state["optimizer_history"][-1]["num_updates"] == {"translation": 5, "language model": 4}[name]
-    assert all(torch.is_tensor(value) for value in state["model"].values())
-
-
-def test_a_legacy_checkpoint_needs_the_allow_list(trained: dict[str, Path]) -> None:
-    """A model without a dataclass stores its options as argparse.Namespace."""
-    path = str(trained["translation"] / "checkpoint_last.pt")
-    assert isinstance(safe_load(path)["cfg"]["model"], argparse.Namespace)
+def test_fairseq_loads_checkpoints_and_ema_weights(tmp_path: Path) -> None:
+    torch.save(WHOLE, tmp_path / "whole.pt")
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "whole.pt"))
+    assert (state["cfg"].model.arch, state["optimizer_history"][-1]["num_updates"]) == ("lstm", 5)
+    assert checkpoint_utils.load_ema_from_checkpoint(str(tmp_path / "whole.pt"))["model"]["w"].tolist() == [0, 0]
     allowed = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     try:
         with pytest.raises(pickle.UnpicklingError, match=r"argparse\.Namespace"):
-            torch.load(path, weights_only=True)
+            torch.load(tmp_path / "whole.pt", weights_only=True)
     finally:
         torch.serialization.add_safe_globals(allowed)
-    assert "model" in torch.load(path, weights_only=True)
-
-
-def test_bf16_trains_on_this_device(trained: dict[str, Path]) -> None:
-    state = safe_load(trained["language model"] / "checkpoint_last.pt")
-    assert state["cfg"]["common"]["bf16"]
-    assert not state["cfg"]["common"]["tpu"]
-
-
-def test_ema_weights_load_as_data(trained: dict[str, Path]) -> None:
-    state = checkpoint_utils.load_ema_from_checkpoint(str(trained["language model"] / "checkpoint_last.pt"))
-    assert state["model"]
+    assert "model" in torch.load(tmp_path / "whole.pt", weights_only=True)
 
 
 def test_numpy_numbers_load_as_numpy_1_and_2_write_them(tmp_path: Path) -> None:
@@ -261,9 +198,9 @@ OTHERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
-def test_a_file_of_another_kind_is_named(trained: dict[str, Path], tmp_path: Path, change: Any) -> None:
+def test_a_file_of_another_kind_is_named(tmp_path: Path, change: Any) -> None:
     path = tmp_path / "other.pt"
-    torch.save(change(safe_load(trained["translation"] / "checkpoint_last.pt")), path)
+    torch.save(change(WHOLE), path)
     with pytest.raises(CheckpointError, match=rf"{path}: this is not a checkpoint of fairseq-train, because"):
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
 

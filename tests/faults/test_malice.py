@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +21,7 @@ pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
 from support_exchange import BERT_WORDS, random_model, saved
+from support_payload import malicious
 
 import fairseq_posenc
 from fairseq_posenc import compat
@@ -35,16 +33,6 @@ compat.apply()
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Payload:
-    """Write a file when it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (os.system, (f"touch {self.mark}",))
-
-
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
     """Return the file that shows that code has run."""
@@ -54,33 +42,14 @@ def mark(tmp_path: Path) -> Path:
 # -- folders of the Hub
 
 
-def weights(folder: Path, mark: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save({"bert.embeddings.word_embeddings.weight": Payload(mark)}, folder / "pytorch_model.bin")
-
-
-def plain_pickle(folder: Path, mark: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(mark)))
-
-
-def safetensors(folder: Path, mark: Path) -> None:
-    (folder / "model.safetensors").write_bytes(pickle.dumps(Payload(mark)))
-
-
-def vocabulary(folder: Path, mark: Path) -> None:
-    (folder / "vocab.txt").write_bytes(pickle.dumps(Payload(mark)))
-
-
-def sentencepieces(folder: Path, mark: Path) -> None:
-    (folder / "vocab.txt").unlink()
-    (folder / "sentencepiece.bpe.model").write_bytes(pickle.dumps(Payload(mark)))
-
-
-HUB: dict[str, Callable[[Path, Path], None]] = {
-    "weights": weights, "a plain pickle": plain_pickle, "safetensors": safetensors, "a vocabulary": vocabulary,
-    "a SentencePiece model": sentencepieces,
-}  # fmt: skip
+#: Names of malicious files, with the file that each one replaces and its form.
+HUB = [
+    ("pytorch_model.bin", "model.safetensors", "zip"),
+    ("pytorch_model.bin", "model.safetensors", "pickle"),
+    ("model.safetensors", "model.safetensors", "pickle"),
+    ("vocab.txt", "vocab.txt", "pickle"),
+    ("sentencepiece.bpe.model", "vocab.txt", "pickle"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +61,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("place", HUB)
+@pytest.mark.parametrize(("name", "replaced", "form"), HUB)
 def test_a_folder_of_the_hub_runs_no_code(
-    folder: Path, tmp_path: Path, mark: Path, place: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, mark: Path, name: str, replaced: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evil = Path(shutil.copytree(folder, tmp_path / "evil"))
-    HUB[place](evil, mark)
+    (evil / replaced).unlink()
+    (evil / name).write_bytes(malicious(mark)[form])
     assert main(["import-hf", str(evil), "--pos-enc", "learned", "--output", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err.startswith("import-hf: ")
     assert not mark.exists()
@@ -123,7 +93,7 @@ def test_code_in_a_folder_of_the_hub_is_not_imported(folder: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "sentencepiece.model", "vocab.txt", "bpe.codes"])
 def test_a_tokenizer_runs_no_code(tmp_path: Path, mark: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / name).write_bytes(pickle.dumps(Payload(mark)))
+    (tmp_path / name).write_bytes(malicious(mark)["pickle"])
     checkpoint = ROOT / "tests" / "kept" / "checkpoint.pt"
     words = ["generate-text", "--checkpoint", str(checkpoint), "--prompt", "w1", "--tokenizer", str(tmp_path / name)]
     try:

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import importlib
 import io
-import os
 import pickle
 import shutil
 import sys
@@ -24,6 +23,7 @@ import torch
 from fairseq import checkpoint_utils, options
 from fairseq.data.fasta_dataset import FastaDataset
 from fairseq.models import fconv
+from support_payload import malicious
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main as plugin
@@ -35,52 +35,24 @@ from .support import PLUGIN, ROOT
 Command = Callable[[Path, Path], Any]
 
 
-class Payload:
-    """Write a file when an object of this class is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch '{self.mark}'",)
-
-
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
     """Return the file that shows that code has run."""
     return tmp_path / "written"
 
 
-# -- forms of an attack
+PICKLES = ("zip", "zip, protocol 4", "old format", "pickle")
+CONFIGURATION = "configuration"
 
 
-def zipped(state: dict[str, Any], path: Path, mark: Path) -> None:
-    torch.save({**state, "extra_state": Payload(mark)}, path)
-
-
-def zipped_in_protocol_4(state: dict[str, Any], path: Path, mark: Path) -> None:
-    torch.save({**state, "last_optimizer_state": [Payload(mark)]}, path, pickle_protocol=4)
-
-
-def in_the_old_format(state: dict[str, Any], path: Path, mark: Path) -> None:
-    torch.save({**state, "model": {"w": Payload(mark)}}, path, _use_new_zipfile_serialization=False)
-
-
-def pickled(state: dict[str, Any], path: Path, mark: Path) -> None:
-    path.write_bytes(pickle.dumps(Payload(mark)))
-
-
-def configured(state: dict[str, Any], path: Path, mark: Path) -> None:
-    """Write plain data for a real attack: fairseq/models/fconv.py:123 evaluates `encoder_layers`."""
-    state["cfg"]["model"].update(_name="fconv", encoder_layers=f"[open({str(mark)!r},'w'),(64,3)]")
-    torch.save(state, path)
-
-
-PICKLES = (zipped, zipped_in_protocol_4, in_the_old_format, pickled)
-
-
-def attack(form: Callable[..., None], trained: Path, path: Path, mark: Path) -> Path:
-    form(safe_load(trained / "checkpoint_last.pt"), path, mark)
+def attack(form: str, trained: Path, path: Path, mark: Path) -> Path:
+    """Write a checkpoint that writes the file `mark` if its pickle is loaded, or a class that it names is built."""
+    state = safe_load(trained / "checkpoint_last.pt")
+    if form == CONFIGURATION:  # plain data for a real attack: fairseq/models/fconv.py:123 evaluates `encoder_layers`
+        state["cfg"]["model"].update(_name="fconv", encoder_layers=f"[open({str(mark)!r},'w'),(64,3)]")
+        torch.save(state, path)
+    else:
+        path.write_bytes(malicious(mark, state)[form])
     return path
 
 
@@ -98,7 +70,7 @@ LOADERS: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("form", PICKLES)
 def test_no_function_runs_a_pickle(
-    form: Callable[..., None], loader: str, trained: Path, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, loader: str, trained: Path, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # also if torch is set not to check
     path = attack(form, trained, tmp_path / "evil.pt", mark)
@@ -112,7 +84,7 @@ def test_the_pickles_work_where_nothing_looks(trained: Path, tmp_path: Path, mar
         path = attack(form, trained, tmp_path / "evil.pt", mark)
         with contextlib.suppress(Exception):  # the plain pickle is no file of torch
             torch.load(path, weights_only=False)
-        if form is pickled:
+        if form == "pickle":
             pickle.loads(path.read_bytes())
         assert mark.exists()
         mark.unlink()
@@ -241,11 +213,9 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-@pytest.mark.parametrize("form", [zipped, configured])
+@pytest.mark.parametrize("form", ["zip", CONFIGURATION])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_runs_code(
-    command: str, form: Callable[..., None], trained: Path, data: Path, tmp_path: Path, mark: Path
-) -> None:
+def test_no_command_runs_code(command: str, form: str, trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
     path = attack(form, trained, tmp_path / "evil.pt", mark)
     error = ""
     try:
@@ -253,7 +223,7 @@ def test_no_command_runs_code(
     except (Exception, SystemExit) as stop:  # noqa: BLE001  fairseq has errors of many kinds
         error = str(stop)
     assert not mark.exists()
-    if form is zipped:
+    if form == "zip":
         assert "evil.pt: the file is refused" in error
     elif command != "average":  # which builds nothing, so that it may average any model
         assert "evil.pt" in error
@@ -265,21 +235,21 @@ def test_the_configuration_works_where_nothing_looks(
 ) -> None:
     monkeypatch.setattr(checkpoint_names, "refuse_names", lambda *_: None)
     with pytest.raises(TypeError):
-        generate(attack(configured, trained, tmp_path / "evil.pt", mark), data)
+        generate(attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark), data)
     assert mark.exists()
 
 
 def test_training_builds_nothing_of_what_a_checkpoint_names(
     trained: Path, data: Path, tmp_path: Path, mark: Path
 ) -> None:
-    path = attack(configured, trained, tmp_path / "evil.pt", mark)
+    path = attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark)
     words = ["--pos-enc", "shaw", "--max-update", 1, "--finetune-from-model", path]
     assert support.train(data, *words).trainer.get_num_updates() == 1
     assert not mark.exists()
 
 
 def test_the_command_as_a_process_ends_with_the_refusal(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
-    path = attack(configured, trained, tmp_path / "evil.pt", mark)
+    path = attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark)
     command = [*support.script("generate"), data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
     done = support.run(command, package=False, check=False, forked=True)
     assert done.returncode != 0

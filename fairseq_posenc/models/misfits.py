@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, as_dict, safe_load, settings_of
 from ..compat.patching import replace
 from ..encodings.building import parse
@@ -51,28 +50,25 @@ def name_misfits() -> None:
 
 
 def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
-    # Training builds only classes that the command line names, never classes that the checkpoint names. So the
-    # checkpoint may contain any names.
-    with checkpoint_names.allowing_all():
-        state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
-        if state is None:
-            return original(trainer, filename, *args, **kwargs)
-        theirs = {**_length(settings_of(state, "task")), **_by_owner(settings_of(state, "model"))}
-        mine = {**_length(as_dict(trainer.cfg.task)), **_by_owner(as_dict(trainer.cfg.model))}
-        _check_dictionary(trainer.task, state, filename)
-        if other_heads := _differences(theirs, mine, _HEADS):
-            raise CheckpointError(f"{filename} does not fit this model: {'; '.join(other_heads)}. {_CURE}")
-        try:
-            loaded = original(trainer, filename, *args, **kwargs)
-        except _STATE_ERRORS as error:
-            raise CheckpointError(
-                f"{filename}: the state of the training cannot be restored ({type(error).__name__}: {error}). To load "
-                f"only the weights, give --finetune-from-model {filename} and another --save-dir."
-            ) from error
-        except Exception as error:
-            if not str(error).startswith(_FAILED):
-                raise
-            raise CheckpointError(_refusal(filename, _misfits(trainer, state), theirs, mine)) from error
+    state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
+    if state is None:
+        return original(trainer, filename, *args, **kwargs)
+    theirs = {**_length(settings_of(state, "task")), **_by_owner(settings_of(state, "model"))}
+    mine = {**_length(as_dict(trainer.cfg.task)), **_by_owner(as_dict(trainer.cfg.model))}
+    _check_dictionary(trainer.task, state, filename)
+    if other_heads := _differences(theirs, mine, _HEADS):
+        raise CheckpointError(f"{filename} does not fit this model: {'; '.join(other_heads)}. {_CURE}")
+    try:
+        loaded = original(trainer, filename, *args, **kwargs)
+    except _STATE_ERRORS as error:
+        raise CheckpointError(
+            f"{filename}: the state of the training cannot be restored ({type(error).__name__}: {error}). To load "
+            f"only the weights, give --finetune-from-model {filename} and another --save-dir."
+        ) from error
+    except Exception as error:
+        if not str(error).startswith(_FAILED):
+            raise
+        raise CheckpointError(_refusal(filename, _misfits(trainer, state), theirs, mine)) from error
     for difference in _differences(theirs, mine, _COMPUTING):
         problem = f"{filename} is loaded, but it was trained with other settings: {difference}"
         logger.warning(f"{problem}. Give the checkpoint's value, unless you changed it on purpose.")

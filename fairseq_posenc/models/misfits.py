@@ -122,16 +122,16 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
 
 def _differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
     """Return a line for each setting in `names` that checkpoint and model both have, but with different values."""
-    pairs = [(name, theirs[name] or None, mine[name] or None) for name in names if name in theirs and name in mine]
+    pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
     return [
         f"--{name.replace('_', '-')} is {_shown(old)} in the checkpoint, {_shown(new)} here"
         for name, old, new in pairs
-        if old != new and not (name in _LENGTHS and None in (old, new))
+        if (old or None) != (new or None) and (name not in _LENGTHS or (old and new))  # skip unset lengths
     ]
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else str(value)
+    return "not set" if value is None or value == "" else str(value)
 
 
 def _refusal(filename: str, weights: Sequence[str], theirs: Settings, mine: Settings) -> str:

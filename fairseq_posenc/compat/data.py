@@ -65,8 +65,10 @@ def mend() -> None:
         replace(interactive, "buffered_read", sentences)
 
 
-def _percentile(a: Any, q: Any, *args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
-    return np.percentile(a, q, *args, **kwargs, **({"method": interpolation} if interpolation else {}))
+def _percentile(*args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
+    if interpolation is not None:
+        kwargs["method"] = interpolation
+    return np.percentile(*args, **kwargs)
 
 
 # -- binarised data

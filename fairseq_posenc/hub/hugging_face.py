@@ -142,7 +142,8 @@ def _exported(where: str, settings: Mapping[str, Any]) -> ModelConfig:
 def _common(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that have a name in Hugging Face's configuration, by their names in `ModelConfig`."""
     kind = settings["model_type"]
-    numbers, others = (table["gpt2" if kind == "gpt2" else "bert"] for table in (NUMBERS, OTHERS))
+    family = "gpt2" if kind == "gpt2" else "bert"
+    numbers, others = NUMBERS[family], OTHERS[family]
     if missing := [name for name in numbers.values() if type(settings.get(name)) is not int]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
     values = {ours: settings[theirs] for ours, theirs in numbers.items()}
@@ -172,7 +173,7 @@ def _bert(where: str, settings: Mapping[str, Any], vocabulary: list[str] | None)
     return ModelConfig(**values, pos_enc=name, pad=pad, **_special_ids(where, kind, values["vocabulary"], vocabulary))
 
 
-def _special_ids(where: str, kind: str, size: int, vocabulary: list[str] | None) -> dict[str, int]:
+def _special_ids(where: str, kind: str, size: int, vocabulary: list[str] | None) -> dict[str, Any]:
     """Return the special symbols' ids: from the vocabulary if there is one, otherwise those of the published models."""
     words, usual = _SPECIALS[kind]
     if vocabulary is None:

@@ -87,7 +87,17 @@ def of_folder(folder: Path) -> Pretrained:
         CheckpointError: The model is of another kind, it has settings that models of this package lack, or files are
             not complete.
     """
-    settings, vocabulary = read_config(folder), read_vocabulary(folder)
+    try:
+        return _read(folder, read_config(folder))
+    except CheckpointError:
+        raise
+    except (RuntimeError, TypeError, IndexError) as error:  # shapes and types of damaged or malicious files
+        problem = f"{folder}: config.json and the weights do not fit each other ({' '.join(str(error).split())})"
+        raise CheckpointError(f"{problem}. Download the model again.") from None
+
+
+def _read(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
+    vocabulary = read_vocabulary(folder)
     kind, config = str(settings.get("model_type")), config_of(folder, settings, vocabulary)
     tensors, unused = read_weights(folder), list[str]()
     if kind in names.MODULES:

@@ -89,6 +89,7 @@ def climbing(folder: Path) -> None:
         (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, which does not fit its settings"),
         (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings require"),
         (settings(hidden_size=None), "hidden_size must be a number"),
+        (settings(model_type="roberta", pad_token_id="0"), "hf: config.json and the weights do not fit each other"),
         (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]. Use the model's vocabulary"),
         (vocabulary([*BERT_WORDS, "more"]), "vocab_size is 40, but the vocabulary beside it has 41 pieces"),
         (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "index.json is not valid JSON"),

@@ -86,7 +86,7 @@ class _Folders(list[str]):
         if not _fairseq_is_imported():
             return super().__contains__(folder)
         _register()
-        return bool(import_module(".compat.command_line", __name__).is_this_copy(Path(str(folder))))
+        return bool(import_module(".compat.commands", __name__).is_this_copy(Path(str(folder))))
 
 
 def _fairseq_is_imported() -> bool:

@@ -84,7 +84,7 @@ def climbing(folder: Path) -> None:
         (truncate, "model.safetensors cannot be read"),
         (settings(intermediate_size=7), r"fc1.weight has the shape \[96, 48\] in the source"),
         (settings(model_type="electra"), "model_type is electra, but only bert, roberta, gpt2"),
-        (pickled, "refused, because it contains"),
+        (pickled, "pytorch_model.bin: the file is refused"),
         (climbing, "which is outside of the folder"),
         (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, which does not fit its settings"),
         (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings require"),

@@ -104,7 +104,10 @@ def test_bad_folders_are_named_and_nothing_is_left(
     folder = saved(random_model("bert"), tmp_path / "hf")
     spoil(folder)
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
-    assert re.search(message, capsys.readouterr().err)
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert str(folder) in error
+    assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-from support_choosing import PAGES, cells, quoted
+from support_choosing import PAGES, cells
 
-from fairseq_posenc.commands.params import split
 from fairseq_posenc.papers.matching import PRETRAINED
-from fairseq_posenc.papers.reading import Figure, figures
+from fairseq_posenc.papers.reading import figures
 from recipes.lib.encodings import published
 
 CHOOSING, F1 = "choosing", "SQuAD1.1 F1"
-TEXTS = ("IMDB", "SST-2", "SNLI", "QNLI", "QQP", "MNLI")
-
-
-def label(cell: str) -> str:
-    return quoted(cell)[0]
 
 
 def rows(page: str, head: str) -> Iterator[tuple[str, list[str]]]:
@@ -33,18 +26,6 @@ def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions:
     return f"{figure.value:.{digits}f}"
 
 
-def printed(encoding: str, table: str, column: str) -> str:
-    """Return a cell of the LFHC paper with its ±, for the best clip if the page does not name one."""
-    options = split(encoding)[1]
-    candidates = figures("LFHC", table=table, column=column)
-    (figure,) = (row for row in candidates if row.encoding == encoding or (not options and same_name(row, encoding)))
-    return figure.printed.replace("±", " ± ")
-
-
-def same_name(figure: Figure, encoding: str) -> bool:
-    return split(figure.encoding)[0] == encoding
-
-
 def test_m4s_ranges_and_sharing() -> None:
     columns = ("MNLI-m", "SST-2", F1)
     scales = [[shown("M4M", f"m4[scale={scale}]", column) for column in columns] for scale in (1, 2, 3, 4, 6, 9)]
@@ -53,21 +34,6 @@ def test_m4s_ranges_and_sharing() -> None:
     sharing = {first: cell for first, (cell, _) in rows(CHOOSING, "about")}["heads that share"]
     shared, own = ([shown("M4M", f"m4[share={share}]", name) for name in columns] for share in ("head-wise", "none"))
     assert "MNLI-m {}, SST-2 {}, F1 {}; with separate heads {}, {}, {}".format(*shared, *own) in sharing
-
-
-# --- LFHC and GCDF
-
-
-@pytest.mark.parametrize(
-    ("page", "head", "table", "columns"),
-    [
-        ("question-generation", "`--pos-enc` | SQuAD", "Table 2", ("SQuAD", "CMRC")),
-        ("text-classification", "`--pos-enc` | IMDB", "Table 1", TEXTS),
-    ],
-)
-def test_lfhc(page: str, head: str, table: str, columns: tuple[str, ...]) -> None:
-    for first, numbers in rows(page, head):
-        assert [printed(label(first), table, column) for column in columns] == numbers, first
 
 
 # --- where the papers disagree

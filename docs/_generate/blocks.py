@@ -79,7 +79,7 @@ def capabilities_table() -> str:
     lines = []
     for name in names():
         facts = get(name).facts
-        lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *cells(spec_of(name))])
+        lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *_cells(spec_of(name))])
     alignment = ("left", "left", "left", "right")
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=alignment)
 
@@ -127,7 +127,7 @@ TABLES = {
 }
 
 
-def cells(spec: str) -> list[str]:
+def _cells(spec: str) -> list[str]:
     """Return parameters at base size, capabilities, and inputs besides tokens of an encoding with its options."""
     built, can = at_base_size(spec), declared(spec)
     count = sum(parameter.numel() for parameter in built.parameters())

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from ..core.refusal import RefusedError
-from . import checkpoint_names, checkpoint_parts, checksums
+from . import checkpoint_names, checkpoint_parts, checksums, older_options
 from .literals import evaluate_literals_only
 from .patching import overlay, replace, say_once
 
@@ -115,6 +115,7 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
             raise CheckpointError(_unreadable(file, error)) from error
         raise UnsafeCheckpointError(_refusal(file, offending)) from error
     _refuse_offence(state, file)
+    older_options.rename(state)
     if not has_checksums:
         text = (
             "the file has no checksums, so damage to its weights cannot be noticed. Compare the file with its source."

@@ -16,6 +16,7 @@ SIZES = (
     "share_all_embeddings",
     "share_decoder_input_output_embed",
     "untie_weights_roberta",
+    "copy_mechanism",
 )
 ENCODING = (
     *("pos_enc", "pos_enc_args", "pos_enc_defaults"),

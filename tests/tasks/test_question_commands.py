@@ -206,5 +206,5 @@ def test_models_that_copy_and_models_that_do_not_are_no_ensemble(both: tuple[Any
     model, task = both
     other = q.built(data, "--copy-mechanism", "none")[0]
     generator = task.build_generator([model, other], GenerationConfig(beam=2))
-    with pytest.raises(ValueError, match="An ensemble cannot mix models that copy with models of --copy-mechanism none"):
+    with pytest.raises(ValueError, match="An ensemble cannot mix models that copy with models of --copy-mechanism"):
         task.inference_step(generator, [model, other], q.batch(task))

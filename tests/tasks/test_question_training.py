@@ -26,7 +26,10 @@ from omegaconf import OmegaConf
 from fairseq_posenc.compat.checkpoints import CheckpointError, safe_load
 from fairseq_posenc.data import question_pieces, question_text
 
-FAST = ["--max-update", 80, "--lr", 0.005, "--max-tokens", 400]
+FAST = ["--max-update", 60, "--lr", 0.005, "--max-tokens", 400]
+#: All questions have four words. Without --min-len, fairseq's search would end after three hypotheses, even if they are
+#: improbable and shorter than the right one.
+SEARCH = ["--beam", 3, "--min-len", 4, "--max-len-b", 9]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def copying(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def generated(data: Path, folder: Path, *more: Any) -> dict[str, dict[int, str]]:
     """Return the lines S, T, H and D of fairseq-generate by item."""
     words = [data, "--user-dir", support.PLUGIN, "--path", folder / "checkpoint_last.pt", "--cpu", *q.TASK]
-    words += ["--beam", 3, "--max-len-b", 9, "--batch-size", 4, *more]
+    words += [*SEARCH, "--batch-size", 4, *more]
     cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
     text, _ = support.printed(fairseq_cli.generate.main, cfg)
     return {kind: _lines(text, kind) for kind in "STHD"}
@@ -93,7 +96,7 @@ def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.M
     source = tmp_path / "lines.txt"
     source.write_text("\n".join(lines) + "\n", "utf-8")
     words = [data, "--user-dir", support.PLUGIN, "--path", copying / "checkpoint_last.pt", "--cpu", *q.TASK]
-    words += ["--beam", 3, "--max-len-b", 9, "--input", source, "--buffer-size", 3, "--batch-size", 3]
+    words += [*SEARCH, "--input", source, "--buffer-size", 3, "--batch-size", 3]
     cfg = support.parse(words, options.get_interactive_generation_parser, arch="wav2vec2")
     text, _ = support.printed(fairseq_cli.interactive.main, cfg)
     hypotheses, sources = _lines(text, "H"), _lines(text, "S")

@@ -37,8 +37,8 @@ step check "$output/checked.json" python -m recipes.lib.check_models --output "$
 case $corpus in
   builtin) questions=(--corpus "$output/builtin")
     step builtin "$output/builtin" python -m recipes.lib.invented.questions --seed 1 --output "$output/builtin" ;;
-  squad) files=(squad/{train,dev}-v1.1.json) paper=(--paper LFHC --column SQuAD --like paper) ;;
-  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--paper LFHC --column CMRC --like paper-cmrc) ;;
+  squad) files=(squad/{train,dev}-v1.1.json) paper=(--paper LFHC --column ROUGE-L=SQuAD --like paper) ;;
+  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--paper LFHC --column ROUGE-L=CMRC --like paper-cmrc) ;;
   *) mapfile -t files < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${files[@]}"
     IFS=, read -ra files <<<"$sets" && folder=$corpus && [[ ! -f $corpus/questions.json ]] || data=$corpus ;;
 esac

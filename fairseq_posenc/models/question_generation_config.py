@@ -23,8 +23,6 @@ SCRATCH = {
     "pos_enc_encoder": "learned+segments-input",
 }
 
-COPY_MECHANISMS = ChoiceEnum([*MECHANISMS, "none"])
-
 
 @dataclasses.dataclass
 class QuestionGenerationConfig(LayersConfig):
@@ -39,7 +37,7 @@ class QuestionGenerationConfig(LayersConfig):
     freeze_encoder: bool = option(
         False, "Do not train the encoder of --encoder-from and its embedding, which the decoder shares."
     )
-    copy_mechanism: COPY_MECHANISMS = option(
+    copy_mechanism: ChoiceEnum([*MECHANISMS, "none"]) = option(  # type: ignore[valid-type]
         "copynet",
         "How the decoder copies words from the source: copynet has one softmax over words and source positions (Gu et "
         "al. 2016), gate mixes two softmaxes with a learned gate (See et al. 2017), and none cannot copy, so unknown "

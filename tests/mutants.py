@@ -20,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SESSIONS = ROOT / "results" / "mutants"
 SEED, CHANGES = 20261124, 300
-LAWS = "tests/laws/test_reference.py tests/laws/test_incremental.py tests/laws/test_padding.py tests/laws/test_length.py"
+LAWS = (
+    "tests/laws/test_reference.py tests/laws/test_incremental.py tests/laws/test_padding.py tests/laws/test_length.py"
+)
 #: The tests of each folder of code, those that fail soonest first.
 TESTS = {
     "fairseq_posenc/core": f"tests/core tests/laws/test_options.py tests/laws/test_schedule.py {LAWS}",
@@ -69,7 +71,9 @@ def draw(session: Path, number: int) -> None:
     Annotations such as `int | None` are not executed, so changes of `|` would say nothing.
     """
     with contextlib.closing(sqlite3.connect(session)) as database, database:
-        known = "SELECT job_id, module_path, operator_name, occurrence FROM mutation_specs WHERE operator_name NOT LIKE ?"
+        known = (
+            "SELECT job_id, module_path, operator_name, occurrence FROM mutation_specs WHERE operator_name NOT LIKE ?"
+        )
         changes = sorted(database.execute(known, ["%BinaryOperator_BitOr%"]), key=lambda change: change[1:])
         drawn = [(change[0],) for change in random.Random(SEED).sample(changes, min(number, len(changes)))]
         database.execute("CREATE TEMPORARY TABLE drawn (job_id)")

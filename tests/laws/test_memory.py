@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from . import broken
 from .cases import Case, every
 from .compare import assert_close, assert_refused
 from .scene import Scene, attend_all, padded, positions_of, use_path
@@ -46,15 +45,3 @@ def test_memory_equals_a_longer_context(case: Case) -> None:
 @pytest.mark.parametrize("case", every(lambda case: not case.capabilities.memory), ids=str)
 def test_memory_is_refused_where_it_is_not_declared(case: Case) -> None:
     check_memory_refused(case)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_an_encoding_that_ignores_memory_columns_is_caught(causal: bool) -> None:
-    with pytest.raises(AssertionError, match="with memory"):
-        check_memory(Case("broken", causal=causal, cls=broken.CountsRowsFromZero), "explicit")
-
-
-def test_memory_that_is_not_refused_is_caught() -> None:
-    case = Case("broken", cls=broken.CountsPads, composition=broken.Permissive)
-    with pytest.raises(AssertionError, match="not refused"):
-        check_memory_refused(case)

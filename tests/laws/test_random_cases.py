@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_posenc.encodings import names
@@ -49,7 +49,7 @@ def test_many_random_cases_equal_the_reference(name: str) -> None:
 
 
 def test_a_fault_in_one_of_three_layers_is_found() -> None:
-    @settings(max_examples=IN_CI, phases=[Phase.generate])  # do not search for the smallest failing scene
+    @settings(max_examples=IN_CI)
     @given(scene=random_scenes())
     def check(scene: Scene) -> None:
         check_reference(Case("broken", {"share": "none"}, cls=broken.ForgetsTheLayer), scene)

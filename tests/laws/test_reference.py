@@ -11,7 +11,6 @@ from fairseq_posenc.attention.choice import UNFUSED
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
@@ -113,23 +112,3 @@ def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
 def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
     """GPUs use the fused path in training; this test runs it on a CPU."""
     check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
-
-
-@pytest.mark.parametrize("cls", [broken.WrongSign, broken.WrongHead, broken.Detached, broken.ForgetsTheLayer])
-def test_a_broken_encoding_differs_from_its_reference(cls: type) -> None:
-    with pytest.raises(AssertionError, match="differs"):
-        check_reference(Case("broken", {"share": "none"}, cls=cls), Scene())
-
-
-def test_wrong_gradients_are_told_from_wrong_outputs() -> None:
-    with pytest.raises(AssertionError, match=r"gradient of pos\.broken\.weight"):
-        check_reference(Case("broken", cls=broken.Detached), Scene())
-    with pytest.raises(AssertionError, match=r"gradient of pos\.broken\.weight"):
-        check_gradients(Forward(Case("broken", cls=broken.Detached), Scene()), "fused", FUSED)
-
-
-def test_an_encoding_that_is_wrong_only_in_inference_is_caught_on_the_fused_path() -> None:
-    case = Case("broken", cls=broken.WrongInInference)
-    check_reference(case, Scene())
-    with pytest.raises(AssertionError, match="differs"):
-        check_fused(case, Scene())

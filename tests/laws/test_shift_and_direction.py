@@ -13,7 +13,6 @@ from fairseq_posenc.attention.formula import logits as logits_of_layer
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, every
 from .compare import differ
 from .scene import EOS, Scene, attend_all, embedded, expose, padded, positions_of
@@ -86,16 +85,3 @@ def test_shift_invariance_as_declared(case: Case) -> None:
 @pytest.mark.parametrize("case", every(lambda case: not case.causal), ids=str)
 def test_direction_as_declared(case: Case) -> None:
     check_direction(case)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("cls", [broken.ClaimsShiftInvariance, broken.DeniesShiftInvariance])
-def test_a_wrong_claim_of_shift_invariance_is_caught(cls: type, causal: bool) -> None:
-    with pytest.raises(AssertionError, match="shift_invariant"):
-        check_shift(Case("broken", causal=causal, cls=cls))
-
-
-@pytest.mark.parametrize("cls", [broken.ClaimsNoDirection, broken.ClaimsDirection])
-def test_a_wrong_claim_of_direction_is_caught(cls: type) -> None:
-    with pytest.raises(AssertionError, match="directional"):
-        check_direction(Case("broken", cls=cls))

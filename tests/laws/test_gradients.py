@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Block, Stack
 
-from .cases import Case, every, options_once
+from .cases import Case, every, in_turn, options_once, without_options
 from .compare import assert_close
 from .scene import drawn, embedded, padded, positions_of
 
@@ -107,6 +107,6 @@ def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
         check_gradients(case, layers)
 
 
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_the_stack_checkpoints_its_blocks(case: Case) -> None:
     check_stack_flag(case)

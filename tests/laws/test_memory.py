@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from .cases import Case, every
+from .cases import Case, every, in_turn, without_options
 from .compare import assert_close, assert_refused
 from .scene import Scene, attend_all, padded, positions_of, use_path
 
@@ -36,7 +36,7 @@ def check_memory_refused(case: Case) -> None:
     assert_refused(lambda: stack(x, positions, memory=states), case.spec, "memory")
 
 
-@pytest.mark.parametrize("case", every(lambda case: case.capabilities.memory), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: case.capabilities.memory, without_options))
 def test_memory_equals_a_longer_context(case: Case) -> None:
     for path in ("explicit", "auto"):
         check_memory(case, path)

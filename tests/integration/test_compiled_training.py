@@ -15,6 +15,7 @@ from fairseq_posenc.core import shared_bias
 from . import ranks, support
 from .ranks import assert_same
 
+pytestmark = pytest.mark.long  # compiling takes a minute; the laws compile single layers in `make test`
 SHAW = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
 
 
@@ -33,10 +34,6 @@ def losses(data: Path, path: str, *flags: Any) -> list[float]:
     return list(run.losses)
 
 
-LONG = pytest.mark.long
-
-
-@LONG
 @pytest.mark.parametrize("encoding", ["shaw", "t5", "m4"])
 def test_sixty_batches_of_many_sizes_compile_only_at_first(
     data: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
@@ -65,18 +62,17 @@ def test_sixty_batches_of_many_sizes_compile_only_at_first(
     "more",
     [
         ["--attention-dropout", 0.1, "--checkpoint-activations"],
-        pytest.param(["--update-freq", 2, "--store-ema"], marks=LONG),
-        pytest.param(["--bf16"], marks=LONG),
-        pytest.param(["--memory-efficient-fp16", "--fp16-init-scale", 4], marks=LONG),
+        ["--update-freq", 2, "--store-ema"],
+        ["--bf16"],
+        ["--memory-efficient-fp16", "--fp16-init-scale", 4],
     ],
     ids=lambda more: more[0].strip("-"),
 )
 def test_training_options_change_nothing(data: Path, more: list[Any]) -> None:
-    flags = [*SHAW, *more, "--max-update", 2, "--encoder-layers", 1, "--decoder-layers", 1]
+    flags = [*SHAW, *more, "--max-update", 3]
     assert losses(data, "compiled", *flags) == pytest.approx(losses(data, "explicit", *flags), rel=2e-3)
 
 
-@LONG
 def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) -> None:
     """Each process compiles it by inductor."""
     flags = [*SHAW, "--max-update", 2]

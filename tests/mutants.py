@@ -50,12 +50,16 @@ name = "local"
 """
 
 
-def test_changes(code: str, number: int, copy: Path) -> Path:
-    """Draw and test changes of a folder of code, and return the session with their results."""
+def session_of(code: str, number: int, copy: Path) -> Path:
+    """Draw and test changes of a folder of code, and return the session with their results.
+
+    The tests must pass without a change; otherwise every change would seem to be noticed.
+    """
     SESSIONS.mkdir(parents=True, exist_ok=True)
     session = SESSIONS / f"{code.replace('/', '-')}.sqlite"
     config = session.with_suffix(".toml")
     config.write_text(CONFIG.format(code=code, python=sys.executable, tests=TESTS[code]), encoding="utf-8")
+    run("cosmic-ray", "baseline", config, folder=copy)
     if not session.exists():
         complete = session.with_suffix(".new")
         run("cosmic-ray", "init", config, complete, folder=copy)
@@ -100,7 +104,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as copy:  # a change that an interrupted run has left is not copied back
             unwanted = shutil.ignore_patterns(".git", ".venv*", "results", "__pycache__")
             shutil.copytree(ROOT, copy, ignore=unwanted, dirs_exist_ok=True)
-            session = test_changes(code, -(-options.changes // len(folders)), Path(copy))
+            session = session_of(code, -(-options.changes // len(folders)), Path(copy))
         run("cr-report", "--surviving-only", "--show-diff", session, folder=ROOT)
         run("cr-rate", session, folder=ROOT)
 

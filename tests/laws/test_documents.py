@@ -15,7 +15,7 @@ from torch import Tensor
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from .cases import Case, defaults, every, in_turn
+from .cases import Case, claims, defaults, in_turn
 from .compare import assert_close, assert_refused
 from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path
 
@@ -99,14 +99,14 @@ def keeps_apart(case: Case) -> bool:
     return bool(case.capabilities.documents)
 
 
-@pytest.mark.parametrize("case", in_turn(keeps_apart))
+@pytest.mark.parametrize("case", in_turn(keeps_apart, claims))
 def test_documents_equal_separate_sequences(case: Case) -> None:
     """Without padding, fused attention has a shortcut for decoders, which must not ignore the documents."""
     check_documents(case, "left" if case.causal else "right", "explicit")
     check_documents(case, "none", "auto")
 
 
-@pytest.mark.parametrize("case", every(lambda case: not keeps_apart(case)), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: not keeps_apart(case), claims))
 def test_documents_are_refused_where_they_are_not_declared(case: Case) -> None:
     check_refused(case)
     stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fairseq_posenc.positions import Positions
 
-from .cases import LENGTH_FLAG, Case, defaults, every, in_one_direction
+from .cases import LENGTH_FLAG, Case, claims, defaults, in_one_direction, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
 from .scene import PAD, Scene, attend_all, embedded, on_device, padded, positions_of
@@ -114,7 +114,7 @@ def _uses(case: Case) -> bool:
 DEFAULTS = defaults(_uses)
 
 
-@pytest.mark.parametrize("case", every(lambda case: in_one_direction(case) and _uses(case)), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: in_one_direction(case) and _uses(case), claims))
 def test_own_positions_equal_the_reference(case: Case) -> None:
     check_own(case)
 

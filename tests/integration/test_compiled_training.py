@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairseq_posenc.attention import graphs
-from fairseq_posenc.core import shared_bias
+from fairseq_posenc.core import relative
 
 from . import ranks, support
 from .ranks import assert_same
@@ -23,7 +23,7 @@ SHAW = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Trace without generating code, and let layers compute shared biases themselves, as on a GPU."""
     monkeypatch.setattr(graphs, "BACKEND", "aot_eager")
-    monkeypatch.setattr(shared_bias, "ONCE", ())
+    monkeypatch.setattr(relative, "ONCE", ())
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()

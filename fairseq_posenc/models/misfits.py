@@ -34,6 +34,7 @@ _COMPUTING = (*_ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
 _SIZES = (
     *(f"{side}_{size}" for side in _STACKS for size in ("layers", "embed_dim", "ffn_embed_dim", "normalize_before")),
     *("layernorm_embedding", "share_all_embeddings", "share_decoder_input_output_embed", "untie_weights_roberta"),
+    "copy_mechanism",
 )
 _LENGTHS = ("max_positions", "tokens_per_sample", "max_source_positions", "max_target_positions")
 #: Errors that fairseq raises if the stored state does not fit the optimizer that the command line chooses.

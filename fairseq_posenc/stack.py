@@ -74,7 +74,7 @@ class Block(nn.Module):
         self,
         x: Tensor,
         positions: Positions,
-        tensors: Mapping[str, Tensor],
+        tensors: Mapping[str, Mapping[str, Tensor]],
         memory: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:

@@ -23,7 +23,7 @@ from ..attention.module import SelfAttention
 from ..compat.checkpoints import data_beside
 from ..compat.registration import register
 from ..core.base import PositionEncoding
-from ..core.compose import Composition, LayerCall
+from ..core.compose import Composition, LayerView
 from ..core.quiet import without
 from ..core.reading import colon_problem
 from ..core.refusal import described
@@ -266,9 +266,9 @@ def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int
 
 
 @contextmanager
-def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCall]]]:
+def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerView]]]:
     """Record in a `with` block the queries, the keys and the encoding's hooks of each forward call of a layer."""
-    calls: list[tuple[Projected, LayerCall]] = []
+    calls: list[tuple[Projected, LayerView]] = []
     attention.watch = lambda projected, call: calls.append((projected, call))
     try:
         yield calls

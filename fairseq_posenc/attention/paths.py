@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..core.compose import LayerCall
+from ..core.compose import LayerView
 from . import formula, graphs
 from .choice import Choice, Mode, PathRefusedError, Projected, choose
 
@@ -31,7 +31,7 @@ WITH_MASK = {
 
 def attend(
     x: Projected,
-    call: LayerCall,
+    call: LayerView,
     *,
     training: bool = False,
     dropout: float = 0.0,
@@ -69,7 +69,7 @@ def attend(
     return out, (weights if need_weights else None)
 
 
-def _compiled(x: Projected, call: LayerCall, mode: Mode, path: str) -> Tensor:
+def _compiled(x: Projected, call: LayerView, mode: Mode, path: str) -> Tensor:
     """Compute attention by the compiled formula or, if torch cannot compile it, by the explicit one."""
     try:
         out = graphs.attended(x, call, mode.dropout, training=mode.training)
@@ -77,14 +77,14 @@ def _compiled(x: Projected, call: LayerCall, mode: Mode, path: str) -> Tensor:
         if path == "compiled":
             raise PathRefusedError(f"path=compiled is not possible here, because {error}: use path=auto") from error
         out, _ = formula.attended(x, call, mode.dropout)  # if this raises, the error was not one of the compiler
-        call.view.encoding.uncompiled = f"torch could not compile it ({error})"
+        call.encoding.uncompiled = f"torch could not compile it ({error})"
         _log_once(call, choose(x, call, mode, path), logging.WARNING)
     else:
-        call.positions.compiled.add(call.view)
+        call.positions.compiled.add(call.key)
     return out
 
 
-def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
+def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
     """Compute attention by `scaled_dot_product_attention`, with the biases as a 4-D float mask.
 
     Torch uses a fused kernel even if the mask has four axes.
@@ -92,7 +92,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None
     bias = call.additive(*x.raw)
-    settings: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
+    settings: dict[str, Any] = {"scale": call.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
         square = positions.query_length == positions.key_length
@@ -113,9 +113,9 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 
-def _log_once(call: LayerCall, choice: Choice, level: int = logging.INFO) -> None:
+def _log_once(call: LayerView, choice: Choice, level: int = logging.INFO) -> None:
     """Log the attention path once per stack and reason, instead of once per layer."""
-    encoding = call.view.encoding
+    encoding = call.encoding
     if choice in encoding.logged:
         return
     encoding.logged.add(choice)

@@ -16,7 +16,6 @@ from fairseq_posenc.attention import formula
 from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, directions, every, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
 from .scene import drawn, embedded, on_device, padded, positions_of, use_path
@@ -141,15 +140,15 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     results = [stack.pos.embed(x, where)]
     for block, tensors in zip(stack.layers, stack.pos.per_layer(where), strict=True):
         call = block.self_attn.view.at(where, tensors).with_inputs(x)
-        if call.view.has("compress"):
+        if call.has("compress"):
             results += call.compress(x, x)
             k = k[:, :, : results[-1].shape[1]]  # one key per slot
         else:
             results += call.project_q(q), call.project_k(k)
         # masked logits may be anything
-        hidden = None if call.view.has("compress") else where.forbidden
+        hidden = None if call.has("compress") else where.forbidden
         logits = [x for x in (call.additive(q, k), call.scores(q, k)) if x is not None]
-        if call.view.has("adapt"):
+        if call.has("adapt"):
             content = promoted(some(*heads, length, length))
             logits.append(call.adapt(content, logits[0]))
         results += logits if hidden is None else [x.masked_fill(hidden, 0.0) for x in logits]
@@ -228,16 +227,3 @@ def test_every_case_is_tried_at_its_maximum_length(case: Case) -> None:
     with torch.device("meta"):
         limit = at_length(case).encoding(shape).limit
     assert limit == 2 * LENGTH if "extend_to" in case.args else limit in (None, LENGTH)
-
-
-@pytest.mark.parametrize(
-    ("cls", "dtype"), [(broken.OverflowsInHalf, torch.float16), (broken.RoundsPositions, torch.bfloat16)]
-)
-def test_positions_in_half_precision_are_caught(cls: type, dtype: torch.dtype) -> None:
-    with pytest.raises(AssertionError, match="half precision"):
-        check_half(Expected(Case("broken", cls=cls)), dtype, autocast=False, path="explicit")
-
-
-def test_sums_in_half_precision_are_caught() -> None:
-    with pytest.raises(AssertionError, match=r"summed gradient of broken\.weight"):
-        check_sums(Case("broken", cls=broken.SumsInHalf))

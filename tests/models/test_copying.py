@@ -188,6 +188,15 @@ def test_copynet_is_that_of_gu_et_al_with_its_gradients() -> None:
         torch.testing.assert_close(ours.grad, other.grad, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_logits_are_summed_in_float32(dtype: torch.dtype) -> None:
+    copier, decoded, logits, encoded, _ = copynet_case()
+    scores = copier.scores(decoded, encoded).float()
+    halves = logits.to(dtype)
+    expected = halves.double().logsumexp(-1) - scores.double().logsumexp(-1)
+    torch.testing.assert_close(copier.gates(decoded, halves, scores).double(), expected, rtol=1e-6, atol=1e-6)
+
+
 # -- the model --------------------------------------------------------------------------------------------
 
 

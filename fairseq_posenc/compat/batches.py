@@ -181,7 +181,7 @@ def _until_stopped(original: Callable[..., None], thread: Any) -> None:
 
 
 def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
-    """Stop the thread when its iterator is deleted, for programs that train several times.
+    """Stop the thread when its iterator is deleted; otherwise each training leaves its thread, workers and files.
 
     The thread refers to the queue and the data loader but not to this iterator, so the iterator can be deleted. The
     finalizer does not wait: the garbage collector may call it in a thread that the reading thread waits for.

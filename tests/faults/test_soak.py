@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,15 @@ class Left:
     temporary: frozenset[str]  # files in the folder for temporary files
 
     @classmethod
-    def now(cls, folder: Path) -> Left:
+    def now(cls, folder: Path, threads: Collection[threading.Thread] = ()) -> Left:
+        """Look at the process when all threads but these, and all workers, have ended."""
         gc.collect()
-        for child in multiprocessing.active_children():  # workers of a data loader end a moment after the last batch
-            child.join(10)
-        for thread in threading.enumerate():
-            if not thread.daemon and thread is not threading.main_thread():
+        for thread in threading.enumerate():  # those that read batches end a moment after the last batch
+            if thread not in threads:
                 thread.join(10)
+        for child in multiprocessing.active_children():
+            child.join(10)
+        gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # otherwise, free memory that malloc keeps would count
         process = psutil.Process()
         names = frozenset(path.name for path in folder.iterdir())
@@ -99,10 +101,10 @@ def test_rounds_of_training_and_decoding_leave_nothing(tmp_path: Path, monkeypat
     data, temporary = support.write_corpus(tmp_path / "data"), tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    rounds = []
+    rounds, threads = [], threading.enumerate()
     for number in range(WARM_UP + ROUNDS):
         one_round(data, ENCODINGS[number % len(ENCODINGS)])
-        rounds += [Left.now(temporary)] if number >= WARM_UP else []
+        rounds += [Left.now(temporary, threads)] if number >= WARM_UP else []
     assert faults(rounds) == []
 
 
@@ -157,6 +159,7 @@ def _tidy() -> Iterator[None]:
 )
 def test_a_planted_leak_is_found(step: Callable[[Path], None], words: list[str], tmp_path: Path) -> None:
     number = 12 if step in (nothing, memory) else 3
-    found = faults([Left.now(tmp_path) for _ in range(number) if step(tmp_path) is None])
+    threads = threading.enumerate()
+    found = faults([Left.now(tmp_path, threads) for _ in range(number) if step(tmp_path) is None])
     assert all(any(word in line for line in found) for word in words)
     assert words or not found

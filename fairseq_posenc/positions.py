@@ -363,6 +363,15 @@ class Positions:
         return mask
 
     @_derived
+    def visible(self) -> Tensor:
+        """Return to how many keys each query may attend, [1 or B, Q] int64."""
+        if self.causal and self.padding is None and self.documents is None:
+            return (self.query_columns + 1).clamp(max=self.span or self.key_length)[None]
+        if self.allowed is None:
+            return torch.full((1, self.query_length), self.key_length, device=self.device)
+        return self.allowed.sum(-1)
+
+    @_derived
     def forbidden(self) -> Tensor | None:
         """Return the query-key pairs to mask before the softmax, [1 or B, 1, Q, K] bool, or None if there are none.
 

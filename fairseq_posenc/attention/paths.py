@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..core.compose import LayerCall
+from ..ops.precision import promoted
 from . import formula, graphs
 from .choice import Choice, Mode, PathRefusedError, Projected, choose
 
@@ -91,14 +92,17 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     """
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None
-    bias = call.additive(*x.raw)
+    bias, factor, q = call.additive(*x.raw), call.row_factor(), x.q
+    if factor is not None:  # the factor multiplies the sum of the product and the biases
+        q = (promoted(q) * factor).to(q.dtype)
+        bias = None if bias is None else bias * factor
     settings: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
         square = positions.query_length == positions.key_length
         only_causal = positions.padding is None and positions.span is None and positions.documents is None
         if forbidden is not None and square and only_causal:
-            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **settings)
+            return F.scaled_dot_product_attention(q, x.k, x.v, is_causal=True, **settings)
         mask = None if forbidden is None else ~forbidden
     else:
         # Even under no_grad, torch leaves the fused kernel if the mask requires a gradient, so detach it.
@@ -106,10 +110,10 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
     if mask is None or x.q.device.type != "cuda":
-        attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
+        attended = F.scaled_dot_product_attention(q, x.k, x.v, attn_mask=mask, **settings)
     else:
         with sdpa_kernel([kernel for kernel, is_allowed in WITH_MASK.items() if is_allowed()]):
-            attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
+            attended = F.scaled_dot_product_attention(q, x.k, x.v, attn_mask=mask, **settings)
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 

@@ -422,6 +422,11 @@ class LayerCall:
         terms = [member.adapt(content, bias, self.positions, layer) for member, layer in self._members("adapt")]
         return reduce(Tensor.add, terms)
 
+    def row_factor(self) -> Tensor | None:
+        """Return the number by which all logits of a query are multiplied, [1 or B, 1 or h, Q, 1], or None."""
+        factors = [member.row_factor(self.positions, layer) for member, layer in self._members("row_factor")]
+        return reduce(Tensor.mul, factors) if factors else None
+
     def values(self, weights: Tensor) -> Tensor | None:
         """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no encoding adds anything."""
         terms = [member.values(weights, self.positions, layer) for member, layer in self._members("values")]

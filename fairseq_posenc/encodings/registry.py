@@ -38,6 +38,7 @@ ENCODINGS = {
     "fox": "fox:Fox",
     "dape": "dape:Dape",
     "tisa": "tisa:Tisa",
+    "logn": "logn:Logn",
 }
 
 

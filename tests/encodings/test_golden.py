@@ -226,6 +226,25 @@ def test_dape_adds_what_its_mlp_makes_of_content_and_bias(queries: int, keys: in
     torch.testing.assert_close(actual[0], expected, rtol=0, atol=1e-6)
 
 
+# -- scalable softmax: a logit of 1 (q.k = 1, D = 1) for queries that see 1, 2, 3, 4 and 5 keys ------------------------
+
+FACTORS = [  # ln n for s = 1, and 1 + 0.1 ln(floor(n / 2) + 1)
+    ("init_value=1", [0.0, 0.693147, 1.098612, 1.386294, 1.609438]),
+    ("", [0.0, 0.116449, 0.184567, 0.232897, 0.270386]),  # s = 0.168
+    ("form=llama4,interval=2", [1.0, 1.069315, 1.069315, 1.109861, 1.109861]),
+    ("form=llama4,interval=1,strength=1", [1.693147, 2.098612, 2.386294, 2.609438, 2.791759]),
+]
+
+
+@pytest.mark.parametrize(("args", "expected"), FACTORS)
+@pytest.mark.parametrize("queries", [5, 2, 1])
+def test_logn_counts_the_keys(args: str, expected: list[float], queries: int) -> None:
+    pos = build_encoding("logn", args, head_dim=1, causal=True)
+    actual = logits_of(pos, vectors([1], queries), vectors([1], 5), Positions(queries, 5, CPU, causal=True))
+    rows = torch.tensor(expected[5 - queries :], dtype=torch.float64)
+    torch.testing.assert_close(actual[0, 0], rows[:, None].expand(queries, 5), rtol=0, atol=1e-6)
+
+
 # -- RoPE: speeds 1 and 0.01 at D = 4 -------------------------------------------------------------------------------
 
 ROTATED = [  # the unit vectors of the first features of both pairs, turned to position 1

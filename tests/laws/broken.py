@@ -18,6 +18,7 @@ from fairseq_posenc.encodings.fox import Fox
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.linformer import Linformer
+from fairseq_posenc.encodings.logn import Logn
 from fairseq_posenc.encodings.m4 import M4M
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
@@ -146,6 +147,13 @@ class BadGradient(Shaw):
         return super().content_bias(q, k, positions, layer) + 0.1 * size
 
 
+class CountsColumns(Logn):
+    """Counts the columns up to each query, also those of padding and of other documents."""
+
+    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        return super().row_factor(replace(positions, padding=None, documents=None), layer)
+
+
 # -- decoding and memory (laws 5 and 6) ----------------------------------------------------------------
 
 
@@ -175,6 +183,13 @@ class RemembersSamples(Shaw):
         extra = torch.einsum("bhid,bhd->bhi", q, first)[..., None]
         columns = torch.arange(positions.key_length, dtype=q.dtype)
         return super().content_bias(q, k, positions, layer) + extra * columns
+
+
+class CountsNewKeys(Logn):
+    """Counts the keys of the new tokens only, as if there were no cache."""
+
+    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        return super().row_factor(replace(positions, key_length=positions.query_length), layer)
 
 
 class ForgetsEarlierGates(Fox):

@@ -71,6 +71,16 @@ def literal_logits(
     plain = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
     terms = [member.reference(q, k, positions, layer) - plain for member, layer in layers]
     logits = plain + sum(terms)
+    logits = _adapted(layers, logits, q, k, positions)
+    for member, layer in layers:
+        logits = logits * member.reference_row_factor(positions, layer)
+    return logits
+
+
+def _adapted(
+    layers: Sequence[tuple[PositionEncoding, Layer]], logits: Tensor, q: Tensor, k: Tensor, positions: Positions
+) -> Tensor:
+    """Add the terms of a member that adapts the biases."""
     for member, layer in layers:
         if "adapt" in member.hooks:
             content = content_of(layers, q, k, positions)

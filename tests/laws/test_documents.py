@@ -157,10 +157,11 @@ def test_decoding_step_by_step_keeps_documents_apart(case: Case) -> None:
 # -- broken variants --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("cls", [broken.CountsPads, broken.CountsColumns])
 @pytest.mark.parametrize("path", ["explicit", "auto"])
-def test_an_encoding_that_counts_columns_is_caught(path: str) -> None:
-    with pytest.raises(AssertionError, match="a document of 3 tokens"):
-        check_documents(Case("broken", cls=broken.CountsPads), "right", path)
+def test_an_encoding_that_counts_columns_is_caught(path: str, cls: type) -> None:
+    with pytest.raises(AssertionError, match="a document of"):
+        check_documents(Case("broken", cls=cls), "right", path)
 
 
 @pytest.mark.parametrize("path", ["explicit", "auto"])

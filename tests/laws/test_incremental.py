@@ -104,7 +104,7 @@ def test_gates_that_are_not_reordered_are_caught() -> None:
         check_reorder(case, "explicit")
 
 
-@pytest.mark.parametrize("cls", [broken.CountsRowsFromZero, broken.CountsNewTokensOnly])
+@pytest.mark.parametrize("cls", [broken.CountsRowsFromZero, broken.CountsNewTokensOnly, broken.CountsNewKeys])
 def test_an_offset_from_the_query_length_is_caught(cls: type) -> None:
     with pytest.raises(AssertionError, match="steps"):
         check_incremental(Case("broken", causal=True, cls=cls), STEPS["token by token"], "none", "explicit")

@@ -79,7 +79,13 @@ def test_a_row_that_sees_nothing_gives_zeros(case: Case, side: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cls", "side"), [(broken.CountsPads, "left"), (broken.CountsFromTheEnd, "right"), (broken.ReadsPads, "right")]
+    ("cls", "side"),
+    [
+        (broken.CountsPads, "left"),
+        (broken.CountsFromTheEnd, "right"),
+        (broken.ReadsPads, "right"),
+        (broken.CountsColumns, "right"),
+    ],
 )
 def test_an_encoding_that_depends_on_pads_is_caught(cls: type, side: str) -> None:
     with pytest.raises(AssertionError, match="a sample of"):

@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..core.compose import LayerCall
 from ..ops.precision import promoted
-from . import formula, graphs
+from . import formula, graphs, windows
 from .choice import Choice, Mode, PathRefusedError, Projected, choose
 
 logger = logging.getLogger(__name__)
@@ -62,12 +62,16 @@ def attend(
     choice = choose(x, call, mode, path)
     if not torch.compiler.is_compiling():
         _log_once(call, choice)
-    if choice.path == "compiled":
-        return _compiled(x, call, mode, path), None
-    if choice.path == "fused":
-        return _fused(x, call, dropout), None
-    out, weights = formula.attended(x, call, dropout, exact=need_weights)
-    return out, (weights if need_weights else None)
+    if need_weights:
+        return formula.attended(x, call, dropout, exact=True)
+
+    def on_path(x: Projected, call: LayerCall) -> Tensor:
+        if choice.path == "compiled":
+            return _compiled(x, call, mode, path)
+        return _fused(x, call, dropout) if choice.path == "fused" else formula.attended(x, call, dropout)[0]
+
+    out = windows.attended(x, call, on_path)
+    return on_path(x, call) if out is None else out, None
 
 
 def _compiled(x: Projected, call: LayerCall, mode: Mode, path: str) -> Tensor:
@@ -101,7 +105,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     if bias is None:
         square = positions.query_length == positions.key_length
         only_causal = positions.padding is None and positions.span is None and positions.documents is None
-        if forbidden is not None and square and only_causal:
+        if forbidden is not None and positions.causal and square and only_causal:
             return F.scaled_dot_product_attention(q, x.k, x.v, is_causal=True, **settings)
         mask = None if forbidden is None else ~forbidden
     else:

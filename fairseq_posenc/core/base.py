@@ -301,6 +301,16 @@ class PositionEncoding(nn.Module):
         return None
 
     @property
+    def in_blocks(self) -> bool:
+        """Return whether the hooks give the same logits if they see only a part of the queries and keys.
+
+        If so, attention that is limited to a window (option `window`) is computed in blocks, which is faster. By
+        default, this holds for encodings that depend on distances only, and compute nothing for all of them at once.
+        """
+        own, can = type(self).per_layer is not PositionEncoding.per_layer, self.capabilities
+        return can.shift_invariant and can.documents and not own
+
+    @property
     def costs(self) -> tuple[Cost, ...] | None:
         """Return the costs of the encoding, or None for the usual costs of its hooks (see the command `params`).
 

@@ -298,6 +298,8 @@ class LayerView:
         self.ranks = {name: rank for name, member in encoding.members.items() if (rank := member.rank(index))}
         #: For each hook, the names of the encodings in this layer that implement it.
         self.by_hook = _by_hook(self.members)
+        #: The number of tokens to which attention is limited in this layer, or None.
+        self.window = next((member.options.window for member in self.members.values() if member.options.window), None)
         scales = [member.scale for member in self.members.values() if member.scale is not None]
         #: `scale` as a text. A compiled graph would take an attribute that is a number for a variable.
         self._scale = repr(float(scales[0] if scales else encoding.stack.head_dim**-0.5))
@@ -324,6 +326,7 @@ class LayerView:
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
         """Return an object that calls the hooks in one forward pass; `tensors` are the tensors from `per_layer`."""
+        positions = positions.within(self.window)
         own: dict[str, dict[str, Tensor]] = {name: {} for name in self.ranks}
         for name, tensor in tensors.items():
             member, _, key = name.partition(".")

@@ -93,6 +93,7 @@ class Logn(PositionEncoding):
     #: Weight decay would make the attention uniform.
     no_decay = ("weight",)
     uses_positions = False
+    in_blocks = True  # the keys that a query sees are in its block
     costs = (Cost("mhn", "mhn"),)
 
     def __init__(self, options: LognOptions, stack: StackShape) -> None:
@@ -142,6 +143,7 @@ def _keys_seen(positions: Positions, sample: int, row: int) -> int:
     query, seen = row + positions.offset, 0
     for key in range(positions.key_length):
         hidden = positions.causal and key > query
+        hidden |= positions.radius is not None and abs(key - query) > positions.radius
         hidden |= positions.span is not None and key <= query - positions.span
         hidden |= positions.padding is not None and bool(positions.padding[sample, key])
         if positions.documents is not None:

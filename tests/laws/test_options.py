@@ -110,7 +110,7 @@ def test_every_option_changes_something_or_is_refused(one: OneOption) -> None:
 
 def test_an_option_that_is_dropped_is_caught() -> None:
     for cls in (broken.DropsItsOption, broken.DropsWhatIsNone):
-        _, one = one_option([Case("broken", cls=cls)])  # the first option is `layers`
+        *_, one = one_option([Case("broken", cls=cls)])  # the first options are `layers` and `window`
         with pytest.raises(AssertionError, match="changes nothing"):
             check_option(one)
 
@@ -180,7 +180,7 @@ def test_an_option_may_be_called_as_a_word_of_python() -> None:
     class Keyword(Options):
         lambda_: float = option(4.0, "a height", example=2.0)
 
-    assert opts.names(Keyword) == ["lambda", "layers"]
+    assert opts.names(Keyword) == ["lambda", "layers", "window"]
     assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
     for text in ("lambda=2", "lambda_=2"):
         assert str(opts.fill(Keyword, parse_options(text))) == "lambda=2.0"

@@ -388,11 +388,11 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook compress()")
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the queries, [B, h, Q, D] -> the same shape."""
+        """Encode positions in the queries, [B, h, Q, D] -> the same shape, or wider if `project_k` does the same."""
         raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape.
+        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape, or wider.
 
         The cache holds the keys that this hook returns.
         """

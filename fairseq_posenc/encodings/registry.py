@@ -39,6 +39,7 @@ ENCODINGS = {
     "dape": "dape:Dape",
     "tisa": "tisa:Tisa",
     "logn": "logn:Logn",
+    "pope": "pope:Pope",
 }
 
 

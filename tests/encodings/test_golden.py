@@ -245,6 +245,23 @@ def test_logn_counts_the_keys(args: str, expected: list[float], queries: int) ->
     torch.testing.assert_close(actual[0, 0], rows[:, None].expand(queries, 5), rtol=0, atol=1e-6)
 
 
+# -- PoPE: D = 1 and q = k = 0, so the length of each is ln 2, and the speed is 1 --------------------------------------
+
+POLAR = [(0.0, [0.259590, 0.480453, 0.259590]), (-0.5, [-0.404287, 0.0, 0.404287])]  # a phase / pi; j - i = -1, 0, 1
+
+
+@pytest.mark.parametrize(("phase", "expected"), POLAR)
+@lengths
+def test_pope_turns_by_the_distance(phase: float, expected: list[float], queries: int, keys: int) -> None:
+    pos = build_encoding("pope", head_dim=1)
+    pos.members["pope"].phase.fill_(phase * torch.pi)
+    where = Positions(queries, keys, CPU)
+    actual = logits_of(pos, vectors([0], queries), vectors([0], keys), where)[0, 0]
+    for distance, value in zip((-1, 0, 1), expected, strict=True):
+        at = actual[where.delta == distance]
+        torch.testing.assert_close(at, torch.full_like(at, value), rtol=0, atol=1e-6)
+
+
 # -- RoPE: speeds 1 and 0.01 at D = 4 -------------------------------------------------------------------------------
 
 ROTATED = [  # the unit vectors of the first features of both pairs, turned to position 1

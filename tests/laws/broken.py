@@ -20,6 +20,7 @@ from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.linformer import Linformer
 from fairseq_posenc.encodings.logn import Logn
 from fairseq_posenc.encodings.m4 import M4M
+from fairseq_posenc.encodings.pope import Pope
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
@@ -190,6 +191,14 @@ class CountsNewKeys(Logn):
 
     def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
         return super().row_factor(replace(positions, key_length=positions.query_length), layer)
+
+
+class WidensTheScale(Pope):
+    """Divides by the square root of the width of the polar vectors, 2D, instead of D."""
+
+    @property
+    def scale(self) -> float | None:
+        return float((2 * self.stack.head_dim) ** -0.5)
 
 
 class ForgetsEarlierGates(Fox):

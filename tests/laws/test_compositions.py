@@ -46,6 +46,8 @@ ALLOWED = [
     ("learned+m4m", {}),
     ("learned+sinusoidal+shaw+t5+alibi", {}),
     ("rope+logn", {}),
+    ("pope+alibi", {"share": "all"}),
+    ("pope+shaw+logn", {}),
     ("alibi+logn", {"form": "llama4", "interval": 2}),
     ("m2+shaw+logn", {"logn.share": "all"}),
     ("rope+kerple+dape+logn", {}),

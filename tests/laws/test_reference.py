@@ -115,7 +115,9 @@ def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
     check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
 
 
-@pytest.mark.parametrize("cls", [broken.WrongSign, broken.WrongHead, broken.Detached, broken.ForgetsTheLayer])
+@pytest.mark.parametrize(
+    "cls", [broken.WrongSign, broken.WrongHead, broken.Detached, broken.ForgetsTheLayer, broken.WidensTheScale]
+)
 def test_a_broken_encoding_differs_from_its_reference(cls: type) -> None:
     with pytest.raises(AssertionError, match="differs"):
         check_reference(Case("broken", {"share": "none"}, cls=cls), Scene())

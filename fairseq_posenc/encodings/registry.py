@@ -40,6 +40,7 @@ ENCODINGS = {
     "tisa": "tisa:Tisa",
     "logn": "logn:Logn",
     "pope": "pope:Pope",
+    "wall": "wall:Wall",
 }
 
 

@@ -198,6 +198,21 @@ def test_fox_keeps_the_product_of_the_gates(queries: int) -> None:
     torch.testing.assert_close(kept, torch.tensor(KEPT[4 - queries :], dtype=torch.float64), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("queries", [4, 2, 1])
+def test_wall_fades_the_feature_by_the_product_of_the_gates(queries: int) -> None:
+    """The same gates as for FoX; D = d = 1, q = k = 1, w = 2, b = 1, and 2x + 1 is the logit of the gate."""
+    pos = build_encoding("wall", head_dim=1, causal=True)
+    pos.members["wall"].gate_weight.fill_(2.0)
+    pos.members["wall"].gate_bias.fill_(1.0)
+    x = (torch.tensor([1.0, 3.0, 1 / 3, 1.0], dtype=torch.float64).log()[None, :, None] - 1) / 2
+    where = Positions(queries, 4, CPU, causal=True)
+    call = pos.layer(1).at(where, pos.per_layer(where)[0]).with_inputs(x)
+    scores = call.scores(vectors([1], queries), vectors([1], 4))
+    assert scores is not None
+    actual = scores[0, 0] * (where.delta <= 0)
+    torch.testing.assert_close(actual, torch.tensor(KEPT[4 - queries :], dtype=torch.float64), rtol=0, atol=1e-12)
+
+
 # -- DAPE: two heads and two hidden units ---------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from fairseq_posenc.encodings.pope import Pope
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
+from fairseq_posenc.encodings.wall import Wall
 from fairseq_posenc.ops import shifting
 from fairseq_posenc.positions import Positions
 
@@ -199,6 +200,13 @@ class WidensTheScale(Pope):
     @property
     def scale(self) -> float | None:
         return float((2 * self.stack.head_dim) ** -0.5)
+
+
+class FadesItself(Wall):
+    """Begins the product of the gates at the key instead of after it."""
+
+    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return super().project_input(x, positions, layer).roll(1, -2)
 
 
 class ForgetsEarlierGates(Fox):

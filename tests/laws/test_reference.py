@@ -123,6 +123,11 @@ def test_a_broken_encoding_differs_from_its_reference(cls: type) -> None:
         check_reference(Case("broken", {"share": "none"}, cls=cls), Scene())
 
 
+def test_gates_of_the_wrong_tokens_are_caught() -> None:
+    with pytest.raises(AssertionError, match="differs"):
+        check_reference(Case("broken", causal=True, cls=broken.FadesItself), Scene())
+
+
 def test_wrong_gradients_are_told_from_wrong_outputs() -> None:
     with pytest.raises(AssertionError, match=r"gradient of pos\.broken\.weight"):
         check_reference(Case("broken", cls=broken.Detached), Scene())
